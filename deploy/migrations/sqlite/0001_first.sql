@@ -1,0 +1,238 @@
+-- Times are milliseconds since the Unix epoch. JSON is text. Ids are UUIDs (16 bytes).
+
+CREATE TABLE settings (
+    name  TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+);
+
+-- Workspaces and what their file declares -------------------------------------------
+
+CREATE TABLE workspaces (
+    id                 INTEGER PRIMARY KEY,
+    name               TEXT NOT NULL UNIQUE,
+    currency           TEXT NOT NULL,
+    exchange_rates     TEXT NOT NULL DEFAULT '{}',
+    time_zone          TEXT NOT NULL DEFAULT 'UTC',
+    ip_allowlist       TEXT NOT NULL DEFAULT '[]',
+    export_users_limit BIGINT NOT NULL,
+    export_bytes_limit BIGINT NOT NULL,
+    s3_storage         UUID,
+    azure_storage      UUID,
+    azure_is_default   BOOLEAN NOT NULL DEFAULT FALSE,
+    callback_secret    BYTEA NOT NULL,
+    created_at         BIGINT NOT NULL
+);
+
+-- Never changed: an export keeps the storage it was asked for.
+CREATE TABLE storages (
+    id           UUID PRIMARY KEY,
+    workspace_id INTEGER NOT NULL REFERENCES workspaces (id),
+    kind         TEXT NOT NULL,
+    config       BYTEA NOT NULL,
+    created_at   BIGINT NOT NULL
+);
+
+CREATE TABLE api_keys (
+    id           UUID PRIMARY KEY,
+    workspace_id INTEGER NOT NULL REFERENCES workspaces (id),
+    name         TEXT NOT NULL,
+    hash         BYTEA NOT NULL UNIQUE,
+    permissions  TEXT NOT NULL,
+    allow        TEXT NOT NULL DEFAULT '[]',
+    declared     BOOLEAN NOT NULL,
+    created_at   BIGINT NOT NULL,
+    revoked_at   BIGINT,
+    last_used_at BIGINT
+);
+CREATE UNIQUE INDEX api_keys_name ON api_keys (workspace_id, name) WHERE revoked_at IS NULL;
+
+CREATE TABLE apps (
+    id             UUID PRIMARY KEY,
+    workspace_id   INTEGER NOT NULL REFERENCES workspaces (id),
+    name           TEXT NOT NULL,
+    platform       TEXT NOT NULL,
+    bundle_id      TEXT,
+    activity_types TEXT NOT NULL DEFAULT '[]'
+);
+
+-- slices: the hundreds of buckets that belong to the group, a JSON array of 0 to 99.
+CREATE TABLE control_groups (
+    segment_id   UUID PRIMARY KEY,
+    workspace_id INTEGER NOT NULL REFERENCES workspaces (id),
+    percent      INTEGER NOT NULL,
+    slices       TEXT NOT NULL,
+    active       BOOLEAN NOT NULL,
+    created_at   BIGINT NOT NULL
+);
+CREATE UNIQUE INDEX control_groups_active ON control_groups (workspace_id) WHERE active;
+
+-- Users ------------------------------------------------------------------------------
+
+-- The key keeps a slice's users together, in order of creation: 7 bits of slice, 42 of
+-- milliseconds, 14 of sequence. An export then reads whole stretches of the file.
+CREATE TABLE users (
+    key           INTEGER PRIMARY KEY,
+    slice         SMALLINT NOT NULL,
+    workspace_id  INTEGER NOT NULL,
+    service_id    UUID NOT NULL,
+    external_id   TEXT,
+    email         TEXT,
+    attributes_at BIGINT NOT NULL,
+    doc           TEXT NOT NULL
+);
+CREATE UNIQUE INDEX users_by_id ON users (slice, workspace_id, service_id);
+
+-- One packed, versioned row a user; the key is that of the user.
+CREATE TABLE activity (
+    key          INTEGER PRIMARY KEY,
+    slice        SMALLINT NOT NULL,
+    workspace_id INTEGER NOT NULL,
+    service_id   UUID NOT NULL,
+    body         BYTEA NOT NULL
+);
+
+-- kind: 1 external_id, 2 alias (label, then name).
+CREATE TABLE identifiers (
+    workspace_id INTEGER NOT NULL,
+    kind         SMALLINT NOT NULL,
+    value        TEXT NOT NULL,
+    service_id   UUID NOT NULL,
+    PRIMARY KEY (workspace_id, kind, value)
+) WITHOUT ROWID;
+
+-- Hints, many to many: the profile says whether it still has the address.
+CREATE TABLE emails (
+    workspace_id INTEGER NOT NULL,
+    email        TEXT NOT NULL,
+    service_id   UUID NOT NULL,
+    PRIMARY KEY (workspace_id, email, service_id)
+) WITHOUT ROWID;
+
+-- Rows shared out among workers -------------------------------------------------------
+
+-- due_at: not to be taken before; while a worker has it, the end of its lease.
+CREATE TABLE claims (
+    kind    TEXT NOT NULL,
+    job     UUID NOT NULL,
+    item    BIGINT NOT NULL,
+    due_at  BIGINT NOT NULL,
+    attempt INTEGER NOT NULL DEFAULT 0,
+    owner   UUID,
+    PRIMARY KEY (kind, job, item)
+) WITHOUT ROWID;
+CREATE INDEX claims_due ON claims (kind, due_at);
+CREATE INDEX claims_due_of_job ON claims (kind, job, due_at);
+CREATE INDEX claims_held ON claims (kind, job) WHERE owner IS NOT NULL;
+
+-- Exports --------------------------------------------------------------------------------
+
+CREATE TABLE export_jobs (
+    id                UUID PRIMARY KEY,
+    workspace_id      INTEGER NOT NULL REFERENCES workspaces (id),
+    object_prefix     TEXT NOT NULL UNIQUE,
+    segment_id        UUID NOT NULL,
+    state             TEXT NOT NULL,
+    fields            TEXT NOT NULL,
+    format            TEXT NOT NULL,
+    storage_id        UUID,
+    callback_endpoint TEXT,
+    request_id        TEXT NOT NULL,
+    requested_at      BIGINT NOT NULL,
+    queued_at         BIGINT NOT NULL,
+    -- Fixed by the step from queued to running, never computed again.
+    plan              TEXT,
+    users             BIGINT,
+    parts             BIGINT,
+    parts_left        BIGINT,
+    -- Counted up by each part that is done.
+    users_done        BIGINT NOT NULL DEFAULT 0,
+    files_done        BIGINT NOT NULL DEFAULT 0,
+    bytes_done        BIGINT NOT NULL DEFAULT 0,
+    broken_users      BIGINT NOT NULL DEFAULT 0,
+    started_at        BIGINT,
+    -- Set on entering `finishing`: the completion, whose UTC day dates the files.
+    completed_at      BIGINT,
+    finished_at       BIGINT,
+    expires_at        BIGINT,
+    -- Where the one ZIP behind `url` lies.
+    archive           TEXT,
+    error             TEXT,
+    error_detail      TEXT
+);
+CREATE INDEX export_jobs_latest ON export_jobs (workspace_id, requested_at, id);
+CREATE INDEX export_jobs_queued ON export_jobs (queued_at) WHERE state = 'queued';
+
+-- A part is the users after (from_slice, from_id) up to and with (to_slice, to_id).
+CREATE TABLE export_parts (
+    job_id     UUID NOT NULL REFERENCES export_jobs (id) ON DELETE CASCADE,
+    part       BIGINT NOT NULL,
+    from_slice SMALLINT NOT NULL,
+    from_id    UUID NOT NULL,
+    to_slice   SMALLINT NOT NULL,
+    to_id      UUID NOT NULL,
+    attempt    INTEGER NOT NULL DEFAULT 0,
+    done       BOOLEAN NOT NULL DEFAULT FALSE,
+    users      BIGINT,
+    raw_bytes  BIGINT,
+    bytes      BIGINT,
+    crc32      BIGINT,
+    PRIMARY KEY (job_id, part)
+);
+
+-- Users whose stored document cannot be read, found while their part was read.
+CREATE TABLE export_broken_users (
+    job_id     UUID NOT NULL REFERENCES export_jobs (id) ON DELETE CASCADE,
+    service_id UUID NOT NULL,
+    reason     TEXT NOT NULL,
+    PRIMARY KEY (job_id, service_id)
+);
+
+-- Deliveries -------------------------------------------------------------------------------
+
+CREATE TABLE deliveries (
+    id           UUID PRIMARY KEY,
+    workspace_id INTEGER NOT NULL REFERENCES workspaces (id),
+    kind         TEXT NOT NULL,
+    subject      TEXT NOT NULL,
+    url          TEXT NOT NULL,
+    body         TEXT NOT NULL,
+    receiver     UUID NOT NULL,
+    state        TEXT NOT NULL,
+    request_id   TEXT NOT NULL,
+    attempts     INTEGER NOT NULL DEFAULT 0,
+    created_at   BIGINT NOT NULL,
+    retry_until  BIGINT NOT NULL,
+    next_at      BIGINT,
+    last_status  INTEGER,
+    last_error   TEXT,
+    finished_at  BIGINT
+);
+CREATE INDEX deliveries_latest ON deliveries (workspace_id, created_at, id);
+
+-- Messages -----------------------------------------------------------------------------------
+
+CREATE TABLE dead_letters (
+    id             UUID PRIMARY KEY,
+    consumer_group TEXT NOT NULL,
+    topic          TEXT NOT NULL,
+    partition      INTEGER NOT NULL,
+    position       BIGINT NOT NULL,
+    key            BYTEA NOT NULL,
+    payload        BYTEA NOT NULL,
+    request_id     TEXT NOT NULL,
+    reason         TEXT NOT NULL,
+    attempts       INTEGER NOT NULL,
+    created_at     BIGINT NOT NULL,
+    UNIQUE (consumer_group, topic, partition, position)
+);
+
+-- Messages under way: what is found here at a start ended its worker uncleanly.
+CREATE TABLE message_attempts (
+    consumer_group TEXT NOT NULL,
+    topic          TEXT NOT NULL,
+    partition      INTEGER NOT NULL,
+    position       BIGINT NOT NULL,
+    attempts       INTEGER NOT NULL,
+    alone          BOOLEAN NOT NULL,
+    PRIMARY KEY (consumer_group, topic, partition, position)
+) WITHOUT ROWID;

@@ -1,0 +1,57 @@
+//! What every part of the program is given.
+
+use std::sync::Arc;
+
+use crate::clock::Clock;
+use crate::config::{Config, ConfigError};
+use crate::log::{Log, LogError};
+use crate::objects::{ObjectError, Objects};
+use crate::retry::Retry;
+use crate::secrets::SecretKey;
+use crate::store::{Store, StoreError};
+
+/// The settings and the connections made from them. Cheap to clone.
+#[derive(Clone)]
+pub struct App {
+    pub config: Arc<Config>,
+    pub store: Store,
+    pub log: Log,
+    /// Where exports without own storage are built.
+    pub objects: Objects,
+    pub secrets: SecretKey,
+    pub clock: Clock,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Log(#[from] LogError),
+    #[error(transparent)]
+    Objects(#[from] ObjectError),
+}
+
+impl Retry for OpenError {
+    fn can_retry(&self) -> bool {
+        match self {
+            Self::Config(error) => error.can_retry(),
+            Self::Store(error) => error.can_retry(),
+            Self::Log(error) => error.can_retry(),
+            Self::Objects(error) => error.can_retry(),
+        }
+    }
+}
+
+impl App {
+    /// Opens the store, the log and the objects. Looks at no schema and creates no topic.
+    pub async fn open(config: Config) -> Result<Self, OpenError> {
+        let secrets = config.secret_key()?;
+        let store = Store::connect(&config).await?;
+        let log = Log::open(&config).await?;
+        let objects = Objects::open(&config.objects_url(), &secrets).await?;
+        Ok(Self { config: Arc::new(config), store, log, objects, secrets, clock: Clock::system() })
+    }
+}

@@ -1,0 +1,255 @@
+//! Rows shared out among workers: who may work on what, and for how long.
+//!
+//! A row of `claims` is one thing to do: an export's part, its finishing, a delivery. A
+//! worker takes a few at a time, from the job that has fewest under way, and holds them
+//! by a lease that it renews while it works. `due_at` is the one time of a row: not to be
+//! taken before it; while somebody has it, the end of the lease. Who comes too late finds
+//! another attempt number in the row, and whatever it wanted to write is refused by
+//! [`finish`]. A row that is done is gone.
+//!
+//! Times are the database's own, so that a worker with a wrong clock steals nothing.
+
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use crate::retry::Retry;
+use crate::store::{Store, StoreError, Tx, on};
+
+/// What a row is about: each kind is claimed on its own, so that no kind waits for
+/// another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// A part of an export; the job is the export, the item the part's number.
+    ExportPart,
+    /// The finishing of an export; the job is the export.
+    ExportFinish,
+    /// The removal of what an export must not leave behind; the job is the export.
+    ExportCleanup,
+    /// A callback; the job is its receiver, the item is from the delivery's id.
+    Delivery,
+}
+
+impl Kind {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ExportPart => "export_part",
+            Self::ExportFinish => "export_finish",
+            Self::ExportCleanup => "export_cleanup",
+            Self::Delivery => "delivery",
+        }
+    }
+}
+
+/// A row that this worker has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Claim {
+    pub kind: Kind,
+    pub job: Uuid,
+    pub item: i64,
+    /// Which try this is, from 1; no number is given twice.
+    pub attempt: i32,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ClaimError {
+    /// The lease ran out and another worker has the row, or it was withdrawn. Whatever
+    /// was done for it must not be counted.
+    #[error("the claim was lost to another worker, or withdrawn")]
+    Lost,
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl From<sqlx::Error> for ClaimError {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Store(error.into())
+    }
+}
+
+impl Retry for ClaimError {
+    fn can_retry(&self) -> bool {
+        match self {
+            Self::Lost => false,
+            Self::Store(error) => error.can_retry(),
+        }
+    }
+}
+
+/// Milliseconds since the epoch by the database's clock.
+async fn now(tx: &mut Tx) -> Result<i64, StoreError> {
+    let sql = if tx.is_postgres() {
+        "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
+    } else {
+        "SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER)"
+    };
+    Ok(on!(tx, c => sqlx::query_scalar(sql).fetch_one(c).await?))
+}
+
+/// Offers one row, to be taken no sooner than after `delay`. One that is there already
+/// stays as it is.
+pub async fn offer(
+    tx: &mut Tx,
+    kind: Kind,
+    job: Uuid,
+    item: i64,
+    delay: Duration,
+) -> Result<(), StoreError> {
+    offer_range(tx, kind, job, item..item + 1, delay).await
+}
+
+/// Offers the rows of a whole job, numbered by `items`.
+pub async fn offer_range(
+    tx: &mut Tx,
+    kind: Kind,
+    job: Uuid,
+    items: std::ops::Range<i64>,
+    delay: Duration,
+) -> Result<(), StoreError> {
+    if items.is_empty() {
+        return Ok(());
+    }
+    let due_at = now(tx).await? + millis(delay);
+    on!(tx, c => sqlx::query(
+        "WITH RECURSIVE items AS (
+             SELECT CAST($3 AS BIGINT) AS item
+             UNION ALL SELECT item + 1 FROM items WHERE item + 1 < $4
+         )
+         INSERT INTO claims (kind, job, item, due_at)
+         SELECT $1, $2, item, $5 FROM items WHERE true
+         ON CONFLICT (kind, job, item) DO NOTHING",
+    )
+    .bind(kind.name()).bind(job).bind(items.start).bind(items.end).bind(due_at)
+    .execute(c).await?.rows_affected());
+    Ok(())
+}
+
+macro_rules! take_sql {
+    ($lock:literal) => {
+        concat!(
+            "WITH RECURSIVE jobs AS (
+                 SELECT (SELECT job FROM claims WHERE kind = $1 ORDER BY job LIMIT 1) AS job
+                 UNION ALL
+                 SELECT (SELECT job FROM claims
+                         WHERE kind = $1 AND job > jobs.job ORDER BY job LIMIT 1)
+                 FROM jobs WHERE jobs.job IS NOT NULL
+             ), held AS (
+                 SELECT jobs.job, (SELECT count(*) FROM claims
+                                   WHERE kind = $1 AND job = jobs.job
+                                     AND owner IS NOT NULL AND due_at > $2) AS held
+                 FROM jobs WHERE jobs.job IS NOT NULL
+             ), next AS (
+                 SELECT job, held FROM held
+                 WHERE held < $3 AND EXISTS (
+                     SELECT 1 FROM claims WHERE kind = $1 AND job = held.job AND due_at <= $2)
+                 ORDER BY held, random() LIMIT 1
+             ), picked AS (
+                 SELECT item, job FROM claims
+                 WHERE kind = $1 AND job = (SELECT job FROM next) AND due_at <= $2
+                 ORDER BY due_at, item
+                 LIMIT (SELECT CASE WHEN $3 - held < $4 THEN $3 - held ELSE $4 END FROM next) ",
+            $lock,
+            ")
+             UPDATE claims SET due_at = $5, owner = $6, attempt = attempt + 1
+             FROM picked
+             WHERE claims.kind = $1 AND claims.job = picked.job AND claims.item = picked.item
+             RETURNING claims.job, claims.item, claims.attempt"
+        )
+    };
+}
+
+/// Takes up to `limit` rows of `kind` for `owner`, all of one job: the one that has fewest
+/// under way. No job has more than `per_job` under way (by one round's worth more where two
+/// workers take at the same moment).
+pub async fn take(
+    store: &Store,
+    kind: Kind,
+    owner: Uuid,
+    limit: u32,
+    per_job: u32,
+    lease: Duration,
+) -> Result<Vec<Claim>, StoreError> {
+    // A look through the read side first: an idle SQLite worker never takes the write lock.
+    if !any_due(store, kind).await? {
+        return Ok(Vec::new());
+    }
+    let mut tx = store.write().await?;
+    let now = now(&mut tx).await?;
+    let sql = if tx.is_postgres() { take_sql!("FOR UPDATE SKIP LOCKED") } else { take_sql!("") };
+    let mut claims: Vec<Claim> = on!(&mut tx, c => sqlx::query_as::<_, (Uuid, i64, i32)>(sql)
+        .bind(kind.name())
+        .bind(now)
+        .bind(i64::from(per_job))
+        .bind(i64::from(limit))
+        .bind(now + millis(lease))
+        .bind(owner)
+        .fetch_all(c)
+        .await?)
+    .into_iter()
+    .map(|(job, item, attempt)| Claim { kind, job, item, attempt })
+    .collect();
+    tx.commit().await?;
+    claims.sort_by_key(|claim| claim.item);
+    Ok(claims)
+}
+
+async fn any_due(store: &Store, kind: Kind) -> Result<bool, StoreError> {
+    let mut tx = store.snapshot().await?;
+    let now = now(&mut tx).await?;
+    Ok(on!(&mut tx, c => sqlx::query_scalar::<_, i32>(
+        "SELECT 1 FROM claims WHERE kind = $1 AND due_at <= $2 LIMIT 1",
+    )
+    .bind(kind.name()).bind(now).fetch_optional(c).await?)
+    .is_some())
+}
+
+/// Puts the end of the lease off. [`ClaimError::Lost`] means: stop working on it.
+pub async fn renew(store: &Store, claim: &Claim, lease: Duration) -> Result<(), ClaimError> {
+    let mut tx = store.write().await?;
+    set_due(&mut tx, claim, lease, true).await?;
+    Ok(tx.commit().await?)
+}
+
+/// Removes the row of a thing that is done, in the transaction that writes the result: the
+/// one guard that makes a late worker's result count for nothing.
+pub async fn finish(tx: &mut Tx, claim: &Claim) -> Result<(), ClaimError> {
+    let gone = on!(tx, c => sqlx::query(
+        "DELETE FROM claims WHERE kind = $1 AND job = $2 AND item = $3 AND attempt = $4",
+    )
+    .bind(claim.kind.name()).bind(claim.job).bind(claim.item).bind(claim.attempt)
+    .execute(c).await?.rows_affected());
+    if gone == 1 { Ok(()) } else { Err(ClaimError::Lost) }
+}
+
+/// Gives the row up for now: anybody may take it after `delay`, as another attempt.
+pub async fn put_off(tx: &mut Tx, claim: &Claim, delay: Duration) -> Result<(), ClaimError> {
+    set_due(tx, claim, delay, false).await
+}
+
+/// Withdraws every row of a job, taken or not; who works on one finds its claim lost.
+pub async fn withdraw(tx: &mut Tx, kind: Kind, job: Uuid) -> Result<(), StoreError> {
+    on!(tx, c => sqlx::query("DELETE FROM claims WHERE kind = $1 AND job = $2")
+        .bind(kind.name()).bind(job).execute(c).await?.rows_affected());
+    Ok(())
+}
+
+async fn set_due(
+    tx: &mut Tx,
+    claim: &Claim,
+    delay: Duration,
+    keep: bool,
+) -> Result<(), ClaimError> {
+    let due_at = now(tx).await? + millis(delay);
+    let held = on!(tx, c => sqlx::query(
+        "UPDATE claims SET due_at = $5, owner = CASE WHEN $6 THEN owner END
+         WHERE kind = $1 AND job = $2 AND item = $3 AND attempt = $4 AND owner IS NOT NULL",
+    )
+    .bind(claim.kind.name()).bind(claim.job).bind(claim.item).bind(claim.attempt)
+    .bind(due_at).bind(keep)
+    .execute(c).await?.rows_affected());
+    if held == 1 { Ok(()) } else { Err(ClaimError::Lost) }
+}
+
+fn millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX / 4)
+}

@@ -1,0 +1,115 @@
+//! The command line: one file a subcommand. Each parses its options, opens what it needs,
+//! hands over, and ends with 0 only when all of it was done.
+
+mod apply;
+mod control_group;
+mod dead_letters;
+mod deliveries;
+mod demo;
+mod doctor;
+mod export;
+mod gateway;
+mod generate;
+mod import;
+mod key;
+mod migrate;
+mod standalone;
+mod users;
+mod worker;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::config::Config;
+
+/// What a command may fail with: printed to the operator as it is.
+pub type CommandResult = Result<(), Box<dyn std::error::Error + Send + Sync>>;
+
+/// The bulk-data side of a customer-engagement service.
+#[derive(Parser)]
+#[command(name = "longshore", version, max_term_width = 100)]
+struct Arguments {
+    /// Settings file [default: longshore.toml where it exists]
+    #[arg(long, global = true, value_name = "FILE", env = "LONGSHORE_CONFIG")]
+    config: Option<PathBuf>,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Gateway and every worker role in one process, on the embedded log, store and objects
+    Standalone(standalone::Arguments),
+    /// The API
+    Gateway(gateway::Arguments),
+    /// The work behind the API
+    Worker(worker::Arguments),
+    /// Bring the database and the log up to this version
+    Migrate(migrate::Arguments),
+    /// Bring a workspace to what a file declares
+    Apply(apply::Arguments),
+    /// API keys: create, list, revoke
+    Key(key::Arguments),
+    /// Import users from newline-delimited JSON
+    Import(import::Arguments),
+    /// Write lifelike user records as newline-delimited JSON
+    Generate(generate::Arguments),
+    /// Show or erase users
+    Users(users::Arguments),
+    /// The global control group: show, renew
+    ControlGroup(control_group::Arguments),
+    /// Exports: run, list, status, cancel
+    Export(export::Arguments),
+    /// Callbacks: list, show, resend
+    Deliveries(deliveries::Arguments),
+    /// Work that could not be done: list, retry, discard
+    DeadLetters(dead_letters::Arguments),
+    /// The main job from start to end on a throw-away data directory
+    Demo(demo::Arguments),
+    /// Try each configured connection and say how to mend what is wrong
+    Doctor(doctor::Arguments),
+}
+
+/// Parses the command line, runs the command and says how it went.
+#[tokio::main]
+pub async fn main() -> ExitCode {
+    // One TLS provider for every client in the process.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let arguments = Arguments::parse();
+    let config = match Config::load(arguments.config.as_deref()) {
+        Ok(config) => config,
+        Err(error) => {
+            eprintln!("longshore: {error}");
+            return ExitCode::from(2);
+        }
+    };
+    let result = async {
+        match arguments.command {
+            Command::Standalone(arguments) => standalone::run(config, arguments).await,
+            Command::Gateway(arguments) => gateway::run(config, arguments).await,
+            Command::Worker(arguments) => worker::run(config, arguments).await,
+            Command::Migrate(arguments) => migrate::run(config, arguments).await,
+            Command::Apply(arguments) => apply::run(config, arguments).await,
+            Command::Key(arguments) => key::run(config, arguments).await,
+            Command::Import(arguments) => import::run(config, arguments).await,
+            Command::Generate(arguments) => generate::run(config, arguments).await,
+            Command::Users(arguments) => users::run(config, arguments).await,
+            Command::ControlGroup(arguments) => control_group::run(config, arguments).await,
+            Command::Export(arguments) => export::run(config, arguments).await,
+            Command::Deliveries(arguments) => deliveries::run(config, arguments).await,
+            Command::DeadLetters(arguments) => dead_letters::run(config, arguments).await,
+            Command::Demo(arguments) => demo::run(config, arguments).await,
+            Command::Doctor(arguments) => doctor::run(config, arguments).await,
+        }
+    }
+    .await;
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("longshore: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

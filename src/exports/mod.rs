@@ -1,0 +1,1 @@
+//! Exports: from the request to the files of users and the callback.

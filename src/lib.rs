@@ -1,0 +1,54 @@
+//! # Longshore
+//!
+//! The bulk-data side of a customer-engagement service: a gateway that takes every
+//! API call, and a fleet of workers that does the heavy work behind it.
+//!
+//! ```text
+//! client ──HTTP──> gateway ──append──> log (Kafka │ embedded) ──> worker ──> store (PostgreSQL │ SQLite)
+//!                    │                                             ├──> objects (S3 │ Azure │ files)
+//!                    └── reads ── store                            └──> callbacks (HTTP)
+//! ```
+//!
+//! Data goes one way, left to right. A call is answered 2xx only once its work is
+//! durable in the log or the store. A worker may die at any instruction: what it was
+//! doing is done again, and the result is the same as if it had been done once.
+//!
+//! ## Where things are
+//!
+//! | module | is about |
+//! |---|---|
+//! | [`app`] | what every part is given: settings and connections |
+//! | [`cli`] | one file a subcommand; parses, assembles, hands over |
+//! | [`config`] | every setting, with its unit and default; refused at start when impossible |
+//! | [`gateway`] | the HTTP server: the router as the sum of the domains' routes, keys, errors |
+//! | [`log`] | append and consume: Kafka, or a table in a file of its own |
+//! | [`store`] | the two databases behind one face; migrations |
+//! | [`claims`] | rows shared out among workers: lease, attempts, fairness between jobs |
+//! | [`objects`] | object keys, S3, Azure and files behind one face; ZIP and gzip |
+//! | [`worker`] | which roles run, message to domain, retry or dead letter, drain |
+//! | [`exports`] | from the request to the files of users and the callback |
+//! | [`users`] | profiles, identities, activity; import and generate |
+//! | [`workspaces`] | what the workspace file declares: keys, storage, control group |
+//! | [`deliveries`] | callbacks: a row before it is a request, signed, retried for a day |
+//! | [`telemetry`] | metrics with their help text, tracing, the operations listener |
+//!
+//! Every domain has the same rooms: `api` (its routes: check and append), the work,
+//! and `rows` (its SQL).
+
+pub mod app;
+pub mod claims;
+pub mod cli;
+pub mod clock;
+pub mod config;
+pub mod deliveries;
+pub mod exports;
+pub mod gateway;
+pub mod log;
+pub mod objects;
+pub mod retry;
+pub mod secrets;
+pub mod store;
+pub mod telemetry;
+pub mod users;
+pub mod worker;
+pub mod workspaces;

@@ -1,0 +1,46 @@
+//! Every object's path comes from here.
+
+use jiff::civil::Date;
+use uuid::Uuid;
+
+/// What an object is, which says where it lies (below the storage's own prefix).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum ObjectKey {
+    /// A file of an export to own storage (Delivery rule 1 of the export):
+    /// `segment-export/<SEGMENT_ID>/<YYYY-MM-dd>/<uuid>-<unix seconds>/<name>.<extension>`.
+    ExportFile {
+        segment_id: Uuid,
+        date: Date,
+        object_prefix: String,
+        name: String,
+        extension: &'static str,
+    },
+    /// One part's stretch of the ZIP behind `url`, private, under a name of its attempt.
+    ExportSegment { job: Uuid, part: i64, attempt: i32 },
+    /// The ZIP behind `url`, under a name of the finisher's attempt.
+    ExportArchive { job: Uuid, attempt: i32 },
+    /// What `apply` and `doctor` try a storage with.
+    Probe { id: Uuid, name: &'static str },
+}
+
+impl ObjectKey {
+    pub fn path(&self) -> String {
+        match self {
+            Self::ExportFile { segment_id, date, object_prefix, name, extension } => {
+                format!("segment-export/{segment_id}/{date}/{object_prefix}/{name}.{extension}")
+            }
+            Self::ExportSegment { job, part, attempt } => {
+                format!("{}parts/{part:06}.{attempt}", export_prefix(*job))
+            }
+            Self::ExportArchive { job, attempt } => {
+                format!("{}archive.{attempt}.zip", export_prefix(*job))
+            }
+            Self::Probe { id, name } => format!("longshore-probe/{id}/{name}"),
+        }
+    }
+}
+
+/// Where all private objects of an export lie: removed as a whole.
+pub fn export_prefix(job: Uuid) -> String {
+    format!("exports/{job}/")
+}

@@ -1,0 +1,35 @@
+//! Whether trying again can help, and how long to wait before it.
+
+use std::time::Duration;
+
+use rand::RngExt as _;
+
+/// Implemented by every error of this crate: says whether the same thing, tried again
+/// later, may succeed without anybody changing anything.
+pub trait Retry {
+    fn can_retry(&self) -> bool;
+}
+
+/// A pause that doubles with each attempt up to `cap`, with jitter over its upper half
+/// so that many who failed together do not come back together.
+///
+/// `attempt` counts from 1.
+pub fn pause(attempt: u32, base: Duration, cap: Duration) -> Duration {
+    let doubled = base.saturating_mul(1u32 << attempt.saturating_sub(1).min(20));
+    doubled.min(cap).mul_f64(rand::rng().random_range(0.5..=1.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_to_the_cap_and_no_further() {
+        let (base, cap) = (Duration::from_secs(1), Duration::from_secs(60));
+        for (attempt, most) in [(1, 1), (2, 2), (4, 8), (7, 60), (u32::MAX, 60)] {
+            let pause = pause(attempt, base, cap);
+            assert!(pause <= Duration::from_secs(most), "attempt {attempt}: {pause:?}");
+            assert!(pause >= Duration::from_secs(most) / 2, "attempt {attempt}: {pause:?}");
+        }
+    }
+}

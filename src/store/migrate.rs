@@ -1,0 +1,49 @@
+//! Brings a database to this program's schema. The statements are in
+//! `deploy/migrations` and are part of the binary.
+
+use sqlx::migrate::{Migrate as _, Migrator};
+
+use super::{Store, StoreError};
+
+static POSTGRES: Migrator = sqlx::migrate!("deploy/migrations/postgres");
+static SQLITE: Migrator = sqlx::migrate!("deploy/migrations/sqlite");
+
+/// Applies what is missing. Safe to run from many processes at once: one applies, the
+/// others wait and find nothing left to do.
+pub async fn run(store: &Store) -> Result<(), StoreError> {
+    match store {
+        Store::Postgres(pool) => POSTGRES.run(pool).await?,
+        Store::Sqlite { write, .. } => SQLITE.run(write).await?,
+    }
+    Ok(())
+}
+
+/// Whether the schema is exactly this program's; the error says what to run.
+pub async fn check(store: &Store) -> Result<(), StoreError> {
+    let (migrator, applied) = match store {
+        Store::Postgres(pool) => {
+            let mut connection = pool.acquire().await?;
+            (&POSTGRES, connection.list_applied_migrations("_sqlx_migrations").await)
+        }
+        Store::Sqlite { write, .. } => {
+            let mut connection = write.acquire().await?;
+            (&SQLITE, connection.list_applied_migrations("_sqlx_migrations").await)
+        }
+    };
+    // No table of migrations is an empty database; anything else is the database's error.
+    let applied = match applied {
+        Ok(applied) => applied.len(),
+        Err(sqlx::migrate::MigrateError::Execute(sqlx::Error::Database(_))) => 0,
+        Err(error) => return Err(error.into()),
+    };
+    let wanted = migrator.iter().count();
+    match applied.cmp(&wanted) {
+        std::cmp::Ordering::Equal => Ok(()),
+        std::cmp::Ordering::Less => Err(StoreError::Version(format!(
+            "the database is at schema {applied} and this program needs {wanted}: run `longshore migrate`"
+        ))),
+        std::cmp::Ordering::Greater => Err(StoreError::Version(format!(
+            "the database is at schema {applied}, newer than this program's {wanted}: run a newer longshore"
+        ))),
+    }
+}

@@ -1,0 +1,218 @@
+//! The two databases behind one face: PostgreSQL for a fleet, SQLite alone.
+//!
+//! SQL is written once wherever both can run it: numbered parameters, `ON CONFLICT …
+//! RETURNING`, common table expressions. [`on!`](crate::store::on) runs one statement on
+//! whichever database a transaction belongs to; [`Tx::is_postgres`] is for the few places
+//! that branch. Times are milliseconds since the epoch, ids are UUIDs, JSON is text.
+
+pub mod migrate;
+
+use std::str::FromStr as _;
+use std::time::Duration;
+
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::{PgPool, Postgres, Sqlite, SqlitePool, Transaction};
+
+use crate::config::Config;
+use crate::retry::Retry;
+
+/// The store of rows. Cheap to clone.
+#[derive(Clone, Debug)]
+pub enum Store {
+    Postgres(PgPool),
+    /// SQLite has one writer at a time, so it gets one connection to write with: who
+    /// waits, waits here in order and not inside the database. Readers see snapshots.
+    Sqlite {
+        read: SqlitePool,
+        write: SqlitePool,
+    },
+}
+
+/// A transaction of either database. Dropped without [`commit`](Tx::commit), it is
+/// rolled back.
+#[derive(Debug)]
+pub enum Tx {
+    Postgres(Transaction<'static, Postgres>),
+    Sqlite(Transaction<'static, Sqlite>),
+}
+
+/// Runs one expression on the connection of a [`Tx`], whichever database it is:
+///
+/// ```ignore
+/// on!(tx, c => sqlx::query("DELETE FROM users WHERE service_id = $1").bind(id).execute(c).await?.rows_affected())
+/// ```
+macro_rules! on {
+    ($tx:expr, $connection:ident => $body:expr) => {
+        match $tx {
+            $crate::store::Tx::Postgres(tx) => {
+                let $connection = &mut **tx;
+                $body
+            }
+            $crate::store::Tx::Sqlite(tx) => {
+                let $connection = &mut **tx;
+                $body
+            }
+        }
+    };
+}
+pub(crate) use on;
+
+/// What went wrong with the store.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    #[error("the database: {0}")]
+    Database(#[from] sqlx::Error),
+    #[error("the database's schema: {0}")]
+    Migrate(#[from] sqlx::migrate::MigrateError),
+    /// The schema is not the one of this program; the text says what to run.
+    #[error("{0}")]
+    Version(String),
+    /// A stored value cannot be read; the text names the row.
+    #[error("a stored value cannot be read: {0}")]
+    Corrupt(String),
+}
+
+impl Retry for StoreError {
+    fn can_retry(&self) -> bool {
+        match self {
+            Self::Database(error) => database_can_retry(error),
+            Self::Migrate(_) | Self::Version(_) | Self::Corrupt(_) => false,
+        }
+    }
+}
+
+fn database_can_retry(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Io(_)
+        | sqlx::Error::Tls(_)
+        | sqlx::Error::PoolTimedOut
+        | sqlx::Error::PoolClosed
+        | sqlx::Error::WorkerCrashed
+        | sqlx::Error::Protocol(_) => true,
+        sqlx::Error::Database(error) => match error.code().as_deref() {
+            // PostgreSQL: connection, resources, operator's intervention, system,
+            // serialization failure, deadlock, lock not available, read-only server.
+            Some(code) if code.len() == 5 => {
+                ["08", "53", "57", "58"].iter().any(|class| code.starts_with(class))
+                    || ["40001", "40P01", "55P03", "25006", "25P03"].contains(&code)
+            }
+            // SQLite: busy, locked, I/O error, full; extended codes keep these in the
+            // low byte.
+            Some(code) => {
+                code.parse::<u32>().is_ok_and(|code| matches!(code & 0xff, 5 | 6 | 10 | 13))
+            }
+            None => false,
+        },
+        _ => false,
+    }
+}
+
+impl StoreError {
+    /// Whether a row that must be unique is there already.
+    pub fn is_unique_violation(&self) -> bool {
+        matches!(self, Self::Database(sqlx::Error::Database(error)) if error.is_unique_violation())
+    }
+}
+
+impl Store {
+    /// Connects, without looking at the schema: [`migrate::check`] does.
+    pub async fn connect(config: &Config) -> Result<Self, StoreError> {
+        let url = config.database_url();
+        if url.starts_with("sqlite:") {
+            return Self::open_sqlite(&url, config.database.max_connections).await;
+        }
+        let options = PgConnectOptions::from_str(&url)?
+            .application_name("longshore")
+            // Against sleepers that keep locks: a process that was stopped in a transaction
+            // must not hold up the rest.
+            .options([
+                ("idle_in_transaction_session_timeout", "60s"),
+                ("lock_timeout", "30s"),
+                ("default_transaction_isolation", "read committed"),
+            ]);
+        let pool = PgPoolOptions::new()
+            .max_connections(config.database.max_connections)
+            .acquire_timeout(Duration::from_secs(10))
+            .connect_lazy_with(options);
+        Ok(Self::Postgres(pool))
+    }
+
+    async fn open_sqlite(url: &str, connections: u32) -> Result<Self, StoreError> {
+        let options = SqliteConnectOptions::from_str(url)?;
+        if let Some(directory) = options.get_filename().parent() {
+            std::fs::create_dir_all(directory).map_err(sqlx::Error::Io)?;
+        }
+        let options = options
+            .create_if_missing(true)
+            .journal_mode(SqliteJournalMode::Wal)
+            // NORMAL would lose acknowledged commits at a power cut.
+            .synchronous(SqliteSynchronous::Full)
+            .foreign_keys(true)
+            .busy_timeout(Duration::from_secs(30))
+            .statement_cache_capacity(256)
+            .pragma("cache_size", "-32768")
+            .pragma("mmap_size", "268435456")
+            .pragma("temp_store", "MEMORY");
+        let write = SqlitePoolOptions::new()
+            .max_connections(1)
+            .acquire_timeout(Duration::from_secs(60))
+            .connect_with(options.clone())
+            .await?;
+        let read = SqlitePoolOptions::new()
+            .max_connections(connections)
+            .acquire_timeout(Duration::from_secs(30))
+            .connect_with(options.pragma("query_only", "ON"))
+            .await?;
+        Ok(Self::Sqlite { read, write })
+    }
+
+    pub fn is_postgres(&self) -> bool {
+        matches!(self, Self::Postgres(_))
+    }
+
+    /// A transaction that may write. On SQLite it takes the write lock at once: one that
+    /// began as a reader could not go on to write.
+    pub async fn write(&self) -> Result<Tx, StoreError> {
+        Ok(match self {
+            Self::Postgres(pool) => Tx::Postgres(pool.begin().await?),
+            Self::Sqlite { write, .. } => Tx::Sqlite(write.begin_with("BEGIN IMMEDIATE").await?),
+        })
+    }
+
+    /// A read-only transaction that sees one state of the store for as long as it is open.
+    pub async fn snapshot(&self) -> Result<Tx, StoreError> {
+        Ok(match self {
+            Self::Postgres(pool) => Tx::Postgres(
+                pool.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY").await?,
+            ),
+            Self::Sqlite { read, .. } => Tx::Sqlite(read.begin().await?),
+        })
+    }
+
+    /// Closes the connections, waiting for those in use.
+    pub async fn close(&self) {
+        match self {
+            Self::Postgres(pool) => pool.close().await,
+            Self::Sqlite { read, write } => {
+                read.close().await;
+                write.close().await;
+            }
+        }
+    }
+}
+
+impl Tx {
+    pub fn is_postgres(&self) -> bool {
+        matches!(self, Self::Postgres(_))
+    }
+
+    /// Makes what was written durable and visible.
+    pub async fn commit(self) -> Result<(), StoreError> {
+        match self {
+            Self::Postgres(tx) => tx.commit().await?,
+            Self::Sqlite(tx) => tx.commit().await?,
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,1 @@
+//! Metrics with their help text, tracing, the operations listener.

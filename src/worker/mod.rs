@@ -1,0 +1,1 @@
+//! Which roles run, message to domain, claims to domain, drain.
