@@ -1,1 +1,104 @@
 //! Exports: from the request to the files of users and the callback.
+//!
+//! ```text
+//! queued ──plan──> running ──last part──> finishing ──finish──> done
+//!    └───────────────┴───────────┴─────────────> failed │ cancelled
+//! ```
+//!
+//! A request becomes a job (`api`). A worker cuts the group into parts, once (`plan`).
+//! Parts are claimed side by side over the fleet: read, projected, compressed, written
+//! (`part`). Whoever does the last one leaves the finishing (`finish`), which dates the
+//! files, puts the ZIP behind `url` together, and calls back. Whatever must not stay
+//! behind is removed, and removed again (`cleanup`).
+
+use jiff::civil::Date;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::objects::ObjectKey;
+use crate::secrets::SecretKey;
+
+/// How a file of an export is packed (`output_format`; own storage only).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Format {
+    #[default]
+    Zip,
+    Gzip,
+}
+
+impl Format {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Zip => "zip",
+            Self::Gzip => "gzip",
+        }
+    }
+
+    /// The file extension (Delivery rule 1 of the export).
+    pub fn extension(self) -> &'static str {
+        match self {
+            Self::Zip => "zip",
+            Self::Gzip => "gz",
+        }
+    }
+}
+
+/// What an export was asked for; never changes.
+#[derive(Clone, Debug)]
+pub struct Job {
+    pub id: Uuid,
+    pub workspace_id: i32,
+    /// `<uuid>-<unix seconds>`: the response's `object_prefix`.
+    pub object_prefix: String,
+    pub segment_id: Uuid,
+    /// `fields_to_export`, as asked.
+    pub fields: Vec<String>,
+    pub format: Format,
+    /// The workspace's own storage; none means the ZIP behind `url`.
+    pub storage_id: Option<Uuid>,
+    pub callback_endpoint: Option<String>,
+    pub request_id: String,
+    pub requested_at: i64,
+}
+
+/// What planning fixed; kept as JSON in the job's row, and never computed again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    /// The group's slices, ascending.
+    pub slices: Vec<i16>,
+    /// The youngest service_id seen: later users are not part of this export.
+    pub youngest: Uuid,
+    /// The first and the last of the 90 UTC days of purchases and custom events.
+    pub first_day: Date,
+    pub last_day: Date,
+    /// The date in the key under which files are uploaded; they move at completion where
+    /// that is another day.
+    pub upload_date: Date,
+    /// The workspace's currency, and how many millionths of it one of another is.
+    pub currency: String,
+    pub exchange_rates: std::collections::BTreeMap<String, i64>,
+}
+
+impl Job {
+    /// The name of the entry inside a file: extracting all files into one folder and
+    /// concatenating gives the export in order.
+    pub fn entry_name(&self, part: i64) -> String {
+        format!("{}_{part:06}.json", self.object_prefix)
+    }
+
+    /// Where a part's file lies in own storage. The name looks random and is the same for
+    /// every attempt at the part.
+    pub fn file_key(&self, secrets: &SecretKey, part: i64, date: Date) -> ObjectKey {
+        let hash = secrets.derive("export file", &[self.id.as_bytes(), &part.to_be_bytes()]);
+        let mut random = [0; 16];
+        random.copy_from_slice(&hash[..16]);
+        ObjectKey::ExportFile {
+            segment_id: self.segment_id,
+            date,
+            object_prefix: self.object_prefix.clone(),
+            name: uuid::Builder::from_random_bytes(random).into_uuid().to_string(),
+            extension: self.format.extension(),
+        }
+    }
+}
