@@ -13,10 +13,10 @@
 
 use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
 use crate::objects::ObjectKey;
-use crate::secrets::SecretKey;
 
 /// How a file of an export is packed (`output_format`; own storage only).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -75,6 +75,8 @@ pub struct Plan {
     /// The date in the key under which files are uploaded; they move at completion where
     /// that is another day.
     pub upload_date: Date,
+    /// What the files' random names are derived from: random, and known to the store only.
+    pub seed: Uuid,
     /// The workspace's currency, and how many millionths of it one of another is.
     pub currency: String,
     pub exchange_rates: std::collections::BTreeMap<String, i64>,
@@ -88,9 +90,13 @@ impl Job {
     }
 
     /// Where a part's file lies in own storage. The name looks random and is the same for
-    /// every attempt at the part.
-    pub fn file_key(&self, secrets: &SecretKey, part: i64, date: Date) -> ObjectKey {
-        let hash = secrets.derive("export file", &[self.id.as_bytes(), &part.to_be_bytes()]);
+    /// every attempt at the part, also while secret keys are rotated.
+    pub fn file_key(&self, plan: &Plan, part: i64, date: Date) -> ObjectKey {
+        let hash = Sha256::new()
+            .chain_update(plan.seed.as_bytes())
+            .chain_update(self.id.as_bytes())
+            .chain_update(part.to_be_bytes())
+            .finalize();
         let mut random = [0; 16];
         random.copy_from_slice(&hash[..16]);
         ObjectKey::ExportFile {
