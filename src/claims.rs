@@ -147,7 +147,8 @@ macro_rules! take_sql {
                  SELECT item, job FROM claims
                  WHERE kind = $1 AND job = (SELECT job FROM next) AND due_at <= $2
                  ORDER BY due_at, item
-                 LIMIT (SELECT CASE WHEN $3 - held < $4 THEN $3 - held ELSE $4 END FROM next) ",
+                 LIMIT coalesce((SELECT CASE WHEN $3 - held < $4 THEN $3 - held ELSE $4 END
+                                 FROM next), 0) ",
             $lock,
             ")
              UPDATE claims SET due_at = $5, owner = $6, attempt = attempt + 1

@@ -1,1 +1,3 @@
 //! Which roles run, message to domain, claims to domain, drain.
+
+pub mod shares;

@@ -1,0 +1,145 @@
+//! Claims, on both databases.
+
+use std::time::Duration;
+
+use longshore::claims::{self, Claim, ClaimError, Kind};
+use longshore::store::Store;
+use uuid::Uuid;
+
+use crate::support::stores::TestStore;
+
+const LEASE: Duration = Duration::from_secs(60);
+const MANY: u32 = 1000;
+
+async fn offer(store: &Store, job: Uuid, items: i64) {
+    let mut tx = store.write().await.unwrap();
+    claims::offer_range(&mut tx, Kind::ExportPart, job, 0..items, Duration::ZERO).await.unwrap();
+    tx.commit().await.unwrap();
+}
+
+async fn take(store: &Store, limit: u32, lease: Duration) -> Vec<Claim> {
+    claims::take(store, Kind::ExportPart, Uuid::new_v4(), limit, MANY, lease).await.unwrap()
+}
+
+async fn finish(store: &Store, claim: &Claim) -> Result<(), ClaimError> {
+    let mut tx = store.write().await.unwrap();
+    claims::finish(&mut tx, claim).await?;
+    tx.commit().await.unwrap();
+    Ok(())
+}
+
+async fn each_row_is_taken_once_by_many(store: &Store) {
+    let job = Uuid::new_v4();
+    offer(store, job, 100).await;
+    let workers = (0..8).map(|_| {
+        let store = store.clone();
+        tokio::spawn(async move {
+            let (mut mine, mut empty) = (Vec::new(), 0);
+            // Empty can also mean that other workers had the rows locked for a moment.
+            while empty < 20 {
+                let claims = take(&store, 3, LEASE).await;
+                if claims.is_empty() {
+                    empty += 1;
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+                for claim in claims {
+                    finish(&store, &claim).await.unwrap();
+                    mine.push(claim.item);
+                }
+            }
+            mine
+        })
+    });
+    let mut items = Vec::new();
+    for worker in futures::future::join_all(workers).await {
+        items.extend(worker.unwrap());
+    }
+    items.sort_unstable();
+    assert_eq!(items, (0..100).collect::<Vec<_>>());
+}
+
+async fn a_lost_lease_goes_to_another_and_the_late_one_is_refused(store: &Store) {
+    let job = Uuid::new_v4();
+    offer(store, job, 1).await;
+    let late = take(store, 1, Duration::ZERO).await.remove(0);
+    assert_eq!(late.attempt, 1);
+    let second = take(store, 1, LEASE).await.remove(0);
+    assert_eq!((second.item, second.attempt), (0, 2));
+    assert!(matches!(claims::renew(store, &late, LEASE).await, Err(ClaimError::Lost)));
+    assert!(matches!(finish(store, &late).await, Err(ClaimError::Lost)));
+    claims::renew(store, &second, LEASE).await.unwrap();
+    finish(store, &second).await.unwrap();
+    assert!(matches!(finish(store, &second).await, Err(ClaimError::Lost)));
+}
+
+async fn what_is_put_off_waits_and_comes_again(store: &Store) {
+    let job = Uuid::new_v4();
+    offer(store, job, 1).await;
+    let first = take(store, 1, LEASE).await.remove(0);
+    let mut tx = store.write().await.unwrap();
+    claims::put_off(&mut tx, &first, LEASE).await.unwrap();
+    tx.commit().await.unwrap();
+    assert!(take(store, 1, LEASE).await.is_empty());
+    assert!(matches!(claims::renew(store, &first, LEASE).await, Err(ClaimError::Lost)));
+    let mut tx = store.write().await.unwrap();
+    claims::withdraw(&mut tx, Kind::ExportPart, job).await.unwrap();
+    // Offered anew it is a new row.
+    claims::offer(&mut tx, Kind::ExportPart, job, 0, Duration::ZERO).await.unwrap();
+    tx.commit().await.unwrap();
+    let again = take(store, 1, LEASE).await.remove(0);
+    finish(store, &again).await.unwrap();
+}
+
+async fn a_small_job_does_not_wait_behind_a_large_one(store: &Store) {
+    let (large, small) = (Uuid::new_v4(), Uuid::new_v4());
+    offer(store, large, 50).await;
+    let first = take(store, 10, LEASE).await;
+    assert!(first.iter().all(|claim| claim.job == large));
+    offer(store, small, 2).await;
+    let next = take(store, 10, LEASE).await;
+    assert_eq!(next.len(), 2);
+    assert!(next.iter().all(|claim| claim.job == small));
+    let mut tx = store.write().await.unwrap();
+    for job in [large, small] {
+        claims::withdraw(&mut tx, Kind::ExportPart, job).await.unwrap();
+    }
+    tx.commit().await.unwrap();
+}
+
+async fn no_job_has_more_than_its_share(store: &Store) {
+    let job = Uuid::new_v4();
+    offer(store, job, 10).await;
+    let take_two = || claims::take(store, Kind::ExportPart, Uuid::new_v4(), 5, 2, LEASE);
+    let taken = take_two().await.unwrap();
+    assert_eq!(taken.len(), 2);
+    assert!(take_two().await.unwrap().is_empty());
+    finish(store, &taken[0]).await.unwrap();
+    assert_eq!(take_two().await.unwrap().len(), 1);
+    // Another kind's rows are another matter.
+    assert!(
+        claims::take(store, Kind::Delivery, Uuid::new_v4(), 5, 2, LEASE).await.unwrap().is_empty()
+    );
+    let mut tx = store.write().await.unwrap();
+    claims::withdraw(&mut tx, Kind::ExportPart, job).await.unwrap();
+    tx.commit().await.unwrap();
+}
+
+async fn suite(test: TestStore) {
+    let store = &test.store;
+    each_row_is_taken_once_by_many(store).await;
+    a_lost_lease_goes_to_another_and_the_late_one_is_refused(store).await;
+    what_is_put_off_waits_and_comes_again(store).await;
+    a_small_job_does_not_wait_behind_a_large_one(store).await;
+    no_job_has_more_than_its_share(store).await;
+    test.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn claims_on_sqlite() {
+    suite(TestStore::sqlite().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn claims_on_postgres() {
+    suite(TestStore::postgres().await).await;
+}
