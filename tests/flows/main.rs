@@ -2,4 +2,5 @@
 //! missing fails and says how to start it: `scripts/services start`.
 
 mod claims;
+mod shares;
 mod support;

@@ -1,4 +1,16 @@
 //! What the flows share.
 
+use std::time::{Duration, Instant};
+
 pub mod servers;
 pub mod stores;
+
+/// Waits until `condition` holds; the generous deadline is there to end a test that fails,
+/// not to time one that passes.
+pub async fn eventually<F: Future<Output = bool>>(what: &str, mut condition: impl FnMut() -> F) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !condition().await {
+        assert!(Instant::now() < deadline, "still not so after a minute: {what}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
