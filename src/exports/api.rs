@@ -48,9 +48,8 @@ async fn request(
     Extension(caller): Extension<Caller>,
     gateway::Json(body): gateway::Json<Map<String, Value>>,
 ) -> Result<(StatusCode, axum::Json<Answer>), ApiError> {
-    let wanted = Wanted::read(&body, |address| {
-        deliveries::check_address(address, &app.config).map(drop)
-    })?;
+    let wanted =
+        Wanted::read(&body, |address| deliveries::check_address(address, &app.config).map(drop))?;
     let answer = to_the_end(accept(app, caller, wanted)).await?;
     Ok((StatusCode::CREATED, axum::Json(answer)))
 }
@@ -99,10 +98,7 @@ fn read_fields(value: Option<&Value>) -> Result<Vec<String>, ApiError> {
     let names = value.as_array().ok_or_else(wrong)?.iter();
     let names: Option<Vec<String>> = names.map(|name| name.as_str().map(String::from)).collect();
     let names = names.ok_or_else(wrong)?;
-    if names.is_empty() {
-        return Err(invalid("fields_to_export must name at least one field"));
-    }
-    FieldSet::parse(&names).map_err(|error| invalid(format!("fields_to_export: {error}")))?;
+    FieldSet::parse(&names).map_err(ApiError::Invalid)?;
     Ok(names)
 }
 
@@ -117,8 +113,7 @@ fn read_callback(
     check_address: impl Fn(&str) -> Result<(), String>,
 ) -> Result<Option<String>, ApiError> {
     let Some(value) = value else { return Ok(None) };
-    let address =
-        value.as_str().ok_or_else(|| invalid("callback_endpoint must be a string"))?;
+    let address = value.as_str().ok_or_else(|| invalid("callback_endpoint must be a string"))?;
     if address.is_empty() {
         return Ok(None);
     }

@@ -107,8 +107,7 @@ async fn redirect(
     let valid = valid.min(STORAGE_ADDRESS_VALID);
     let address = app.objects.signed_get(key, valid, &file_name).await?;
     // Of files, it is a path below our own address.
-    let address =
-        if address.starts_with('/') { public_base(app) + &address } else { address };
+    let address = if address.starts_with('/') { public_base(app) + &address } else { address };
     let location = HeaderValue::try_from(address)
         .map_err(|_| ApiError::Internal("a storage address that is no header value".into()))?;
     let headers = [

@@ -6,13 +6,13 @@
 //! they were uploaded on another. Without, the parts' segments become the one ZIP behind
 //! `url`. Then the job is done, and its callback written, in one transaction.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 use super::archive::{self, Entry};
 use super::part_rows::{self, Winner};
@@ -88,14 +88,10 @@ impl WorkError for FinishError {
 }
 
 /// Brings a job from `finishing` to `done`. Looks at `stop` between steps.
-pub async fn finish(
-    app: &App,
-    claim: &Claim,
-    stop: &CancellationToken,
-) -> Result<(), FinishError> {
+pub async fn finish(app: &App, claim: &Claim, stop: &CancellationToken) -> Result<(), FinishError> {
     let mut tx = app.store.snapshot().await?;
     let (job, progress) = rows::load(&mut tx, claim.job).await?.ok_or(ClaimError::Lost)?;
-    let winners = part_rows::winners(&mut tx, claim.job).await?;
+    let mut winners = part_rows::winners(&mut tx, claim.job).await?;
     let broken = part_rows::broken_users(&mut tx, claim.job, BROKEN_USERS_TOLD).await?;
     drop(tx);
     if progress.state != State::Finishing {
@@ -107,6 +103,8 @@ pub async fn finish(
         return Err(FinishError::BrokenUsers { count, failure });
     }
     let plan = consistent_plan(&progress, &winners)?;
+    // A part whose users were all deleted meanwhile has no file.
+    winners.retain(|winner| winner.bytes > 0);
     let archive = match job.storage_id {
         Some(storage) => {
             let objects = workspaces::open_storage(app, storage).await?;
@@ -172,11 +170,7 @@ async fn move_files(
         .await
 }
 
-async fn copy_once(
-    objects: &Objects,
-    from: &ObjectKey,
-    to: &ObjectKey,
-) -> Result<(), FinishError> {
+async fn copy_once(objects: &Objects, from: &ObjectKey, to: &ObjectKey) -> Result<(), FinishError> {
     match objects.copy(from, to).await {
         Err(ObjectError::NotFound(_)) => match objects.head(to).await.map_err(FinishError::Own)? {
             Some(_) => Ok(()),
@@ -220,11 +214,10 @@ async fn build_archive(
 /// The winners' segments, one after the other; an error ends it when asked to stop.
 fn segments_of(
     objects: Objects,
-    job: uuid::Uuid,
+    job: Uuid,
     winners: Vec<Winner>,
     stop: CancellationToken,
 ) -> ByteStream {
-    let stop = Arc::new(stop);
     futures::stream::iter(winners)
         .map(move |winner| {
             let objects = objects.clone();
@@ -238,36 +231,30 @@ fn segments_of(
         .try_flatten()
         .and_then(move |bytes| {
             let stopped = stop.is_cancelled();
-            std::future::ready(match stopped {
-                true => Err(ObjectError::Unavailable(FinishError::Stopped.to_string())),
-                false => Ok(bytes),
-            })
+            let stopped =
+                stopped.then(|| ObjectError::Unavailable(FinishError::Stopped.to_string()));
+            std::future::ready(stopped.map_or(Ok(bytes), Err))
         })
         .boxed()
 }
 
-/// A stream that fails when it ends before `wanted` bytes, so that a torn segment never
-/// becomes part of a ZIP whose directory says otherwise.
+/// A stream that fails unless it has `wanted` bytes, so that a torn segment never becomes
+/// part of a ZIP whose directory says otherwise.
 fn of_length(stream: ByteStream, wanted: u64, name: String) -> ByteStream {
-    let counted = stream.scan(0, |seen, chunk| {
-        *seen += chunk.as_ref().map_or(0, |chunk| chunk.len() as u64);
-        std::future::ready(Some((*seen, chunk)))
-    });
-    let end = futures::stream::once(std::future::ready((0, Ok(Bytes::new()))));
-    let mut last = 0;
-    counted
-        .chain(end)
-        .map(move |(seen, chunk)| {
-            let ended = seen == 0;
-            last = last.max(seen);
-            match chunk {
-                Ok(_) if last > wanted || (ended && last < wanted) => Err(ObjectError::Unavailable(
-                    format!("{name} gave {last} bytes where {wanted} were written"),
-                )),
-                chunk => chunk,
-            }
-        })
-        .boxed()
+    let wrong = move |given: u64| {
+        ObjectError::Unavailable(format!("{name} gave {given} bytes where {wanted} were written"))
+    };
+    futures::stream::try_unfold((stream, 0, wrong), move |(mut stream, before, wrong)| async move {
+        let Some(chunk) = stream.try_next().await? else {
+            return if before == wanted { Ok(None) } else { Err(wrong(before)) };
+        };
+        let seen = before + chunk.len() as u64;
+        if seen > wanted {
+            return Err(wrong(seen));
+        }
+        Ok(Some((chunk, (stream, seen, wrong))))
+    })
+    .boxed()
 }
 
 /// `finishing` to `done`, with the callback, in one transaction.

@@ -86,7 +86,8 @@ async fn begin(app: &App, id: Uuid) -> Result<Option<Job>, PlanError> {
 /// What the plan would be, from one snapshot.
 async fn look(app: &App, job: &Job) -> Result<(Plan, Cuts), PlanError> {
     let mut tx = app.store.snapshot().await?;
-    let no_group = || PlanError::NoGroup { segment_id: job.segment_id, workspace: job.workspace_id };
+    let no_group =
+        || PlanError::NoGroup { segment_id: job.segment_id, workspace: job.workspace_id };
     let workspace = workspaces::by_id(&mut tx, job.workspace_id).await?.ok_or_else(no_group)?;
     let slices = rows::slices_of(&mut tx, job.workspace_id, job.segment_id)
         .await?

@@ -174,7 +174,8 @@ pub async fn count_part(
     let broken = i64::try_from(result.broken.len()).unwrap_or(i64::MAX);
     Ok(on!(tx, c => sqlx::query_as::<_, Counted>(
         "UPDATE export_jobs
-         SET parts_left = parts_left - 1, files_done = files_done + 1,
+         SET parts_left = parts_left - 1,
+             files_done = files_done + CASE WHEN $3 > 0 THEN 1 ELSE 0 END,
              users_done = users_done + $2, bytes_done = bytes_done + $3,
              broken_users = broken_users + $4
          WHERE id = $1 AND state = 'running' AND parts_left > 0
