@@ -10,7 +10,6 @@ use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use serde::Serialize;
 use serde_json::{Map, Value};
-use tracing::Instrument as _;
 use uuid::Uuid;
 
 use super::fields::FieldSet;
@@ -50,7 +49,7 @@ async fn request(
 ) -> Result<(StatusCode, axum::Json<Answer>), ApiError> {
     let wanted =
         Wanted::read(&body, |address| deliveries::check_address(address, &app.config).map(drop))?;
-    let answer = to_the_end(accept(app, caller, wanted)).await?;
+    let answer = accept(&app, caller, wanted).await?;
     Ok((StatusCode::CREATED, axum::Json(answer)))
 }
 
@@ -122,7 +121,7 @@ fn read_callback(
 }
 
 /// Makes the job durable, then tells the workers.
-async fn accept(app: App, caller: Caller, wanted: Wanted) -> Result<Answer, ApiError> {
+async fn accept(app: &App, caller: Caller, wanted: Wanted) -> Result<Answer, ApiError> {
     let now = app.clock.now();
     let workspace = caller.workspace;
     let mut tx = app.store.write().await?;
@@ -149,7 +148,7 @@ async fn accept(app: App, caller: Caller, wanted: Wanted) -> Result<Answer, ApiE
     if let Err(error) = app.log.append(vec![sweep::message(job.id, &job.request_id)]).await {
         tracing::warn!(export = %job.id, %error, "the export waits for its message");
     }
-    let url = job.storage_id.is_none().then(|| download::address(&app, &job.object_prefix));
+    let url = job.storage_id.is_none().then(|| download::address(app, &job.object_prefix));
     Ok(Answer { message: "success", object_prefix: job.object_prefix, url })
 }
 
@@ -159,18 +158,15 @@ async fn status(
     Extension(caller): Extension<Caller>,
     Path(object_prefix): Path<String>,
 ) -> Result<axum::Json<Status>, ApiError> {
-    to_the_end(async move {
-        let mut tx = app.store.snapshot().await?;
-        let (job, progress) = own_job(&mut tx, &caller, &object_prefix).await?;
-        let broken = match progress.broken_users {
-            0 => Vec::new(),
-            _ => part_rows::broken_users(&mut tx, job.id, BROKEN_USERS_SHOWN).await?,
-        };
-        let mut status = Status::new(&job, &progress, app.clock.now_ms());
-        status.broken_users = broken.into_iter().map(|(service_id, _)| service_id).collect();
-        Ok(axum::Json(status))
-    })
-    .await
+    let mut tx = app.store.snapshot().await?;
+    let (job, progress) = own_job(&mut tx, &caller, &object_prefix).await?;
+    let broken = match progress.broken_users {
+        0 => Vec::new(),
+        _ => part_rows::broken_users(&mut tx, job.id, BROKEN_USERS_SHOWN).await?,
+    };
+    let mut status = Status::new(&job, &progress, app.clock.now_ms());
+    status.broken_users = broken.into_iter().map(|(service_id, _)| service_id).collect();
+    Ok(axum::Json(status))
 }
 
 /// `DELETE /users/export/{object_prefix}`: cancels; what was uploaded is removed.
@@ -179,21 +175,18 @@ async fn cancel(
     Extension(caller): Extension<Caller>,
     Path(object_prefix): Path<String>,
 ) -> Result<axum::Json<Status>, ApiError> {
-    to_the_end(async move {
-        let mut tx = app.store.write().await?;
-        let (job, _) = own_job(&mut tx, &caller, &object_prefix).await?;
-        let cancelled = state::cancel(&app, &mut tx, &job).await?;
-        let (job, progress) = own_job(&mut tx, &caller, &object_prefix).await?;
-        if !cancelled && progress.state != JobState::Cancelled {
-            let state = progress.state.name();
-            return Err(ApiError::Conflict(format!(
-                "The export is {state} and cannot be cancelled any more"
-            )));
-        }
-        tx.commit().await?;
-        Ok(axum::Json(Status::new(&job, &progress, app.clock.now_ms())))
-    })
-    .await
+    let mut tx = app.store.write().await?;
+    let (job, _) = own_job(&mut tx, &caller, &object_prefix).await?;
+    let cancelled = state::cancel(&app, &mut tx, &job).await?;
+    let (job, progress) = own_job(&mut tx, &caller, &object_prefix).await?;
+    if !cancelled && progress.state != JobState::Cancelled {
+        let state = progress.state.name();
+        return Err(ApiError::Conflict(format!(
+            "The export is {state} and cannot be cancelled any more"
+        )));
+    }
+    tx.commit().await?;
+    Ok(axum::Json(Status::new(&job, &progress, app.clock.now_ms())))
 }
 
 /// `GET /users/export?limit&cursor`: latest first.
@@ -210,17 +203,14 @@ async fn list(
     let after = query.get("cursor").map_or(Ok((i64::MAX, Uuid::max())), |cursor| {
         read_cursor(cursor).ok_or_else(|| invalid("cursor must be a next_cursor of this list"))
     })?;
-    to_the_end(async move {
-        let mut tx = app.store.snapshot().await?;
-        let jobs = rows::latest(&mut tx, caller.workspace.id, after, limit).await?;
-        let now = app.clock.now_ms();
-        let full = jobs.len() as i64 == limit;
-        Ok(axum::Json(Page {
-            next_cursor: jobs.last().filter(|_| full).map(|(job, _)| cursor_of(job)),
-            exports: jobs.iter().map(|(job, progress)| Status::new(job, progress, now)).collect(),
-        }))
-    })
-    .await
+    let mut tx = app.store.snapshot().await?;
+    let jobs = rows::latest(&mut tx, caller.workspace.id, after, limit).await?;
+    let now = app.clock.now_ms();
+    let full = jobs.len() as i64 == limit;
+    Ok(axum::Json(Page {
+        next_cursor: jobs.last().filter(|_| full).map(|(job, _)| cursor_of(job)),
+        exports: jobs.iter().map(|(job, progress)| Status::new(job, progress, now)).collect(),
+    }))
 }
 
 /// A page of the list.
@@ -318,12 +308,115 @@ fn estimated_end(progress: &Progress, now: i64) -> Option<i64> {
     Some(now.saturating_add((left * per_user) as i64))
 }
 
-/// Runs database work to its end in a task of its own: the call's handler is dropped when
-/// its client hangs up, and a transaction must not be.
-pub(super) async fn to_the_end<T: Send + 'static>(
-    work: impl Future<Output = Result<T, ApiError>> + Send + 'static,
-) -> Result<T, ApiError> {
-    tokio::spawn(work.in_current_span())
-        .await
-        .unwrap_or_else(|error| Err(ApiError::Internal(error.to_string())))
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(body: Value) -> Result<Wanted, String> {
+        let Value::Object(body) = body else { panic!("{body}") };
+        let check = |address: &str| match address.starts_with("https://") {
+            true => Ok(()),
+            false => Err("an https address is meant".to_owned()),
+        };
+        Wanted::read(&body, check).map_err(|error| match error {
+            ApiError::Invalid(text) => text,
+            other => panic!("{other:?}"),
+        })
+    }
+
+    #[test]
+    fn what_is_left_out_has_its_default() {
+        let fields = vec!["email".to_owned(), "custom_attributes.tier".to_owned()];
+        let bare = Wanted { fields: fields.clone(), format: Format::Zip, callback_endpoint: None };
+        let nothing = json!({
+            "fields_to_export": fields, "output_format": null, "callback_endpoint": null,
+            "unknown": {"a": 1}
+        });
+        assert_eq!(read(nothing), Ok(bare.clone()));
+        let empty = json!({ "fields_to_export": fields, "callback_endpoint": "" });
+        assert_eq!(read(empty), Ok(bare));
+        let full = json!({
+            "fields_to_export": fields, "output_format": "gzip", "callback_endpoint": "https://a.b/c"
+        });
+        let callback_endpoint = Some("https://a.b/c".to_owned());
+        assert_eq!(read(full), Ok(Wanted { fields, format: Format::Gzip, callback_endpoint }));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (member, wrong) in [
+            ("fields_to_export", json!(null)),
+            ("fields_to_export", json!([])),
+            ("fields_to_export", json!("email")),
+            ("fields_to_export", json!(["email", 1])),
+            ("fields_to_export", json!(["e-mail"])),
+            ("fields_to_export", json!(["custom_attributes."])),
+            ("output_format", json!("rar")),
+            ("output_format", json!(1)),
+            ("callback_endpoint", json!(["https://a.b"])),
+            ("callback_endpoint", json!("ftp://a.b")),
+        ] {
+            let mut body = json!({ "fields_to_export": ["email"] });
+            body[member] = wrong.clone();
+            let text = read(body).expect_err(&wrong.to_string());
+            assert!(text.contains(member), "{wrong}: {text}");
+        }
+        assert!(read(json!({})).unwrap_err().contains("fields_to_export"));
+    }
+
+    fn running() -> Progress {
+        Progress {
+            state: JobState::Running,
+            plan: None,
+            users: Some(1_000),
+            parts: Some(10),
+            parts_left: Some(8),
+            users_done: 200,
+            files_done: 2,
+            bytes_done: 1,
+            broken_users: 0,
+            started_at: Some(1_000_000),
+            completed_at: None,
+            finished_at: None,
+            expires_at: None,
+            archive: None,
+            error: None,
+        }
+    }
+
+    #[test]
+    fn the_end_is_estimated_from_what_was_done() {
+        // 200 users took 10 seconds, so 800 take 40.
+        assert_eq!(estimated_end(&running(), 1_010_000), Some(1_050_000));
+        let nothing_yet = Progress { users_done: 0, ..running() };
+        assert_eq!(estimated_end(&nothing_yet, 1_010_000), None);
+        let done = Progress { state: JobState::Done, ..running() };
+        assert_eq!(estimated_end(&done, 1_010_000), None);
+        // More than were planned, and a clock that went backwards.
+        let more = Progress { users_done: 1_001, ..running() };
+        assert_eq!(estimated_end(&more, 999_000), Some(999_000));
+    }
+
+    #[test]
+    fn a_cursor_comes_back_as_it_was() {
+        let id = Uuid::new_v4();
+        let job = Job {
+            id,
+            workspace_id: 1,
+            object_prefix: "p".into(),
+            segment_id: id,
+            fields: vec![],
+            format: Format::Zip,
+            storage_id: None,
+            callback_endpoint: None,
+            request_id: "r".into(),
+            requested_at: -5,
+        };
+        assert_eq!(read_cursor(&cursor_of(&job)), Some((-5, id)));
+        for wrong in ["", "!", "MTI", &BASE64_URL_SAFE_NO_PAD.encode("1 x")] {
+            assert_eq!(read_cursor(wrong), None, "{wrong:?}");
+        }
+    }
 }

@@ -5,27 +5,36 @@
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::{Path, Query, State};
+use axum::body::Body;
+use axum::extract::{Path, Query, Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use jiff::Timestamp;
 use serde::Deserialize;
+use tower::ServiceExt as _;
+use tower_http::services::ServeFile;
 
 use super::{Job, Progress, rows};
 use crate::app::App;
 use crate::gateway::ApiError;
-use crate::objects::ObjectKey;
+use crate::objects::files::SignatureError;
+use crate::objects::{ObjectKey, Objects, content_disposition};
 
 /// What signatures of download addresses are derived for.
 const PURPOSE: &str = "export download";
+
+const EXPIRED: &str = "The download address has expired";
 
 /// The longest that an address of the storage is valid.
 const STORAGE_ADDRESS_VALID: Duration = Duration::from_secs(15 * 60);
 
 pub fn routes() -> Router<App> {
-    Router::new().route("/users/export/{object_prefix}/download", get(download))
+    Router::new()
+        .route("/users/export/{object_prefix}/download", get(download))
+        .route("/objects/{*path}", get(serve))
 }
 
 /// The download address of an export.
@@ -61,15 +70,10 @@ async fn download(
     if !is_signed(&app, &object_prefix, &signature) {
         return Err(not_found());
     }
-    let (job, progress) = super::api::to_the_end({
-        let app = app.clone();
-        async move {
-            let mut tx = app.store.snapshot().await?;
-            Ok(rows::by_prefix(&mut tx, &object_prefix).await?)
-        }
-    })
-    .await?
-    .ok_or_else(not_found)?;
+    let mut tx = app.store.snapshot().await?;
+    let found = rows::by_prefix(&mut tx, &object_prefix).await?;
+    drop(tx);
+    let (job, progress) = found.ok_or_else(not_found)?;
     let (attempt, valid) = what_is_valid(&app, &progress)?;
     let key = ObjectKey::ExportArchive { job: job.id, attempt };
     redirect(&app, &key, valid, &job).await
@@ -89,7 +93,7 @@ fn what_is_valid(app: &App, progress: &Progress) -> Result<(i32, Duration), ApiE
         (S::Done, Some(attempt), Some(expires_at)) => {
             match u64::try_from(expires_at - app.clock.now_ms()) {
                 Ok(left) if left > 0 => Ok((attempt, Duration::from_millis(left))),
-                _ => Err(ApiError::Forbidden("The download address has expired")),
+                _ => Err(ApiError::Forbidden(EXPIRED)),
             }
         }
         // With own storage there is no address, whatever its signature.
@@ -115,6 +119,31 @@ async fn redirect(
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
     ];
     Ok((StatusCode::FOUND, headers).into_response())
+}
+
+/// Serves an object that is a file, at the address that [`Objects::signed_get`] gave: whole
+/// or in ranges, so that a download can be taken up again.
+async fn serve(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
+    let Objects::Files(files) = &app.objects else { return Err(not_found()) };
+    let uri = request.uri();
+    let path = uri.path().strip_prefix("/objects/").ok_or_else(not_found)?;
+    // These addresses are signed and checked by the system's clock.
+    let download =
+        files.verify(path, uri.query().unwrap_or_default(), Timestamp::now()).map_err(|error| {
+            match error {
+                SignatureError::Malformed | SignatureError::Wrong => not_found(),
+                SignatureError::Expired => ApiError::Forbidden(EXPIRED),
+            }
+        })?;
+    let disposition = HeaderValue::try_from(content_disposition(&download.name))
+        .map_err(|_| ApiError::Internal("a file name that is no header value".into()))?;
+    let mut response = match ServeFile::new(download.file).oneshot(request).await {
+        Ok(response) if response.status() == StatusCode::NOT_FOUND => return Err(not_found()),
+        Ok(response) => response.map(Body::new),
+        Err(never) => match never {},
+    };
+    response.headers_mut().insert(header::CONTENT_DISPOSITION, disposition);
+    Ok(response)
 }
 
 fn not_found() -> ApiError {

@@ -54,6 +54,8 @@ pub struct Failure {
 
 /// An error of an export's work, which fails the job when it is given up.
 pub trait WorkError: Retry + std::fmt::Display {
+    /// Whether it only says that the claim is not ours any more.
+    fn is_lost(&self) -> bool;
     fn failure(&self) -> Failure;
 }
 

@@ -74,6 +74,10 @@ impl Retry for FinishError {
 }
 
 impl WorkError for FinishError {
+    fn is_lost(&self) -> bool {
+        matches!(self, Self::Stopped | Self::Claim(ClaimError::Lost))
+    }
+
     fn failure(&self) -> Failure {
         match self {
             Self::Claim(error) => Failure::claim(error),
@@ -301,5 +305,27 @@ impl Progress {
     /// The UTC day on which the last part was done: it dates the files.
     pub fn completion_date(&self) -> Option<jiff::civil::Date> {
         self.completed_at.map(|ms| utc_date(from_ms(ms)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn read(chunks: &[&'static str], wanted: u64) -> Result<String, ObjectError> {
+        let chunks: Vec<_> =
+            chunks.iter().map(|chunk| Ok(Bytes::from_static(chunk.as_bytes()))).collect();
+        let stream = futures::stream::iter(chunks).boxed();
+        let read: Vec<Bytes> = of_length(stream, wanted, "a".into()).try_collect().await?;
+        Ok(String::from_utf8(read.concat()).unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_segment_that_is_not_whole_ends_the_archive() {
+        assert_eq!(read(&["", "ab", "c"], 3).await.unwrap(), "abc");
+        assert_eq!(read(&[], 0).await.unwrap(), "");
+        for (chunks, wanted) in [(&["ab"][..], 3), (&["ab", "cd"], 3), (&[], 1), (&["a"], 0)] {
+            assert!(read(chunks, wanted).await.is_err(), "{chunks:?} {wanted}");
+        }
     }
 }

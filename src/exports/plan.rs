@@ -44,6 +44,11 @@ impl Retry for PlanError {
 }
 
 impl WorkError for PlanError {
+    /// A message is not claimed.
+    fn is_lost(&self) -> bool {
+        false
+    }
+
     fn failure(&self) -> Failure {
         match self {
             Self::Store(error) => Failure::store(error),

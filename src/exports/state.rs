@@ -138,6 +138,9 @@ pub async fn give_up<E: WorkError>(
     claim: &Claim,
     error: Option<&E>,
 ) -> Result<(), ClaimError> {
+    if error.is_some_and(WorkError::is_lost) {
+        return Err(ClaimError::Lost);
+    }
     let failure = error.map_or_else(|| Failure::workers_lost(claim), WorkError::failure);
     let mut tx = app.store.write().await?;
     let failed = record_failure(app, &mut tx, claim.job, &failure).await?;
