@@ -16,7 +16,21 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
-use crate::objects::ObjectKey;
+use crate::objects::{ObjectKey, key};
+
+pub mod api;
+pub mod cleanup;
+pub mod download;
+mod failure;
+pub mod finish;
+mod part_rows;
+pub mod plan;
+pub mod rows;
+pub mod state;
+pub mod sweep;
+mod telemetry;
+
+pub use failure::{Cause, Failure, WorkError};
 
 /// How a file of an export is packed (`output_format`; own storage only).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -33,6 +47,10 @@ impl Format {
             Self::Zip => "zip",
             Self::Gzip => "gzip",
         }
+    }
+
+    pub fn parse(name: &str) -> Option<Self> {
+        [Self::Zip, Self::Gzip].into_iter().find(|format| format.name() == name)
     }
 
     /// The file extension (Delivery rule 1 of the export).
@@ -62,6 +80,80 @@ pub struct Job {
     pub requested_at: i64,
 }
 
+/// Where a job stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    Queued,
+    Planning,
+    Running,
+    Finishing,
+    Done,
+    Failed,
+    Cancelled,
+}
+
+impl State {
+    const ALL: [Self; 7] = [
+        Self::Queued,
+        Self::Planning,
+        Self::Running,
+        Self::Finishing,
+        Self::Done,
+        Self::Failed,
+        Self::Cancelled,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Planning => "planning",
+            Self::Running => "running",
+            Self::Finishing => "finishing",
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.name() == name)
+    }
+
+    /// Whether nothing more will come of the job.
+    pub fn is_final(self) -> bool {
+        matches!(self, Self::Done | Self::Failed | Self::Cancelled)
+    }
+}
+
+/// How far a job has come. Times are milliseconds since the epoch.
+#[derive(Clone, Debug)]
+pub struct Progress {
+    pub state: State,
+    /// From `running` on.
+    pub plan: Option<Plan>,
+    /// Users and parts in all; from `running` on.
+    pub users: Option<i64>,
+    pub parts: Option<i64>,
+    pub parts_left: Option<i64>,
+    pub users_done: i64,
+    pub files_done: i64,
+    /// Bytes of the files that are written.
+    pub bytes_done: i64,
+    /// Users whose stored document cannot be read.
+    pub broken_users: i64,
+    pub started_at: Option<i64>,
+    /// When the last part was done: its UTC day dates the files.
+    pub completed_at: Option<i64>,
+    pub finished_at: Option<i64>,
+    /// When the address of the ZIP ends.
+    pub expires_at: Option<i64>,
+    /// The attempt that wrote the ZIP behind `url`.
+    pub archive: Option<i32>,
+    /// What the customer is told of a failure.
+    pub error: Option<String>,
+}
+
 /// What planning fixed; kept as JSON in the job's row, and never computed again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
@@ -87,6 +179,11 @@ impl Job {
     /// concatenating gives the export in order.
     pub fn entry_name(&self, part: i64) -> String {
         format!("{}_{part:06}.json", self.object_prefix)
+    }
+
+    /// The folder of own storage that holds the job's files of one date, and nothing else.
+    pub fn folder(&self, date: Date) -> String {
+        key::export_folder(self.segment_id, date, &self.object_prefix)
     }
 
     /// Where a part's file lies in own storage. The name looks random and is the same for

@@ -1,0 +1,152 @@
+//! How a job goes from state to state, with all that belongs to the step in the same
+//! transaction: claims offered or withdrawn, the callback enqueued.
+
+use std::time::Duration;
+
+use serde_json::json;
+use uuid::Uuid;
+
+use super::{Failure, Job, State, WorkError, part_rows, rows, telemetry};
+use crate::app::App;
+use crate::claims::{self, Claim, ClaimError, Kind};
+use crate::deliveries::{self, NewDelivery};
+use crate::store::{StoreError, Tx};
+
+pub use super::part_rows::PartResult;
+
+/// The end of a part, in the caller's transaction: the claim is finished, the part marked
+/// as done by its attempt, the job's totals counted. The last one brings the job to
+/// `finishing` and leaves the finish task; answers whether it was. A ZIP that has grown
+/// past the workspace's limit fails the job instead. After an error the transaction is to
+/// be dropped; [`ClaimError::Lost`] also says that the job is not running any more.
+pub async fn part_done(
+    app: &App,
+    tx: &mut Tx,
+    claim: &Claim,
+    result: &PartResult,
+) -> Result<bool, ClaimError> {
+    let counted = rows::count_part(tx, claim.job, result).await?.ok_or(ClaimError::Lost)?;
+    claims::finish(tx, claim).await?;
+    part_rows::mark_done(tx, claim, result).await?;
+    if let Some(limit) = counted.bytes_limit.filter(|limit| counted.bytes_done > *limit) {
+        fail(app, tx, claim.job, &Failure::too_many_bytes(limit)).await?;
+        return Ok(false);
+    }
+    if counted.parts_left > 0 {
+        return Ok(false);
+    }
+    begin_finishing(app, tx, claim.job).await?;
+    Ok(true)
+}
+
+/// `running` to `finishing`, for whoever did the last part, or found none to do.
+pub(super) async fn begin_finishing(app: &App, tx: &mut Tx, job: Uuid) -> Result<(), StoreError> {
+    if rows::begin_finishing(tx, job, app.clock.now_ms()).await? {
+        claims::offer(tx, Kind::ExportFinish, job, 0, Duration::ZERO).await?;
+    }
+    Ok(())
+}
+
+/// Ends a job as failed, in the caller's transaction: nobody works on it any more, what it
+/// wrote is removed, the callback says why. Answers whether it did: a job that has ended
+/// already stays as it is.
+pub async fn fail(
+    app: &App,
+    tx: &mut Tx,
+    job: Uuid,
+    failure: &Failure,
+) -> Result<bool, StoreError> {
+    let failed = record_failure(app, tx, job, failure).await?;
+    if failed {
+        after_failure(app, tx, job, failure).await?;
+    }
+    Ok(failed)
+}
+
+async fn record_failure(
+    app: &App,
+    tx: &mut Tx,
+    job: Uuid,
+    failure: &Failure,
+) -> Result<bool, StoreError> {
+    rows::failed(tx, job, &failure.message, &failure.detail, app.clock.now_ms()).await
+}
+
+async fn after_failure(
+    app: &App,
+    tx: &mut Tx,
+    job: Uuid,
+    failure: &Failure,
+) -> Result<(), StoreError> {
+    withdraw(tx, job).await?;
+    let Some((job, _)) = rows::load(tx, job).await? else { return Ok(()) };
+    call_back(app, tx, &job, json!({ "success": false, "error": failure.message })).await?;
+    tracing::error!(
+        export = %job.id,
+        object_prefix = job.object_prefix,
+        request_id = job.request_id,
+        cause = failure.cause.name(),
+        detail = failure.detail,
+        "the export failed: {}", failure.message
+    );
+    telemetry::ended(&job, State::Failed, failure.cause.name(), app.clock.now_ms());
+    Ok(())
+}
+
+/// Cancels a job that is not yet finishing; parts under way find their claims lost.
+/// Answers whether it did.
+pub async fn cancel(app: &App, tx: &mut Tx, job: &Job) -> Result<bool, StoreError> {
+    let now = app.clock.now_ms();
+    if !rows::cancelled(tx, job.id, now).await? {
+        return Ok(false);
+    }
+    withdraw(tx, job.id).await?;
+    telemetry::ended(job, State::Cancelled, "asked", now);
+    Ok(true)
+}
+
+async fn withdraw(tx: &mut Tx, job: Uuid) -> Result<(), StoreError> {
+    claims::withdraw(tx, Kind::ExportPart, job).await?;
+    claims::withdraw(tx, Kind::ExportFinish, job).await?;
+    claims::offer(tx, Kind::ExportCleanup, job, 0, Duration::ZERO).await
+}
+
+/// Enqueues the export-ready callback, where one was asked for.
+pub(super) async fn call_back(
+    app: &App,
+    tx: &mut Tx,
+    job: &Job,
+    body: serde_json::Value,
+) -> Result<(), StoreError> {
+    let Some(url) = &job.callback_endpoint else { return Ok(()) };
+    let delivery = NewDelivery {
+        workspace_id: job.workspace_id,
+        kind: "export_callback",
+        subject: job.object_prefix.clone(),
+        url: url.clone(),
+        body: body.to_string(),
+        request_id: job.request_id.clone(),
+    };
+    deliveries::enqueue(tx, &app.config, &app.clock, delivery).await?;
+    Ok(())
+}
+
+/// Gives up a part or the finishing, whose claim is still ours: the job fails. Without an
+/// error, every attempt ended its worker before it could say why.
+pub async fn give_up<E: WorkError>(
+    app: &App,
+    claim: &Claim,
+    error: Option<&E>,
+) -> Result<(), ClaimError> {
+    if error.is_some_and(WorkError::is_lost) {
+        return Err(ClaimError::Lost);
+    }
+    let failure = error.map_or_else(|| Failure::workers_lost(claim), WorkError::failure);
+    let mut tx = app.store.write().await?;
+    let failed = record_failure(app, &mut tx, claim.job, &failure).await?;
+    claims::finish(&mut tx, claim).await?;
+    if failed {
+        after_failure(app, &mut tx, claim.job, &failure).await?;
+    }
+    Ok(tx.commit().await?)
+}
