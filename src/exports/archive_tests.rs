@@ -37,7 +37,7 @@ fn read_entry<R: Read + Seek>(zip: &mut zip::ZipArchive<R>, index: usize) -> (St
     let mut file = zip.by_index(index).unwrap();
     let mut raw = Vec::new();
     file.read_to_end(&mut raw).unwrap();
-    (file.name().to_owned(), raw)
+    (file.name().unwrap().into_owned(), raw)
 }
 
 fn gunzip(bytes: &[u8]) -> (String, Vec<u8>) {
