@@ -22,6 +22,14 @@ use uuid::Uuid;
 
 use crate::objects::ObjectKey;
 
+mod failure;
+mod part_rows;
+pub mod rows;
+pub mod state;
+mod telemetry;
+
+pub use failure::{Cause, Failure, WorkError};
+
 /// How a file of an export is packed (`output_format`; own storage only).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -37,6 +45,10 @@ impl Format {
             Self::Zip => "zip",
             Self::Gzip => "gzip",
         }
+    }
+
+    pub fn parse(name: &str) -> Option<Self> {
+        [Self::Zip, Self::Gzip].into_iter().find(|format| format.name() == name)
     }
 
     /// The file extension (Delivery rule 1 of the export).
@@ -64,6 +76,80 @@ pub struct Job {
     pub callback_endpoint: Option<String>,
     pub request_id: String,
     pub requested_at: i64,
+}
+
+/// Where a job stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    Queued,
+    Planning,
+    Running,
+    Finishing,
+    Done,
+    Failed,
+    Cancelled,
+}
+
+impl State {
+    const ALL: [Self; 7] = [
+        Self::Queued,
+        Self::Planning,
+        Self::Running,
+        Self::Finishing,
+        Self::Done,
+        Self::Failed,
+        Self::Cancelled,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Planning => "planning",
+            Self::Running => "running",
+            Self::Finishing => "finishing",
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.name() == name)
+    }
+
+    /// Whether nothing more will come of the job.
+    pub fn is_final(self) -> bool {
+        matches!(self, Self::Done | Self::Failed | Self::Cancelled)
+    }
+}
+
+/// How far a job has come. Times are milliseconds since the epoch.
+#[derive(Clone, Debug)]
+pub struct Progress {
+    pub state: State,
+    /// From `running` on.
+    pub plan: Option<Plan>,
+    /// Users and parts in all; from `running` on.
+    pub users: Option<i64>,
+    pub parts: Option<i64>,
+    pub parts_left: Option<i64>,
+    pub users_done: i64,
+    pub files_done: i64,
+    /// Bytes of the files that are written.
+    pub bytes_done: i64,
+    /// Users whose stored document cannot be read.
+    pub broken_users: i64,
+    pub started_at: Option<i64>,
+    /// When the last part was done: its UTC day dates the files.
+    pub completed_at: Option<i64>,
+    pub finished_at: Option<i64>,
+    /// When the address of the ZIP ends.
+    pub expires_at: Option<i64>,
+    /// The attempt that wrote the ZIP behind `url`.
+    pub archive: Option<i32>,
+    /// What the customer is told of a failure.
+    pub error: Option<String>,
 }
 
 /// What planning fixed; kept as JSON in the job's row, and never computed again.

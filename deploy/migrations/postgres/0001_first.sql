@@ -167,13 +167,14 @@ CREATE TABLE export_jobs (
     completed_at      BIGINT,
     finished_at       BIGINT,
     expires_at        BIGINT,
-    -- Where the one ZIP behind `url` lies.
-    archive           TEXT,
+    -- The attempt at finishing that wrote the one ZIP behind `url`.
+    archive           INTEGER,
     error             TEXT,
     error_detail      TEXT
 );
 CREATE INDEX export_jobs_latest ON export_jobs (workspace_id, requested_at, id);
-CREATE INDEX export_jobs_queued ON export_jobs (queued_at) WHERE state = 'queued';
+CREATE INDEX export_jobs_queued ON export_jobs (queued_at)
+    WHERE state IN ('queued', 'planning');
 
 -- A part is the users after (from_slice, from_id) up to and with (to_slice, to_id).
 CREATE TABLE export_parts (

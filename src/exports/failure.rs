@@ -1,0 +1,143 @@
+//! Why a job fails: the customer's words, the operator's, and the metric's.
+
+use crate::claims::ClaimError;
+use crate::objects::ObjectError;
+use crate::retry::Retry;
+use crate::store::StoreError;
+use crate::workspaces::StorageError;
+
+/// Why a job failed, as metrics tell it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// More users or bytes than an export without own storage may have.
+    Limit,
+    /// Stored documents that cannot be read.
+    BrokenUsers,
+    /// The workspace's own storage.
+    OwnStorage,
+    /// Where exports without own storage are built.
+    Objects,
+    /// The database.
+    Store,
+    /// Workers that ended again and again in the middle of one piece of work.
+    WorkersLost,
+    /// A mistake in this program.
+    Internal,
+}
+
+impl Cause {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Limit => "limit",
+            Self::BrokenUsers => "broken_users",
+            Self::OwnStorage => "own_storage",
+            Self::Objects => "objects",
+            Self::Store => "store",
+            Self::WorkersLost => "workers_lost",
+            Self::Internal => "internal",
+        }
+    }
+}
+
+/// Why a job failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    pub cause: Cause,
+    /// For the customer: in the job's status and the callback. No credentials, and nothing
+    /// of the inside.
+    pub message: String,
+    /// For the operator. No credentials.
+    pub detail: String,
+}
+
+/// What an error of an export's work must tell.
+pub trait WorkError: Retry + std::fmt::Display + From<StoreError> {
+    /// Whether it only says that the claim is not ours any more.
+    fn is_lost(&self) -> bool;
+    /// What to fail the job with.
+    fn failure(&self) -> Failure;
+}
+
+impl Failure {
+    pub(super) fn too_many_users(users: i64, limit: i64) -> Self {
+        Self {
+            cause: Cause::Limit,
+            message: format!(
+                "The control group has {users} users, and an export without your own cloud \
+                 storage can have at most {limit}. Add S3 or Azure credentials to the workspace, \
+                 or renew the control group with a smaller percentage."
+            ),
+            detail: format!("{users} users, limit {limit}"),
+        }
+    }
+
+    pub(super) fn too_many_bytes(limit: i64) -> Self {
+        Self {
+            cause: Cause::Limit,
+            message: format!(
+                "The export has grown past {limit} bytes, the most that it can have without your \
+                 own cloud storage. Request fewer fields, or add S3 or Azure credentials to the \
+                 workspace."
+            ),
+            detail: format!("more than {limit} bytes of compressed data"),
+        }
+    }
+
+    /// The database is in the way.
+    pub fn store(error: &StoreError) -> Self {
+        Self {
+            cause: Cause::Store,
+            message: "The export could not be completed: the user database could not be read. \
+                      Please try again later."
+                .into(),
+            detail: error.to_string(),
+        }
+    }
+
+    /// The objects are in the way; `own` says whose they are. Of own storage the customer
+    /// is told what it answered, since only they can mend it.
+    pub fn objects(error: &ObjectError, own: bool) -> Self {
+        let detail = error.to_string();
+        if own {
+            let message = format!("The files could not be written to your cloud storage: {detail}");
+            Self { cause: Cause::OwnStorage, message, detail }
+        } else {
+            let message = "The export could not be completed: its file could not be stored. \
+                           Please try again later."
+                .into();
+            Self { cause: Cause::Objects, message, detail }
+        }
+    }
+
+    /// Own storage cannot be opened.
+    pub fn storage(error: &StorageError) -> Self {
+        match error {
+            StorageError::Store(error) => Self::store(error),
+            StorageError::Objects(error) => Self::objects(error, true),
+            StorageError::Secret(error) => Self {
+                cause: Cause::OwnStorage,
+                message: "The stored credentials of your cloud storage cannot be read. Please add \
+                          them to the workspace again."
+                    .into(),
+                detail: error.to_string(),
+            },
+        }
+    }
+
+    /// A lost or broken claim.
+    pub fn claim(error: &ClaimError) -> Self {
+        match error {
+            ClaimError::Store(error) => Self::store(error),
+            ClaimError::Lost => Self::internal("a lost claim was taken for a failure"),
+        }
+    }
+
+    /// What must not happen.
+    pub fn internal(detail: impl Into<String>) -> Self {
+        Self {
+            cause: Cause::Internal,
+            message: "The export could not be completed because of an internal error.".into(),
+            detail: detail.into(),
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! The SQL of parts: what each covers, which attempt wrote it, what was wrong in it.
+
+use uuid::Uuid;
+
+use crate::claims::Claim;
+use crate::store::{StoreError, Tx, on};
+use crate::users::Position;
+
+/// Rows that one statement inserts: SQLite and PostgreSQL both take far more parameters.
+const ROWS_PER_INSERT: usize = 1_000;
+
+/// What a part covers: the users after `from`, up to and with `to`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PartRow {
+    pub from: Position,
+    pub to: Position,
+    pub done: bool,
+}
+
+/// What came of a part.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct PartResult {
+    pub users: i64,
+    /// Bytes of the lines.
+    pub raw_bytes: i64,
+    /// Bytes of the object that was written.
+    pub bytes: i64,
+    /// CRC-32 of the lines.
+    pub crc32: u32,
+    /// Users whose stored document cannot be read, and why.
+    pub broken: Vec<(Uuid, String)>,
+}
+
+/// A part that is done, and the attempt that did it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Winner {
+    pub part: i64,
+    pub attempt: i32,
+    pub users: i64,
+    pub raw_bytes: u64,
+    pub bytes: u64,
+    pub crc32: u32,
+}
+
+/// Writes a job's parts, numbered from 1: part n ends with `ends[n - 1]` and begins after
+/// the one before; the first begins after `from`.
+pub async fn insert_parts(
+    tx: &mut Tx,
+    job: Uuid,
+    from: Position,
+    ends: &[Position],
+) -> Result<(), StoreError> {
+    let starts = std::iter::once(&from).chain(ends);
+    let rows: Vec<(i64, &Position, &Position)> =
+        (1..).zip(starts.zip(ends)).map(|(part, (from, to))| (part, from, to)).collect();
+    for rows in rows.chunks(ROWS_PER_INSERT) {
+        on!(tx, c => {
+            let mut insert = sqlx::QueryBuilder::new(
+                "INSERT INTO export_parts (job_id, part, from_slice, from_id, to_slice, to_id) ",
+            );
+            insert.push_values(rows, |mut row, (part, from, to)| {
+                row.push_bind(job).push_bind(*part);
+                row.push_bind(from.slice).push_bind(from.service_id);
+                row.push_bind(to.slice).push_bind(to.service_id);
+            });
+            insert.build().execute(c).await?.rows_affected()
+        });
+    }
+    Ok(())
+}
+
+pub async fn part_of(tx: &mut Tx, job: Uuid, part: i64) -> Result<Option<PartRow>, StoreError> {
+    let row = on!(tx, c => sqlx::query_as::<_, (i16, Uuid, i16, Uuid, bool)>(
+        "SELECT from_slice, from_id, to_slice, to_id, done FROM export_parts
+         WHERE job_id = $1 AND part = $2",
+    )
+    .bind(job).bind(part).fetch_optional(c).await?);
+    Ok(row.map(|(from_slice, from_id, to_slice, to_id, done)| PartRow {
+        from: Position { slice: from_slice, service_id: from_id },
+        to: Position { slice: to_slice, service_id: to_id },
+        done,
+    }))
+}
+
+/// Writes down that `attempt` may from now on write under the names that belong to it;
+/// to be committed before it does.
+pub async fn note_attempt(
+    tx: &mut Tx,
+    job: Uuid,
+    part: i64,
+    attempt: i32,
+) -> Result<(), StoreError> {
+    on!(tx, c => sqlx::query(
+        "UPDATE export_parts SET attempt = $3
+         WHERE job_id = $1 AND part = $2 AND NOT done AND attempt < $3",
+    )
+    .bind(job).bind(part).bind(attempt).execute(c).await?.rows_affected());
+    Ok(())
+}
+
+/// Marks a part as done by the claim's attempt.
+pub(super) async fn mark_done(
+    tx: &mut Tx,
+    claim: &Claim,
+    result: &PartResult,
+) -> Result<(), StoreError> {
+    on!(tx, c => sqlx::query(
+        "UPDATE export_parts
+         SET done = TRUE, attempt = $3, users = $4, raw_bytes = $5, bytes = $6, crc32 = $7
+         WHERE job_id = $1 AND part = $2",
+    )
+    .bind(claim.job).bind(claim.item).bind(claim.attempt)
+    .bind(result.users).bind(result.raw_bytes).bind(result.bytes).bind(i64::from(result.crc32))
+    .execute(c).await?.rows_affected());
+    for rows in result.broken.chunks(ROWS_PER_INSERT) {
+        on!(tx, c => {
+            let mut insert = sqlx::QueryBuilder::new(
+                "INSERT INTO export_broken_users (job_id, service_id, reason) ",
+            );
+            insert.push_values(rows, |mut row, (service_id, reason)| {
+                row.push_bind(claim.job).push_bind(*service_id).push_bind(reason);
+            });
+            insert.push(" ON CONFLICT (job_id, service_id) DO NOTHING");
+            insert.build().execute(c).await?.rows_affected()
+        });
+    }
+    Ok(())
+}
+
+/// A job's parts that are done, in order.
+pub async fn winners(tx: &mut Tx, job: Uuid) -> Result<Vec<Winner>, StoreError> {
+    let rows = on!(tx, c => sqlx::query_as::<_, (i64, i32, i64, i64, i64, i64)>(
+        "SELECT part, attempt, users, raw_bytes, bytes, crc32 FROM export_parts
+         WHERE job_id = $1 AND done ORDER BY part",
+    )
+    .bind(job).fetch_all(c).await?);
+    rows.into_iter()
+        .map(|(part, attempt, users, raw_bytes, bytes, crc32)| {
+            let corrupt = |_| StoreError::Corrupt(format!("part {part} of export job {job}"));
+            Ok(Winner {
+                part,
+                attempt,
+                users,
+                raw_bytes: u64::try_from(raw_bytes).map_err(corrupt)?,
+                bytes: u64::try_from(bytes).map_err(corrupt)?,
+                crc32: u32::try_from(crc32).map_err(corrupt)?,
+            })
+        })
+        .collect()
+}
+
+/// The first users of a job whose document cannot be read, and why.
+pub async fn broken_users(
+    tx: &mut Tx,
+    job: Uuid,
+    limit: i64,
+) -> Result<Vec<(Uuid, String)>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_as::<_, (Uuid, String)>(
+        "SELECT service_id, reason FROM export_broken_users
+         WHERE job_id = $1 ORDER BY service_id LIMIT $2",
+    )
+    .bind(job).bind(limit).fetch_all(c).await?))
+}
+
+/// Forgets the parts of a job that needs them no more.
+pub async fn forget_parts(tx: &mut Tx, job: Uuid) -> Result<(), StoreError> {
+    on!(tx, c => sqlx::query("DELETE FROM export_parts WHERE job_id = $1")
+        .bind(job).execute(c).await?.rows_affected());
+    Ok(())
+}

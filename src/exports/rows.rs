@@ -1,0 +1,291 @@
+//! The SQL of jobs. Every change of state is one guarded statement: it says from which
+//! states it may go, and answers whether it did.
+//!
+//! Who writes to a job and to its claims or parts in one transaction writes to the job
+//! first, so that no two transactions wait for each other.
+
+use uuid::Uuid;
+
+use super::{Format, Job, Plan, Progress, State};
+use crate::store::{StoreError, Tx, on};
+
+pub use super::part_rows::*;
+
+#[derive(sqlx::FromRow)]
+struct JobRow {
+    id: Uuid,
+    workspace_id: i32,
+    object_prefix: String,
+    segment_id: Uuid,
+    state: String,
+    fields: String,
+    format: String,
+    storage_id: Option<Uuid>,
+    callback_endpoint: Option<String>,
+    request_id: String,
+    requested_at: i64,
+    plan: Option<String>,
+    users: Option<i64>,
+    parts: Option<i64>,
+    parts_left: Option<i64>,
+    users_done: i64,
+    files_done: i64,
+    bytes_done: i64,
+    broken_users: i64,
+    started_at: Option<i64>,
+    completed_at: Option<i64>,
+    finished_at: Option<i64>,
+    expires_at: Option<i64>,
+    archive: Option<i32>,
+    error: Option<String>,
+}
+
+macro_rules! select_jobs {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, workspace_id, object_prefix, segment_id, state, fields, format, storage_id,
+                    callback_endpoint, request_id, requested_at, plan, users, parts, parts_left,
+                    users_done, files_done, bytes_done, broken_users, started_at, completed_at,
+                    finished_at, expires_at, archive, error
+             FROM export_jobs ",
+            $rest
+        )
+    };
+}
+
+/// Writes a new job, in state `queued`.
+pub async fn insert(tx: &mut Tx, job: &Job) -> Result<(), StoreError> {
+    let fields = to_json(&job.fields)?;
+    on!(tx, c => sqlx::query(
+        "INSERT INTO export_jobs (id, workspace_id, object_prefix, segment_id, state, fields,
+                                  format, storage_id, callback_endpoint, request_id,
+                                  requested_at, queued_at)
+         VALUES ($1, $2, $3, $4, 'queued', $5, $6, $7, $8, $9, $10, $10)",
+    )
+    .bind(job.id).bind(job.workspace_id).bind(&job.object_prefix).bind(job.segment_id)
+    .bind(fields).bind(job.format.name()).bind(job.storage_id).bind(&job.callback_endpoint)
+    .bind(&job.request_id).bind(job.requested_at)
+    .execute(c).await?.rows_affected());
+    Ok(())
+}
+
+pub async fn load(tx: &mut Tx, id: Uuid) -> Result<Option<(Job, Progress)>, StoreError> {
+    on!(tx, c => sqlx::query_as::<_, JobRow>(select_jobs!("WHERE id = $1"))
+        .bind(id).fetch_optional(c).await?)
+    .map(read)
+    .transpose()
+}
+
+/// A workspace's job by its `object_prefix`.
+pub async fn by_prefix(
+    tx: &mut Tx,
+    workspace: i32,
+    object_prefix: &str,
+) -> Result<Option<(Job, Progress)>, StoreError> {
+    on!(tx, c => sqlx::query_as::<_, JobRow>(
+        select_jobs!("WHERE workspace_id = $1 AND object_prefix = $2"),
+    )
+    .bind(workspace).bind(object_prefix).fetch_optional(c).await?)
+    .map(read)
+    .transpose()
+}
+
+/// Where a page of jobs ended: the time of request and id of its last job.
+pub type After = (i64, Uuid);
+
+/// A workspace's jobs, latest first, those that come after `after`.
+pub async fn latest(
+    tx: &mut Tx,
+    workspace: i32,
+    after: After,
+    limit: i64,
+) -> Result<Vec<(Job, Progress)>, StoreError> {
+    on!(tx, c => sqlx::query_as::<_, JobRow>(select_jobs!(
+        "WHERE workspace_id = $1 AND (requested_at, id) < ($2, $3)
+         ORDER BY requested_at DESC, id DESC LIMIT $4"
+    ))
+    .bind(workspace).bind(after.0).bind(after.1).bind(limit).fetch_all(c).await?)
+    .into_iter()
+    .map(read)
+    .collect()
+}
+
+/// Shows that planning began.
+pub async fn begin_planning(tx: &mut Tx, id: Uuid, now: i64) -> Result<bool, StoreError> {
+    let changed = on!(tx, c => sqlx::query(
+        "UPDATE export_jobs SET state = 'planning', started_at = COALESCE(started_at, $2)
+         WHERE id = $1 AND state IN ('queued', 'planning')",
+    )
+    .bind(id).bind(now).execute(c).await?.rows_affected());
+    Ok(changed == 1)
+}
+
+/// `queued` or `planning` to `running`, with the plan that holds from now on.
+pub async fn begin_running(
+    tx: &mut Tx,
+    id: Uuid,
+    plan: &Plan,
+    users: i64,
+    parts: i64,
+    now: i64,
+) -> Result<bool, StoreError> {
+    let plan = to_json(plan)?;
+    let changed = on!(tx, c => sqlx::query(
+        "UPDATE export_jobs
+         SET state = 'running', plan = $2, users = $3, parts = $4, parts_left = $4,
+             started_at = COALESCE(started_at, $5)
+         WHERE id = $1 AND state IN ('queued', 'planning')",
+    )
+    .bind(id).bind(plan).bind(users).bind(parts).bind(now)
+    .execute(c).await?.rows_affected());
+    Ok(changed == 1)
+}
+
+/// What a job has come to with one more part done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct Counted {
+    pub parts_left: i64,
+    /// Bytes of files so far.
+    pub bytes_done: i64,
+    /// Bytes that the job's ZIP may have; none with own storage.
+    pub bytes_limit: Option<i64>,
+}
+
+/// Counts one part of a running job as done. None: the job is not running any more.
+pub async fn count_part(
+    tx: &mut Tx,
+    id: Uuid,
+    result: &PartResult,
+) -> Result<Option<Counted>, StoreError> {
+    let broken = i64::try_from(result.broken.len()).unwrap_or(i64::MAX);
+    Ok(on!(tx, c => sqlx::query_as::<_, Counted>(
+        "UPDATE export_jobs
+         SET parts_left = parts_left - 1, files_done = files_done + 1,
+             users_done = users_done + $2, bytes_done = bytes_done + $3,
+             broken_users = broken_users + $4
+         WHERE id = $1 AND state = 'running' AND parts_left > 0
+         RETURNING parts_left, bytes_done,
+             CASE WHEN storage_id IS NULL THEN
+                 (SELECT export_bytes_limit FROM workspaces
+                  WHERE workspaces.id = export_jobs.workspace_id)
+             END AS bytes_limit",
+    )
+    .bind(id).bind(result.users).bind(result.bytes).bind(broken)
+    .fetch_optional(c).await?))
+}
+
+/// `running` to `finishing`: the completion, whose day dates the files.
+pub async fn begin_finishing(tx: &mut Tx, id: Uuid, now: i64) -> Result<bool, StoreError> {
+    let changed = on!(tx, c => sqlx::query(
+        "UPDATE export_jobs SET state = 'finishing', completed_at = $2
+         WHERE id = $1 AND state = 'running' AND parts_left = 0",
+    )
+    .bind(id).bind(now).execute(c).await?.rows_affected());
+    Ok(changed == 1)
+}
+
+/// `finishing` to `done`. `archive` is the attempt that wrote the ZIP behind `url`, and
+/// `expires_at` when that ends; neither with own storage.
+pub async fn done(
+    tx: &mut Tx,
+    id: Uuid,
+    archive: Option<i32>,
+    expires_at: Option<i64>,
+    now: i64,
+) -> Result<bool, StoreError> {
+    let changed = on!(tx, c => sqlx::query(
+        "UPDATE export_jobs
+         SET state = 'done', archive = $2, expires_at = $3, finished_at = $4
+         WHERE id = $1 AND state = 'finishing'",
+    )
+    .bind(id).bind(archive).bind(expires_at).bind(now)
+    .execute(c).await?.rows_affected());
+    Ok(changed == 1)
+}
+
+/// Any state that is not final to `failed`: what the customer is told, and what the
+/// operator is.
+pub async fn failed(
+    tx: &mut Tx,
+    id: Uuid,
+    error: &str,
+    detail: &str,
+    now: i64,
+) -> Result<bool, StoreError> {
+    let changed = on!(tx, c => sqlx::query(
+        "UPDATE export_jobs
+         SET state = 'failed', error = $2, error_detail = $3, finished_at = $4
+         WHERE id = $1 AND state IN ('queued', 'planning', 'running', 'finishing')",
+    )
+    .bind(id).bind(error).bind(detail).bind(now)
+    .execute(c).await?.rows_affected());
+    Ok(changed == 1)
+}
+
+/// Any state before `finishing` to `cancelled`.
+pub async fn cancelled(tx: &mut Tx, id: Uuid, now: i64) -> Result<bool, StoreError> {
+    let changed = on!(tx, c => sqlx::query(
+        "UPDATE export_jobs SET state = 'cancelled', finished_at = $2
+         WHERE id = $1 AND state IN ('queued', 'planning', 'running')",
+    )
+    .bind(id).bind(now).execute(c).await?.rows_affected());
+    Ok(changed == 1)
+}
+
+/// Jobs (with their request ids) that have waited to be planned since before `before`;
+/// from `now` on they wait anew.
+pub async fn requeue(
+    tx: &mut Tx,
+    before: i64,
+    now: i64,
+) -> Result<Vec<(Uuid, String)>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_as::<_, (Uuid, String)>(
+        "UPDATE export_jobs SET queued_at = $2
+         WHERE state IN ('queued', 'planning') AND queued_at <= $1
+         RETURNING id, request_id",
+    )
+    .bind(before).bind(now).fetch_all(c).await?))
+}
+
+fn read(row: JobRow) -> Result<(Job, Progress), StoreError> {
+    let corrupt = |what: &str| StoreError::Corrupt(format!("{what} of export job {}", row.id));
+    let fields = serde_json::from_str(&row.fields).map_err(|_| corrupt("fields"))?;
+    let format = Format::parse(&row.format).ok_or_else(|| corrupt("format"))?;
+    let state = State::parse(&row.state).ok_or_else(|| corrupt("state"))?;
+    let plan = row.plan.as_deref().map(serde_json::from_str);
+    let plan = plan.transpose().map_err(|_| corrupt("plan"))?;
+    let job = Job {
+        id: row.id,
+        workspace_id: row.workspace_id,
+        object_prefix: row.object_prefix,
+        segment_id: row.segment_id,
+        fields,
+        format,
+        storage_id: row.storage_id,
+        callback_endpoint: row.callback_endpoint,
+        request_id: row.request_id,
+        requested_at: row.requested_at,
+    };
+    let progress = Progress {
+        state,
+        plan,
+        users: row.users,
+        parts: row.parts,
+        parts_left: row.parts_left,
+        users_done: row.users_done,
+        files_done: row.files_done,
+        bytes_done: row.bytes_done,
+        broken_users: row.broken_users,
+        started_at: row.started_at,
+        completed_at: row.completed_at,
+        finished_at: row.finished_at,
+        expires_at: row.expires_at,
+        archive: row.archive,
+        error: row.error,
+    };
+    Ok((job, progress))
+}
+
+fn to_json(value: &impl serde::Serialize) -> Result<String, StoreError> {
+    serde_json::to_string(value).map_err(|error| StoreError::Corrupt(error.to_string()))
+}
