@@ -14,6 +14,7 @@
 pub mod archive;
 pub mod deflate;
 pub mod fields;
+pub mod project;
 
 use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
