@@ -242,7 +242,8 @@ fn dos_time(time: Timestamp) -> u32 {
     }
     let year = (time.year() - 1980).min(127) as u32;
     let date = year << 9 | (time.month() as u32) << 5 | time.day() as u32;
-    let clock = (time.hour() as u32) << 11 | (time.minute() as u32) << 5 | time.second() as u32 / 2;
+    let (hour, minute, second) = (time.hour() as u32, time.minute() as u32, time.second() as u32);
+    let clock = hour << 11 | minute << 5 | (second / 2);
     date << 16 | clock
 }
 

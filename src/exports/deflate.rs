@@ -139,7 +139,7 @@ mod tests {
         let mut number = 1u64;
         while text.len() < length {
             number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            write!(text, "{{\"id\":\"{:x}\"}}\n", number >> 24).unwrap();
+            writeln!(text, "{{\"id\":\"{:x}\"}}", number >> 24).unwrap();
         }
         text.truncate(length);
         text

@@ -14,6 +14,8 @@
 pub mod archive;
 pub mod deflate;
 pub mod fields;
+mod pack;
+pub mod part;
 pub mod project;
 
 use jiff::civil::Date;
