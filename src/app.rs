@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::clock::Clock;
+use crate::compute::{Cores, Memory};
 use crate::config::{Config, ConfigError};
 use crate::log::{Log, LogError};
 use crate::objects::{ObjectError, Objects};
@@ -20,6 +21,9 @@ pub struct App {
     pub objects: Objects,
     pub secrets: SecretKey,
     pub clock: Clock,
+    pub cores: Cores,
+    /// For users' data (`exports.memory_bytes`).
+    pub memory: Memory,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -52,6 +56,16 @@ impl App {
         let store = Store::connect(&config).await?;
         let log = Log::open(&config).await?;
         let objects = Objects::open(&config.objects_url(), &secrets).await?;
-        Ok(Self { config: Arc::new(config), store, log, objects, secrets, clock: Clock::system() })
+        let memory = Memory::new(config.exports.memory_bytes);
+        Ok(Self {
+            config: Arc::new(config),
+            store,
+            log,
+            objects,
+            secrets,
+            clock: Clock::system(),
+            cores: Cores::all(),
+            memory,
+        })
     }
 }

@@ -19,6 +19,7 @@
 //! |---|---|
 //! | [`app`] | what every part is given: settings and connections |
 //! | [`cli`] | one file a subcommand; parses, assembles, hands over |
+//! | [`compute`] | processors and memory, shared out within a process |
 //! | [`config`] | every setting, with its unit and default; refused at start when impossible |
 //! | [`gateway`] | the HTTP server: the router as the sum of the domains' routes, keys, errors |
 //! | [`log`] | append and consume: Kafka, or a table in a file of its own |
@@ -39,6 +40,7 @@ pub mod app;
 pub mod claims;
 pub mod cli;
 pub mod clock;
+pub mod compute;
 pub mod config;
 pub mod deliveries;
 pub mod exports;

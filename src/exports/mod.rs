@@ -11,6 +11,13 @@
 //! files, puts the ZIP behind `url` together, and calls back. Whatever must not stay
 //! behind is removed, and removed again (`cleanup`).
 
+pub mod archive;
+pub mod deflate;
+pub mod fields;
+mod pack;
+pub mod part;
+pub mod project;
+
 use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};

@@ -2,6 +2,7 @@
 
 use uuid::Uuid;
 
+pub mod activity;
 pub mod scan;
 
 /// A workspace's users are cut into this many slices by `random_bucket / 100`.

@@ -1,0 +1,191 @@
+//! What a process must share out among all that it does at once: its processors and its
+//! memory.
+
+use std::num::NonZero;
+use std::sync::Arc;
+use std::sync::{Condvar, Mutex, PoisonError};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// The processors, for work that would hold up an async thread. Cheap to clone.
+///
+/// Such work runs on threads that may block; a thread that is about to compute enters
+/// first, and waits while as many as there are processors are at it.
+#[derive(Clone, Debug)]
+pub struct Cores {
+    shared: Arc<(Mutex<usize>, Condvar)>,
+}
+
+impl Cores {
+    /// All processors of this machine.
+    pub fn all() -> Self {
+        Self::new(std::thread::available_parallelism().map_or(1, NonZero::get))
+    }
+
+    pub fn new(cores: usize) -> Self {
+        Self { shared: Arc::new((Mutex::new(cores.max(1)), Condvar::new())) }
+    }
+
+    /// Does `work` as soon as there is a processor for it, blocking this thread: never to be
+    /// called on an async one.
+    pub fn compute<T>(&self, work: impl FnOnce() -> T) -> T {
+        let (free, left) = &*self.shared;
+        // Nothing panics while it has the lock, and a number cannot be half written.
+        let free = free.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free =
+            left.wait_while(free, |free| *free == 0).unwrap_or_else(PoisonError::into_inner);
+        *free -= 1;
+        drop(free);
+        let _entered = Entered(self);
+        work()
+    }
+}
+
+/// Leaves when dropped, also when the work panics.
+struct Entered<'a>(&'a Cores);
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        let (free, left) = &*self.0.shared;
+        *free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        left.notify_one();
+    }
+}
+
+/// Bytes are counted in units of this many.
+const UNIT: usize = 1 << 10;
+
+/// A number of bytes that may be held in memory, all in all. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Memory {
+    free: Arc<Semaphore>,
+    units: u32,
+}
+
+impl Memory {
+    pub fn new(bytes: usize) -> Self {
+        let units = units(bytes).max(1);
+        Self { free: Arc::new(Semaphore::new(units as usize)), units }
+    }
+
+    /// Waits until `bytes` can be held; more than there are in all become all. First come,
+    /// first served, so that who wants much gets it too.
+    pub async fn reserve(&self, bytes: usize) -> Reserved {
+        let units = units(bytes).min(self.units);
+        let permit = Arc::clone(&self.free)
+            .acquire_many_owned(units)
+            .await
+            .expect("the semaphore is never closed");
+        Reserved { memory: self.clone(), permit }
+    }
+}
+
+/// Bytes that may be held until this is dropped.
+#[derive(Debug)]
+pub struct Reserved {
+    memory: Memory,
+    permit: OwnedSemaphorePermit,
+}
+
+impl Reserved {
+    pub fn bytes(&self) -> usize {
+        self.permit.num_permits() * UNIT
+    }
+
+    /// Whether this is all that there is.
+    pub fn is_all(&self) -> bool {
+        self.permit.num_permits() == self.memory.units as usize
+    }
+
+    /// Goes up to at least `bytes` if that can be had at once. Nobody waits while they hold
+    /// something, so nobody waits for each other.
+    pub fn try_grow(&mut self, bytes: usize) -> bool {
+        let missing = units(bytes).saturating_sub(units(self.bytes()));
+        match Arc::clone(&self.memory.free).try_acquire_many_owned(missing) {
+            Ok(more) => self.permit.merge(more),
+            Err(_) => return false,
+        }
+        true
+    }
+
+    /// Gives back what is beyond `bytes`.
+    pub fn shrink(&mut self, bytes: usize) {
+        let beyond = self.permit.num_permits().saturating_sub(units(bytes) as usize);
+        drop(self.permit.split(beyond));
+    }
+}
+
+fn units(bytes: usize) -> u32 {
+    u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX).min(Semaphore::MAX_PERMITS as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn no_more_compute_at_once_than_there_are_cores() {
+        let cores = Cores::new(2);
+        let (now, most, done) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    for _ in 0..5 {
+                        cores.compute(|| {
+                            most.fetch_max(
+                                now.fetch_add(1, Ordering::SeqCst) + 1,
+                                Ordering::SeqCst,
+                            );
+                            std::thread::sleep(Duration::from_millis(1));
+                            now.fetch_sub(1, Ordering::SeqCst);
+                            done.fetch_add(1, Ordering::SeqCst);
+                        });
+                    }
+                });
+            }
+        });
+        assert_eq!((most.into_inner(), done.into_inner()), (2, 40));
+    }
+
+    #[test]
+    fn work_that_panics_leaves_its_core() {
+        let cores = Cores::new(1);
+        let panics = std::panic::AssertUnwindSafe(|| cores.compute(|| panic!("as planned")));
+        assert!(std::panic::catch_unwind(panics).is_err());
+        assert_eq!(cores.compute(|| 7), 7);
+    }
+
+    #[tokio::test]
+    async fn memory_is_held_grown_and_given_back() {
+        let memory = Memory::new(10 * UNIT);
+        let mut first = memory.reserve(4 * UNIT - 1).await;
+        let second = memory.reserve(4 * UNIT).await;
+        assert_eq!((first.bytes(), second.bytes()), (4 * UNIT, 4 * UNIT));
+        assert!(first.try_grow(6 * UNIT) && first.bytes() == 6 * UNIT);
+        assert!(!first.try_grow(6 * UNIT + 1) && first.bytes() == 6 * UNIT);
+        assert!(first.try_grow(UNIT) && first.bytes() == 6 * UNIT);
+        drop(second);
+        first.shrink(UNIT);
+        let third = memory.reserve(9 * UNIT).await;
+        assert!(!third.is_all());
+        drop((first, third));
+        assert!(memory.reserve(usize::MAX).await.is_all());
+    }
+
+    #[tokio::test]
+    async fn who_wants_all_waits_for_the_rest() {
+        let memory = Memory::new(4 * UNIT);
+        let some = memory.reserve(UNIT).await;
+        let all = tokio::spawn({
+            let memory = memory.clone();
+            async move { memory.reserve(4 * UNIT).await.bytes() }
+        });
+        tokio::task::yield_now().await;
+        assert!(!all.is_finished());
+        drop(some);
+        assert_eq!(all.await.unwrap(), 4 * UNIT);
+    }
+}

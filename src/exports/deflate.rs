@@ -1,0 +1,172 @@
+//! Compression of an export's files.
+//!
+//! What fits into [`WHOLE`] bytes is compressed at once by libdeflate, which is the fastest
+//! at its ratio but wants all of its input; what is larger streams through flate2. Level 1
+//! either way. Equal data gives equal bytes, in whatever pieces it comes.
+
+use std::io::{self, Write as _};
+
+use flate2::write::DeflateEncoder;
+use libdeflater::{CompressionLvl, Compressor, Crc};
+
+/// The most bytes that are compressed at once.
+pub const WHOLE: usize = 16 << 20;
+
+/// Streamed data goes in in blocks of this size, so that the pieces it came in leave no
+/// trace in the result.
+const BLOCK: usize = 1 << 20;
+
+const LEVEL: u8 = 1;
+
+/// Finished deflate data, behind as many bytes as were reserved for a header.
+#[derive(Debug)]
+pub struct Deflated {
+    pub bytes: Vec<u8>,
+    /// Checksum of the data as it was before.
+    pub crc32: u32,
+    pub raw_bytes: u64,
+}
+
+/// Takes data piece by piece and compresses it, holding at most [`WHOLE`] bytes of it.
+pub struct Deflater {
+    header: usize,
+    raw: Vec<u8>,
+    /// From the moment that the data is more than [`WHOLE`].
+    stream: Option<DeflateEncoder<Vec<u8>>>,
+    crc: Crc,
+    raw_bytes: u64,
+}
+
+impl Deflater {
+    /// The result will begin with `header` bytes of zero, to be filled in.
+    pub fn new(header: usize) -> Self {
+        Self { header, raw: Vec::new(), stream: None, crc: Crc::new(), raw_bytes: 0 }
+    }
+
+    /// Takes more data: what `write` appends to the buffer, which must leave alone what
+    /// the buffer holds already.
+    pub fn append<T>(&mut self, write: impl FnOnce(&mut Vec<u8>) -> T) -> io::Result<T> {
+        let result = write(&mut self.raw);
+        if self.stream.is_some() || self.raw.len() > WHOLE {
+            self.compress(self.raw.len() / BLOCK * BLOCK)?;
+        }
+        Ok(result)
+    }
+
+    /// Bytes held, and bytes that finishing may need beside them.
+    pub fn held_bytes(&self) -> usize {
+        match &self.stream {
+            Some(stream) => self.raw.len() + stream.get_ref().len(),
+            None => 2 * self.raw.len(),
+        }
+    }
+
+    pub fn finish(mut self) -> io::Result<Deflated> {
+        if self.stream.is_none()
+            && let Some(bytes) = deflate_whole(&self.raw, self.header)
+        {
+            self.count(self.raw.len());
+            return Ok(self.deflated(bytes));
+        }
+        self.compress(self.raw.len())?;
+        let bytes = match self.stream.take() {
+            Some(stream) => stream.finish()?,
+            None => vec![0; self.header],
+        };
+        Ok(self.deflated(bytes))
+    }
+
+    fn deflated(self, bytes: Vec<u8>) -> Deflated {
+        Deflated { bytes, crc32: self.crc.sum(), raw_bytes: self.raw_bytes }
+    }
+
+    /// Streams the first `length` bytes of the buffer.
+    fn compress(&mut self, length: usize) -> io::Result<()> {
+        self.count(length);
+        let header = self.header;
+        let stream = self.stream.get_or_insert_with(|| {
+            DeflateEncoder::new(vec![0; header], flate2::Compression::new(LEVEL.into()))
+        });
+        for block in self.raw[..length].chunks(BLOCK) {
+            stream.write_all(block)?;
+        }
+        self.raw.drain(..length);
+        Ok(())
+    }
+
+    fn count(&mut self, length: usize) {
+        self.crc.update(&self.raw[..length]);
+        self.raw_bytes += length as u64;
+    }
+}
+
+/// None where libdeflate refuses, which it does only for want of room.
+fn deflate_whole(raw: &[u8], header: usize) -> Option<Vec<u8>> {
+    let mut compressor = Compressor::new(CompressionLvl::new(LEVEL.into()).ok()?);
+    let mut bytes = vec![0; header + compressor.deflate_compress_bound(raw.len())];
+    let length = compressor.deflate_compress(raw, &mut bytes[header..]).ok()?;
+    bytes.truncate(header + length);
+    bytes.shrink_to_fit();
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn inflate(data: &[u8]) -> Vec<u8> {
+        let mut raw = Vec::new();
+        flate2::read::DeflateDecoder::new(data).read_to_end(&mut raw).unwrap();
+        raw
+    }
+
+    fn deflate(pieces: &[&[u8]], header: usize) -> Deflated {
+        let mut deflater = Deflater::new(header);
+        for piece in pieces {
+            deflater.append(|raw| raw.extend_from_slice(piece)).unwrap();
+            assert!(deflater.raw.len() <= WHOLE);
+        }
+        deflater.finish().unwrap()
+    }
+
+    /// Lifelike enough to compress, and different everywhere.
+    fn text(length: usize) -> Vec<u8> {
+        let mut text = Vec::with_capacity(length + 32);
+        let mut number = 1u64;
+        while text.len() < length {
+            number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            writeln!(text, "{{\"id\":\"{:x}\"}}", number >> 24).unwrap();
+        }
+        text.truncate(length);
+        text
+    }
+
+    proptest! {
+        #[test]
+        fn what_goes_in_comes_out(raw: Vec<u8>, header in 0usize..60) {
+            let deflated = deflate(&[&raw], header);
+            prop_assert_eq!(&deflated.bytes[..header], &vec![0; header][..]);
+            prop_assert_eq!(inflate(&deflated.bytes[header..]), &raw[..]);
+            prop_assert_eq!(deflated.crc32, libdeflater::crc32(&raw));
+            prop_assert_eq!(deflated.raw_bytes, raw.len() as u64);
+        }
+    }
+
+    #[test]
+    fn large_data_streams_and_the_pieces_leave_no_trace() {
+        for length in [WHOLE, WHOLE + 1, WHOLE + 3 * BLOCK + 5] {
+            let raw = text(length);
+            let at_once = deflate(&[&raw], 7);
+            let pieces: Vec<&[u8]> = raw.chunks(333_333).collect();
+            let in_pieces = deflate(&pieces, 7);
+            assert!(at_once.bytes == in_pieces.bytes, "{length}");
+            assert!(inflate(&at_once.bytes[7..]) == raw, "{length}");
+            assert_eq!(in_pieces.crc32, libdeflater::crc32(&raw));
+            assert_eq!(in_pieces.raw_bytes, length as u64);
+        }
+    }
+}

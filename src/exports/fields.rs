@@ -1,0 +1,173 @@
+//! `fields_to_export`: which members of a user's record an export gives.
+
+use std::collections::BTreeSet;
+
+/// The members that are made of a user's activity rather than read from the document.
+pub const PURCHASES: &str = "purchases";
+pub const CUSTOM_EVENTS: &str = "custom_events";
+pub const TOTAL_REVENUE: &str = "total_revenue";
+
+/// The one member that can also be asked for in part, as `custom_attributes.<name>`.
+pub const CUSTOM_ATTRIBUTES: &str = "custom_attributes";
+
+/// The user record of the API (Resources: Global control group export user record).
+pub const RECORD: [&str; 27] = [
+    "apps",
+    "attributed_campaign",
+    "attributed_source",
+    "attributed_adgroup",
+    "attributed_ad",
+    "service_id",
+    "country",
+    "created_at",
+    CUSTOM_ATTRIBUTES,
+    CUSTOM_EVENTS,
+    "devices",
+    "dob",
+    "email",
+    "external_id",
+    "first_name",
+    "gender",
+    "home_city",
+    "language",
+    "last_coordinates",
+    "last_name",
+    "phone",
+    PURCHASES,
+    "random_bucket",
+    "time_zone",
+    TOTAL_REVENUE,
+    "uninstalled_at",
+    "user_aliases",
+];
+
+/// The wanted members, checked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FieldSet {
+    /// Names of [`RECORD`].
+    members: BTreeSet<&'static str>,
+    /// Names of single custom attributes; none while all of them are wanted.
+    attributes: BTreeSet<String>,
+}
+
+impl FieldSet {
+    /// Checks `fields_to_export`. Naming a field twice does no harm. The error is for the
+    /// customer.
+    pub fn parse(names: &[String]) -> Result<Self, String> {
+        if names.is_empty() {
+            return Err("fields_to_export must name at least one field".into());
+        }
+        let mut set = Self::default();
+        let mut unknown: Vec<&str> = Vec::new();
+        for name in names {
+            if !set.add(name) && !unknown.contains(&name.as_str()) {
+                unknown.push(name);
+            }
+        }
+        if !unknown.is_empty() {
+            let names: Vec<String> = unknown.iter().map(|name| format!("{name:?}")).collect();
+            return Err(format!("fields_to_export names unknown fields: {}", names.join(", ")));
+        }
+        if set.wants(CUSTOM_ATTRIBUTES) {
+            set.attributes.clear();
+        }
+        Ok(set)
+    }
+
+    /// False where there is no such field.
+    fn add(&mut self, name: &str) -> bool {
+        if let Some(member) = RECORD.iter().find(|member| **member == name) {
+            self.members.insert(member);
+            return true;
+        }
+        let attribute =
+            name.strip_prefix(CUSTOM_ATTRIBUTES).and_then(|rest| rest.strip_prefix('.'));
+        match attribute {
+            Some(attribute) if !attribute.is_empty() => {
+                self.attributes.insert(attribute.to_owned());
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether a member of [`RECORD`] is wanted as a whole.
+    pub fn wants(&self, member: &str) -> bool {
+        self.members.contains(member)
+    }
+
+    /// The wanted members, as named in [`RECORD`].
+    pub fn members(&self) -> impl Iterator<Item = &'static str> {
+        self.members.iter().copied()
+    }
+
+    /// The custom attributes that are wanted one by one.
+    pub fn attributes(&self) -> &BTreeSet<String> {
+        &self.attributes
+    }
+
+    /// Whether users' activity must be read.
+    pub fn needs_activity(&self) -> bool {
+        [PURCHASES, CUSTOM_EVENTS, TOTAL_REVENUE].iter().any(|member| self.wants(member))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(names: &[&str]) -> Result<FieldSet, String> {
+        FieldSet::parse(&names.iter().map(ToString::to_string).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn every_member_of_the_record_can_be_asked_for() {
+        let set = parse(&RECORD).unwrap();
+        assert!(set.members().eq(RECORD.into_iter().collect::<BTreeSet<_>>()));
+        assert!(set.needs_activity());
+    }
+
+    #[test]
+    fn only_what_is_made_of_activity_needs_it() {
+        assert!(!parse(&["email", "custom_attributes", "apps"]).unwrap().needs_activity());
+        for member in ["purchases", "custom_events", "total_revenue"] {
+            assert!(parse(&["email", member]).unwrap().needs_activity(), "{member}");
+        }
+    }
+
+    #[test]
+    fn duplicates_do_no_harm() {
+        let once = parse(&["email", "custom_attributes.a"]).unwrap();
+        let often = parse(&["custom_attributes.a", "email", "email", "custom_attributes.a"]);
+        assert_eq!(often.unwrap(), once);
+    }
+
+    #[test]
+    fn one_attribute_is_named_after_the_first_dot() {
+        let set = parse(&["custom_attributes.a.b", "custom_attributes.größe"]).unwrap();
+        assert!(set.attributes().iter().eq(["a.b", "größe"]));
+        assert!(!set.wants(CUSTOM_ATTRIBUTES));
+        let set = parse(&["custom_attributes.a", "custom_attributes"]).unwrap();
+        assert!(set.wants(CUSTOM_ATTRIBUTES) && set.attributes().is_empty());
+    }
+
+    #[test]
+    fn what_is_unknown_is_named_in_the_message() {
+        assert!(parse(&[]).unwrap_err().contains("fields_to_export"));
+        let message = parse(&[
+            "email",
+            "push_tokens",
+            "Email",
+            "",
+            "custom_attributes.",
+            "custom_attributesx",
+            "push_tokens",
+        ])
+        .unwrap_err();
+        assert_eq!(
+            message,
+            "fields_to_export names unknown fields: \"push_tokens\", \"Email\", \"\", \
+             \"custom_attributes.\", \"custom_attributesx\""
+        );
+    }
+}

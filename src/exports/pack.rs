@@ -1,0 +1,281 @@
+//! A part on its way from the store to a packed file in memory.
+//!
+//! All of it happens on a thread of the part's own: it reads users in one snapshot, a chunk
+//! at a time, and projects and compresses each chunk before it reads on. The database goes
+//! on sending into the connection's buffer meanwhile, so reading hides behind computing, and
+//! no more than a chunk, the uncompressed rest and the file are ever held. Computing waits
+//! for a processor, reading does not.
+
+use std::io;
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::Plan;
+use super::archive::{Packed, Packer, Shape};
+use super::fields::FieldSet;
+use super::part_rows::PartRow;
+use super::project::{Broken, Projector};
+use crate::app::App;
+use crate::compute::{Cores, Reserved};
+use crate::store::StoreError;
+use crate::users::scan::{self, Stretch, UserRow};
+
+/// Stored bytes that are projected at once.
+const CHUNK: usize = 512 << 10;
+
+/// What a part reserves to begin with: enough for 5,000 users of 1.4 KB.
+const FIRST_RESERVATION: usize = 20 << 20;
+
+/// What is to be packed.
+#[derive(Clone, Debug)]
+pub(super) struct Order {
+    pub workspace: i32,
+    pub plan: Plan,
+    pub part: PartRow,
+    pub fields: FieldSet,
+    pub shape: Shape,
+    pub entry_name: String,
+    pub time: Timestamp,
+}
+
+/// A file, and what it is made of.
+#[derive(Debug)]
+pub(super) struct PackedPart {
+    pub file: Packed,
+    pub users: i64,
+    pub broken: Vec<Broken>,
+    /// The memory that the file takes.
+    pub reserved: Reserved,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(super) enum PackError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("compressing: {0}")]
+    Compress(#[from] io::Error),
+    /// The file does not fit into all the memory that there is for users' data.
+    #[error("a part needs more than {bytes} bytes of memory (exports.memory_bytes)")]
+    TooLarge { bytes: usize },
+    #[error("the thread of a part ended: {0}")]
+    Crashed(#[from] tokio::task::JoinError),
+    #[error("told to stop")]
+    Stopped,
+}
+
+/// Reads, projects and compresses. A part that outgrows its memory begins again with twice
+/// as much.
+pub(super) async fn pack(
+    app: &App,
+    order: &Order,
+    stop: &CancellationToken,
+) -> Result<PackedPart, PackError> {
+    let mut bytes = FIRST_RESERVATION;
+    loop {
+        let reserved = tokio::select! {
+            reserved = app.memory.reserve(bytes) => reserved,
+            () = stop.cancelled() => return Err(PackError::Stopped),
+        };
+        let (had, was_all) = (reserved.bytes(), reserved.is_all());
+        let pipeline = Pipeline::new(app, order, reserved, stop);
+        match on_own_thread(app.clone(), order.clone(), pipeline).await? {
+            Err(Halt::Outgrown) if was_all => return Err(PackError::TooLarge { bytes: had }),
+            Err(Halt::Outgrown) => {
+                metrics::counter!("longshore_export_part_outgrown_total").increment(1);
+                bytes = had.saturating_mul(2);
+            }
+            Err(Halt::Stopped) => return Err(PackError::Stopped),
+            Err(Halt::Store(error)) => return Err(error.into()),
+            Err(Halt::Compress(error)) => return Err(error.into()),
+            Ok(packed) => return Ok(packed),
+        }
+    }
+}
+
+async fn on_own_thread(
+    app: App,
+    order: Order,
+    pipeline: Pipeline,
+) -> Result<Result<PackedPart, Halt>, tokio::task::JoinError> {
+    let (runtime, span) = (Handle::current(), tracing::Span::current());
+    let work = move || span.in_scope(|| runtime.block_on(read(&app, &order, pipeline)));
+    tokio::task::spawn_blocking(work).await
+}
+
+/// Why a thread ended early.
+#[derive(Debug, thiserror::Error)]
+enum Halt {
+    #[error("told to stop")]
+    Stopped,
+    #[error("more memory is needed")]
+    Outgrown,
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Compress(#[from] io::Error),
+}
+
+async fn read(app: &App, order: &Order, mut pipeline: Pipeline) -> Result<PackedPart, Halt> {
+    let began = Instant::now();
+    let stretch = Stretch {
+        workspace: order.workspace,
+        slices: &order.plan.slices,
+        after: order.part.from,
+        up_to: order.part.to,
+        youngest: order.plan.youngest,
+    };
+    let mut tx = app.store.snapshot().await?;
+    scan::read(&mut tx, &stretch, |user| pipeline.take(&user)).await??;
+    tx.commit().await?;
+    let reading = began.elapsed().saturating_sub(pipeline.working);
+    stage("read", reading, pipeline.stored_bytes);
+    pipeline.finish()
+}
+
+/// Users come in one by one, and go out as a file.
+struct Pipeline {
+    chunk: Chunk,
+    projector: Projector,
+    packer: Packer,
+    cores: Cores,
+    reserved: Reserved,
+    stop: CancellationToken,
+    users: i64,
+    broken: Vec<Broken>,
+    stored_bytes: u64,
+    /// Time spent on chunks, waiting for a processor included.
+    working: Duration,
+    projecting: Duration,
+    compressing: Duration,
+}
+
+impl Pipeline {
+    fn new(app: &App, order: &Order, reserved: Reserved, stop: &CancellationToken) -> Self {
+        Self {
+            chunk: Chunk::default(),
+            projector: Projector::new(&order.fields, &order.plan),
+            packer: Packer::new(order.shape, order.entry_name.clone(), order.time),
+            cores: app.cores.clone(),
+            reserved,
+            stop: stop.clone(),
+            users: 0,
+            broken: Vec::new(),
+            stored_bytes: 0,
+            working: Duration::ZERO,
+            projecting: Duration::ZERO,
+            compressing: Duration::ZERO,
+        }
+    }
+
+    fn take(&mut self, user: &UserRow<'_>) -> Result<(), Halt> {
+        self.chunk.push(user);
+        if self.chunk.bytes() >= CHUNK { self.work() } else { Ok(()) }
+    }
+
+    /// Projects the chunk, and compresses what is too much to be kept.
+    fn work(&mut self) -> Result<(), Halt> {
+        if self.stop.is_cancelled() {
+            return Err(Halt::Stopped);
+        }
+        let began = Instant::now();
+        let needed = self.packer.held_bytes() + 2 * self.chunk.bytes();
+        if needed > self.reserved.bytes() && !self.reserved.try_grow(needed) {
+            return Err(Halt::Outgrown);
+        }
+        self.stored_bytes += self.chunk.bytes() as u64;
+        let cores = self.cores.clone();
+        cores.compute(|| self.project())?;
+        self.chunk.clear();
+        self.working += began.elapsed();
+        Ok(())
+    }
+
+    fn project(&mut self) -> io::Result<()> {
+        let began = Instant::now();
+        let Self { chunk, projector, packer, users, broken, .. } = self;
+        let projecting = packer.append(|out| {
+            for user in chunk.users() {
+                match projector.line(&user, out) {
+                    Ok(()) => *users += 1,
+                    Err(user) => broken.push(user),
+                }
+            }
+            began.elapsed()
+        })?;
+        self.projecting += projecting;
+        self.compressing += began.elapsed() - projecting;
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<PackedPart, Halt> {
+        self.work()?;
+        let Self { packer, cores, mut reserved, users, broken, .. } = self;
+        let (file, finishing) = cores.compute(|| {
+            let began = Instant::now();
+            (packer.finish(), began.elapsed())
+        });
+        let file = file?;
+        reserved.shrink(file.bytes.len());
+        stage("project", self.projecting, file.raw_bytes);
+        stage("compress", self.compressing + finishing, file.bytes.len() as u64);
+        Ok(PackedPart { file, users, broken, reserved })
+    }
+}
+
+/// Users on their way from the database to the projector.
+#[derive(Default)]
+struct Chunk {
+    documents: String,
+    activities: Vec<u8>,
+    users: Vec<Stored>,
+}
+
+/// Where a user lies in a chunk.
+struct Stored {
+    service_id: Uuid,
+    document: Range<usize>,
+    activity: Option<Range<usize>>,
+}
+
+impl Chunk {
+    fn push(&mut self, user: &UserRow<'_>) {
+        let document = self.documents.len()..self.documents.len() + user.doc.len();
+        self.documents.push_str(user.doc);
+        let activity = user.activity.map(|activity| {
+            let start = self.activities.len();
+            self.activities.extend_from_slice(activity);
+            start..self.activities.len()
+        });
+        self.users.push(Stored { service_id: user.service_id, document, activity });
+    }
+
+    fn bytes(&self) -> usize {
+        self.documents.len() + self.activities.len()
+    }
+
+    fn users(&self) -> impl Iterator<Item = UserRow<'_>> {
+        self.users.iter().map(|stored| UserRow {
+            service_id: stored.service_id,
+            doc: &self.documents[stored.document.clone()],
+            activity: stored.activity.clone().map(|range| &self.activities[range]),
+        })
+    }
+
+    fn clear(&mut self) {
+        self.documents.clear();
+        self.activities.clear();
+        self.users.clear();
+    }
+}
+
+/// Counts a stage of a part: the time it took, and the bytes that came out of it.
+pub(super) fn stage(name: &'static str, time: Duration, bytes: u64) {
+    metrics::histogram!("longshore_export_stage_seconds", "stage" => name)
+        .record(time.as_secs_f64());
+    metrics::counter!("longshore_export_stage_bytes_total", "stage" => name).increment(bytes);
+}

@@ -1,0 +1,358 @@
+//! A part of an export: read, projected, compressed, written, counted.
+//!
+//! A part can be worked on by two workers at once, when one slept through its lease. In own
+//! storage both write the same name, and only where nothing is there: who comes second takes
+//! over what the first one wrote, from its metadata. Without own storage each attempt has a
+//! name of its own. Either way one of them is counted, the one whose claim still stands.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use bytes::Bytes;
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
+
+use super::archive::Shape;
+use super::fields::FieldSet;
+use super::pack::{self, Order, PackError, PackedPart};
+use super::part_rows::PartRow;
+use super::rows::PartResult;
+use super::{Cause, Failure, Format, Job, Plan, State, WorkError, rows, state};
+use crate::app::App;
+use crate::claims::{self, Claim, ClaimError};
+use crate::clock;
+use crate::objects::{Head, ObjectError, ObjectKey, Objects, Put, PutOptions};
+use crate::retry::Retry;
+use crate::store::StoreError;
+use crate::workspaces::{self, StorageError};
+
+/// Why a part was not done.
+#[derive(Debug, thiserror::Error)]
+pub enum PartError {
+    #[error(transparent)]
+    Claim(#[from] ClaimError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("own storage: {0}")]
+    Storage(#[from] StorageError),
+    #[error("writing a file: {error}")]
+    Objects { error: ObjectError, own: bool },
+    /// What lies under the part's name in own storage is not a file of this export.
+    #[error("{path} is there already, and was not written by this export")]
+    InTheWay { path: String },
+    /// The file of an earlier attempt went away between the look at its name and at it.
+    #[error("{path} was there, and then was not")]
+    Vanished { path: String },
+    #[error("a part needs more than {bytes} bytes of memory (exports.memory_bytes)")]
+    TooLarge { bytes: usize },
+    #[error("{0}")]
+    Internal(String),
+    #[error("the work was stopped")]
+    Stopped,
+}
+
+impl From<PackError> for PartError {
+    fn from(error: PackError) -> Self {
+        match error {
+            PackError::Store(error) => Self::Store(error),
+            PackError::TooLarge { bytes } => Self::TooLarge { bytes },
+            PackError::Stopped => Self::Stopped,
+            PackError::Compress(_) | PackError::Crashed(_) => Self::Internal(error.to_string()),
+        }
+    }
+}
+
+impl Retry for PartError {
+    fn can_retry(&self) -> bool {
+        match self {
+            Self::Claim(error) => error.can_retry(),
+            Self::Store(error) => error.can_retry(),
+            Self::Storage(error) => error.can_retry(),
+            Self::Objects { error, .. } => error.can_retry(),
+            Self::InTheWay { .. } | Self::TooLarge { .. } => false,
+            Self::Vanished { .. } | Self::Internal(_) | Self::Stopped => true,
+        }
+    }
+}
+
+impl WorkError for PartError {
+    /// Stopped work too: whoever stopped it knows what becomes of the claim.
+    fn is_lost(&self) -> bool {
+        matches!(self, Self::Stopped | Self::Claim(ClaimError::Lost))
+    }
+
+    fn failure(&self) -> Failure {
+        match self {
+            Self::Claim(error) => Failure::claim(error),
+            Self::Store(error) => Failure::store(error),
+            Self::Storage(error) => Failure::storage(error),
+            Self::Objects { error, own } => Failure::objects(error, *own),
+            Self::InTheWay { path } => Failure {
+                cause: Cause::OwnStorage,
+                message: format!(
+                    "The files could not be written to your cloud storage: {path} is there \
+                     already, and was not written by this export."
+                ),
+                detail: self.to_string(),
+            },
+            Self::Vanished { path } => Failure {
+                cause: Cause::OwnStorage,
+                message: format!(
+                    "The files could not be written to your cloud storage: {path} was removed \
+                     during the export."
+                ),
+                detail: self.to_string(),
+            },
+            Self::TooLarge { .. } => Failure {
+                cause: Cause::Limit,
+                message: "The users' data is too large for one file of the export. Request fewer \
+                          fields."
+                    .into(),
+                detail: self.to_string(),
+            },
+            Self::Internal(_) | Self::Stopped => Failure::internal(self.to_string()),
+        }
+    }
+}
+
+/// Does the claimed part. Of a job that is not running any more the claim is dropped.
+///
+/// `stop` is looked at between steps; [`PartError::Stopped`] then leaves the claim as it is.
+pub async fn run(app: &App, claim: &Claim, stop: &CancellationToken) -> Result<(), PartError> {
+    let Some(task) = Task::begin(app, claim).await? else { return Ok(()) };
+    let span = tracing::info_span!(
+        "export_part",
+        request_id = task.job.request_id,
+        export = %claim.job,
+        part = claim.item,
+        attempt = claim.attempt,
+    );
+    task.run(app, stop).instrument(span).await
+}
+
+/// A part and what it belongs to.
+struct Task {
+    claim: Claim,
+    job: Job,
+    plan: Plan,
+    part: PartRow,
+    fields: FieldSet,
+}
+
+impl Task {
+    /// Loads the part, and writes down that this attempt may from now on leave an object
+    /// behind. None where there is nothing left to do.
+    async fn begin(app: &App, claim: &Claim) -> Result<Option<Self>, PartError> {
+        let mut tx = app.store.write().await?;
+        let job = rows::load(&mut tx, claim.job).await?;
+        let part = rows::part_of(&mut tx, claim.job, claim.item).await?;
+        let (job, plan, part) = match (job, part) {
+            (Some((job, progress)), Some(part))
+                if progress.state == State::Running && !part.done =>
+            {
+                (job, progress.plan, part)
+            }
+            _ => {
+                claims::finish(&mut tx, claim).await?;
+                tx.commit().await?;
+                return Ok(None);
+            }
+        };
+        let corrupt = |what: &str| StoreError::Corrupt(format!("{what} of export job {}", job.id));
+        let plan = plan.ok_or_else(|| corrupt("the plan"))?;
+        let fields = FieldSet::parse(&job.fields).map_err(|_| corrupt("the fields"))?;
+        rows::note_attempt(&mut tx, claim.job, claim.item, claim.attempt).await?;
+        tx.commit().await?;
+        Ok(Some(Self { claim: *claim, job, plan, part, fields }))
+    }
+
+    async fn run(&self, app: &App, stop: &CancellationToken) -> Result<(), PartError> {
+        // First of all, since credentials that do not work need no users read.
+        let objects = match self.job.storage_id {
+            Some(storage) => workspaces::open_storage(app, storage).await?,
+            None => app.objects.clone(),
+        };
+        let packed = pack::pack(app, &self.order(), stop).await?;
+        go_on(stop)?;
+        let result = self.store(&objects, packed).await?;
+        go_on(stop)?;
+        let mut tx = app.store.write().await?;
+        state::part_done(app, &mut tx, &self.claim, &result).await?;
+        tx.commit().await?;
+        tracing::debug!(users = result.users, bytes = result.bytes, "a part is done");
+        Ok(())
+    }
+
+    fn order(&self) -> Order {
+        Order {
+            workspace: self.job.workspace_id,
+            plan: self.plan.clone(),
+            part: self.part,
+            fields: self.fields.clone(),
+            shape: self.shape(),
+            entry_name: self.job.entry_name(self.claim.item),
+            time: clock::from_ms(self.job.requested_at),
+        }
+    }
+
+    fn is_own(&self) -> bool {
+        self.job.storage_id.is_some()
+    }
+
+    fn shape(&self) -> Shape {
+        match self.job.format {
+            _ if !self.is_own() => Shape::Segment,
+            Format::Zip => Shape::Zip,
+            Format::Gzip => Shape::Gzip,
+        }
+    }
+
+    /// Writes the file. A part without users leaves none (its result has 0 bytes), as long
+    /// as no earlier attempt can have left one: else the name is taken, so that a sleeper
+    /// finds it taken.
+    async fn store(&self, objects: &Objects, packed: PackedPart) -> Result<PartResult, PartError> {
+        let PackedPart { file, users, broken, reserved } = packed;
+        let broken = broken.into_iter().map(|user| (user.service_id, user.reason)).collect();
+        if users == 0 && (!self.is_own() || self.claim.attempt == 1) {
+            return Ok(PartResult { broken, ..PartResult::default() });
+        }
+        let result = PartResult {
+            users,
+            raw_bytes: signed(file.raw_bytes),
+            bytes: signed(file.bytes.len() as u64),
+            crc32: file.crc32,
+            broken,
+        };
+        let began = Instant::now();
+        let result = self.upload(objects, Bytes::from(file.bytes), result).await?;
+        pack::stage("upload", began.elapsed(), result.bytes.unsigned_abs());
+        drop(reserved);
+        Ok(result)
+    }
+
+    async fn upload(
+        &self,
+        objects: &Objects,
+        body: Bytes,
+        result: PartResult,
+    ) -> Result<PartResult, PartError> {
+        let failed = |error| PartError::Objects { error, own: self.is_own() };
+        let part = self.claim.item;
+        let key = if self.is_own() {
+            self.job.file_key(&self.plan, part, self.plan.upload_date)
+        } else {
+            ObjectKey::ExportSegment { job: self.job.id, part, attempt: self.claim.attempt }
+        };
+        let options = PutOptions {
+            content_type: content_type(self.shape()),
+            metadata: to_metadata(&result),
+            if_absent: self.is_own(),
+        };
+        if objects.put(&key, body, options).await.map_err(failed)? == Put::Written {
+            return Ok(result);
+        }
+        let path = key.path();
+        match objects.head(&key).await.map_err(failed)? {
+            None => Err(PartError::Vanished { path }),
+            Some(head) => match from_metadata(&head) {
+                None => Err(PartError::InTheWay { path }),
+                Some(earlier) => {
+                    tracing::info!(path, "taken over from an earlier attempt");
+                    Ok(PartResult { broken: result.broken, ..earlier })
+                }
+            },
+        }
+    }
+}
+
+fn go_on(stop: &CancellationToken) -> Result<(), PartError> {
+    if stop.is_cancelled() { Err(PartError::Stopped) } else { Ok(()) }
+}
+
+fn signed(bytes: u64) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
+}
+
+fn content_type(shape: Shape) -> &'static str {
+    match shape {
+        Shape::Zip => "application/zip",
+        Shape::Gzip => "application/gzip",
+        Shape::Segment => "application/octet-stream",
+    }
+}
+
+// What a file says of itself. Names without separators: Azure takes no hyphens, and some
+// proxies drop headers with underscores.
+const USERS: &str = "users";
+const RAW_BYTES: &str = "rawbytes";
+const BYTES: &str = "bytes";
+const CRC32: &str = "crc32";
+
+fn to_metadata(result: &PartResult) -> BTreeMap<String, String> {
+    let value = |name: &str, value: i64| (name.to_owned(), value.to_string());
+    [
+        value(USERS, result.users),
+        value(RAW_BYTES, result.raw_bytes),
+        value(BYTES, result.bytes),
+        value(CRC32, result.crc32.into()),
+    ]
+    .into()
+}
+
+/// None where the metadata is not [`to_metadata`]'s, or not that of an object of this size.
+fn from_metadata(head: &Head) -> Option<PartResult> {
+    let count =
+        |name: &str| head.metadata.get(name)?.parse::<i64>().ok().filter(|value| *value >= 0);
+    let result = PartResult {
+        users: count(USERS)?,
+        raw_bytes: count(RAW_BYTES)?,
+        bytes: count(BYTES)?,
+        crc32: u32::try_from(count(CRC32)?).ok()?,
+        broken: Vec::new(),
+    };
+    (result.bytes == signed(head.size)).then_some(result)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn result() -> PartResult {
+        PartResult {
+            users: 5_000,
+            raw_bytes: 7_000_000,
+            bytes: 12,
+            crc32: u32::MAX,
+            broken: vec![],
+        }
+    }
+
+    #[test]
+    fn a_file_tells_what_is_in_it() {
+        let head = Head { size: 12, metadata: to_metadata(&result()) };
+        assert_eq!(from_metadata(&head), Some(result()));
+    }
+
+    #[test]
+    fn what_another_wrote_is_not_taken_for_a_file() {
+        let whole = Head { size: 12, metadata: to_metadata(&result()) };
+        assert_eq!(from_metadata(&Head { size: 11, ..whole.clone() }), None);
+        for name in [USERS, RAW_BYTES, BYTES, CRC32] {
+            for wrong in [None, Some("-1"), Some("many"), Some("99999999999999999999")] {
+                let mut head = whole.clone();
+                head.metadata.remove(name);
+                head.metadata.extend(wrong.map(|value| (name.to_owned(), value.to_owned())));
+                assert_eq!(from_metadata(&head), None, "{name} {wrong:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_customer_is_told_what_they_can_mend() {
+        let failure = PartError::InTheWay { path: "a/b.zip".into() }.failure();
+        assert!(failure.message.contains("a/b.zip") && failure.cause == Cause::OwnStorage);
+        let failure = PartError::TooLarge { bytes: 7 }.failure();
+        assert!(failure.message.contains("fewer fields") && failure.detail.contains('7'));
+        assert!(PartError::Stopped.is_lost() && PartError::from(ClaimError::Lost).is_lost());
+    }
+}

@@ -1,0 +1,403 @@
+//! From a stored user to a line of an export: the wanted members of its document as they
+//! are, and what is made of its activity.
+//!
+//! The document is gone through once and no tree is made of it: what is wanted is copied as
+//! text, the rest is skipped.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use jiff::civil::Date;
+use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, Visitor};
+use serde::{Serialize, Serializer, de};
+use serde_json::value::RawValue;
+use uuid::Uuid;
+
+use super::Plan;
+use super::fields::{CUSTOM_ATTRIBUTES, CUSTOM_EVENTS, FieldSet, PURCHASES, TOTAL_REVENUE};
+use crate::clock;
+use crate::users::activity::{Activity, ActivityError, Summary};
+use crate::users::scan::UserRow;
+
+const SERVICE_ID: &str = "service_id";
+
+/// A user of whom no line can be made, and why. The reason quotes nothing of what is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Broken {
+    pub service_id: Uuid,
+    pub reason: String,
+}
+
+/// Makes the lines of one export.
+#[derive(Clone, Debug)]
+pub struct Projector {
+    /// The members that are read from the document.
+    members: Vec<&'static str>,
+    /// The custom attributes that are wanted one by one.
+    attributes: BTreeSet<String>,
+    purchases: bool,
+    custom_events: bool,
+    total_revenue: bool,
+    first_day: Date,
+    last_day: Date,
+    currency: String,
+    exchange_rates: BTreeMap<String, i64>,
+}
+
+impl Projector {
+    pub fn new(fields: &FieldSet, plan: &Plan) -> Self {
+        let of_activity = [PURCHASES, CUSTOM_EVENTS, TOTAL_REVENUE];
+        Self {
+            members: fields.members().filter(|member| !of_activity.contains(member)).collect(),
+            attributes: fields.attributes().clone(),
+            purchases: fields.wants(PURCHASES),
+            custom_events: fields.wants(CUSTOM_EVENTS),
+            total_revenue: fields.wants(TOTAL_REVENUE),
+            first_day: plan.first_day,
+            last_day: plan.last_day,
+            currency: plan.currency.clone(),
+            exchange_rates: plan.exchange_rates.clone(),
+        }
+    }
+
+    /// Appends the line of `user`, its line break included: the document's members in their
+    /// order, then what is made of the activity. Of a broken user nothing is appended.
+    pub fn line(&self, user: &UserRow<'_>, out: &mut Vec<u8>) -> Result<(), Broken> {
+        let start = out.len();
+        self.write(user, out).map_err(|reason| {
+            out.truncate(start);
+            Broken { service_id: user.service_id, reason: reason.to_string() }
+        })
+    }
+
+    fn write(&self, user: &UserRow<'_>, out: &mut Vec<u8>) -> Result<(), Reason> {
+        let mut line = Object::open(out);
+        self.document(user, &mut line)?;
+        if let Some(activity) = user.activity.filter(|_| self.needs_activity()) {
+            self.activity(&Activity::decode(activity)?, &mut line)?;
+        }
+        line.close();
+        out.push(b'\n');
+        Ok(())
+    }
+
+    fn document(&self, user: &UserRow<'_>, line: &mut Object<'_>) -> Result<(), Reason> {
+        // Inside of strings JSON has no control characters, so these are line breaks or
+        // tabs between tokens, which must not get into a line.
+        let compact = user.doc.bytes().all(|byte| byte >= b' ');
+        let mut json = serde_json::Deserializer::from_str(user.doc);
+        let document = Document { projector: self, line, compact, has_service_id: false };
+        let has_service_id = document.deserialize(&mut json)?;
+        json.end()?;
+        if !has_service_id && self.members.contains(&SERVICE_ID) {
+            serde_json::to_writer(line.member(SERVICE_ID)?, &user.service_id)?;
+        }
+        Ok(())
+    }
+
+    fn needs_activity(&self) -> bool {
+        self.purchases || self.custom_events || self.total_revenue
+    }
+
+    fn activity(&self, activity: &Activity<'_>, line: &mut Object<'_>) -> Result<(), Reason> {
+        if self.purchases {
+            summaries(PURCHASES, activity.purchases(self.first_day, self.last_day), line)?;
+        }
+        if self.custom_events {
+            summaries(CUSTOM_EVENTS, activity.events(self.first_day, self.last_day), line)?;
+        }
+        if self.total_revenue
+            && let Some(total) = activity.total_revenue(&self.currency, &self.exchange_rates)
+        {
+            for currency in total.uncounted {
+                metrics::counter!(
+                    "longshore_export_revenue_without_rate_total",
+                    "currency" => currency.to_owned()
+                )
+                .increment(1);
+            }
+            line.member(TOTAL_REVENUE)?.extend_from_slice(decimal(total.millionths).as_bytes());
+        }
+        Ok(())
+    }
+}
+
+/// Why no line can be made.
+#[derive(Debug, thiserror::Error)]
+enum Reason {
+    #[error("{0}")]
+    Activity(#[from] ActivityError),
+    #[error("the document is {what} (line {}, column {})", .error.line(), .error.column())]
+    Document { what: &'static str, error: serde_json::Error },
+}
+
+impl From<serde_json::Error> for Reason {
+    fn from(error: serde_json::Error) -> Self {
+        let what = match error.classify() {
+            serde_json::error::Category::Eof => "JSON that breaks off",
+            serde_json::error::Category::Data => "not an object where one is expected",
+            _ => "not JSON",
+        };
+        Self::Document { what, error }
+    }
+}
+
+/// A JSON object under way.
+struct Object<'o> {
+    out: &'o mut Vec<u8>,
+    /// Where its members begin.
+    start: usize,
+}
+
+impl<'o> Object<'o> {
+    fn open(out: &'o mut Vec<u8>) -> Self {
+        out.push(b'{');
+        let start = out.len();
+        Self { out, start }
+    }
+
+    /// Begins a member: its value is to be appended to what this answers.
+    fn member(&mut self, name: &str) -> serde_json::Result<&mut Vec<u8>> {
+        if !self.is_empty() {
+            self.out.push(b',');
+        }
+        serde_json::to_writer(&mut *self.out, name)?;
+        self.out.push(b':');
+        Ok(self.out)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.out.len() == self.start
+    }
+
+    fn close(self) {
+        self.out.push(b'}');
+    }
+}
+
+/// Goes through a document; answers whether a service_id was in it.
+struct Document<'p, 'l, 'o> {
+    projector: &'p Projector,
+    line: &'l mut Object<'o>,
+    compact: bool,
+    has_service_id: bool,
+}
+
+impl<'de> DeserializeSeed<'de> for Document<'_, '_, '_> {
+    type Value = bool;
+
+    fn deserialize<D: de::Deserializer<'de>>(self, json: D) -> Result<bool, D::Error> {
+        json.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Document<'_, '_, '_> {
+    type Value = bool;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a user's document")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<bool, A::Error> {
+        while let Some(member) = map.next_key_seed(MemberName(self.projector))? {
+            match member {
+                Some(CUSTOM_ATTRIBUTES) if !self.projector.attributes.is_empty() => {
+                    map.next_value_seed(Attributes {
+                        names: &self.projector.attributes,
+                        line: self.line,
+                        compact: self.compact,
+                    })?;
+                }
+                Some(member) => self.copy(member, map.next_value()?).map_err(A::Error::custom)?,
+                None => {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        Ok(self.has_service_id)
+    }
+}
+
+impl Document<'_, '_, '_> {
+    fn copy(&mut self, member: &'static str, value: &RawValue) -> serde_json::Result<()> {
+        if has_data(value.get()) {
+            copy_value(value, self.compact, self.line.member(member)?);
+            self.has_service_id |= member == SERVICE_ID;
+        }
+        Ok(())
+    }
+}
+
+/// Reads a key: the member of that name where it is wanted.
+struct MemberName<'p>(&'p Projector);
+
+impl<'de> DeserializeSeed<'de> for MemberName<'_> {
+    type Value = Option<&'static str>;
+
+    fn deserialize<D: de::Deserializer<'de>>(self, json: D) -> Result<Self::Value, D::Error> {
+        json.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for MemberName<'_> {
+    type Value = Option<&'static str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a member's name")
+    }
+
+    fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
+        let Self(projector) = self;
+        let wanted = projector.members.iter().copied().find(|member| *member == name);
+        let in_part = name == CUSTOM_ATTRIBUTES && !projector.attributes.is_empty();
+        Ok(wanted.or(in_part.then_some(CUSTOM_ATTRIBUTES)))
+    }
+}
+
+/// Goes through `custom_attributes` and copies those that are wanted one by one.
+struct Attributes<'p, 'l, 'o> {
+    names: &'p BTreeSet<String>,
+    line: &'l mut Object<'o>,
+    compact: bool,
+}
+
+impl<'de> DeserializeSeed<'de> for Attributes<'_, '_, '_> {
+    type Value = ();
+
+    fn deserialize<D: de::Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
+        json.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Attributes<'_, '_, '_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object of custom attributes")
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let before = self.line.out.len();
+        let out = self.line.member(CUSTOM_ATTRIBUTES).map_err(A::Error::custom)?;
+        let mut object = Object::open(out);
+        while let Some(name) = map.next_key_seed(AttributeName(self.names))? {
+            match name {
+                Some(name) => {
+                    let value = map.next_value()?;
+                    let out = object.member(name).map_err(A::Error::custom)?;
+                    copy_value(value, self.compact, out);
+                }
+                None => {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        if object.is_empty() {
+            self.line.out.truncate(before);
+        } else {
+            object.close();
+        }
+        Ok(())
+    }
+}
+
+/// Reads the name of a custom attribute: the same where it is wanted.
+struct AttributeName<'p>(&'p BTreeSet<String>);
+
+impl<'de, 'p> DeserializeSeed<'de> for AttributeName<'p> {
+    type Value = Option<&'p str>;
+
+    fn deserialize<D: de::Deserializer<'de>>(self, json: D) -> Result<Self::Value, D::Error> {
+        json.deserialize_str(self)
+    }
+}
+
+impl<'p> Visitor<'_> for AttributeName<'p> {
+    type Value = Option<&'p str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a custom attribute's name")
+    }
+
+    fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
+        Ok(self.0.get(name).map(String::as_str))
+    }
+}
+
+/// "Fields that have no data are absent", and absent ones "are to be read as null, false or
+/// empty" (Resources: Global control group export user record).
+fn has_data(value: &str) -> bool {
+    match value.as_bytes() {
+        b"null" | b"\"\"" => false,
+        [b'[' | b'{', inside @ .., _] => !inside.trim_ascii().is_empty(),
+        _ => true,
+    }
+}
+
+fn copy_value(value: &RawValue, compact: bool, out: &mut Vec<u8>) {
+    let value = value.get().as_bytes();
+    if compact {
+        out.extend_from_slice(value);
+        return;
+    }
+    let (mut in_string, mut escaped) = (false, false);
+    for &byte in value {
+        if in_string || !byte.is_ascii_whitespace() {
+            out.push(byte);
+        }
+        if byte == b'"' && !escaped {
+            in_string = !in_string;
+        }
+        escaped = in_string && byte == b'\\' && !escaped;
+    }
+}
+
+/// An entry of `purchases` or `custom_events`.
+#[derive(Serialize)]
+struct Entry<'a> {
+    name: &'a str,
+    #[serde(serialize_with = "date")]
+    first: i64,
+    #[serde(serialize_with = "date")]
+    last: i64,
+    count: u64,
+}
+
+/// As in `2021-06-28T17:02:43.032Z`.
+fn date<S: Serializer>(ms: &i64, json: S) -> Result<S::Ok, S::Error> {
+    json.collect_str(&format_args!("{:.3}", clock::from_ms(*ms)))
+}
+
+fn summaries<'a>(
+    member: &'static str,
+    summaries: impl Iterator<Item = Summary<'a>>,
+    line: &mut Object<'_>,
+) -> serde_json::Result<()> {
+    let mut entries = summaries
+        .map(|Summary { name, first, last, count }| Entry { name, first, last, count })
+        .peekable();
+    if entries.peek().is_none() {
+        return Ok(());
+    }
+    serde_json::Serializer::new(line.member(member)?).collect_seq(entries)
+}
+
+/// Millionths as an exact decimal number, without zeros at its end.
+fn decimal(millionths: i64) -> String {
+    let sign = if millionths < 0 { "-" } else { "" };
+    let (whole, rest) =
+        (millionths.unsigned_abs() / 1_000_000, millionths.unsigned_abs() % 1_000_000);
+    let decimals = format!("{rest:06}");
+    match decimals.trim_end_matches('0') {
+        "" => format!("{sign}{whole}"),
+        decimals => format!("{sign}{whole}.{decimals}"),
+    }
+}
+
+#[cfg(test)]
+#[path = "project_tests.rs"]
+mod tests;

@@ -1,0 +1,502 @@
+//! What a user did: purchases and custom events by name and UTC day, revenue by currency.
+//!
+//! One packed row a user. Its first byte is the version of the packing; the rest is written
+//! by `postcard`: per name the days, each as the distance from the day before, the first
+//! moment within the day and the span to the last one. Days are kept for
+//! [`KEPT_DAYS`], revenue for ever.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use jiff::civil::{Date, date};
+use serde::{Deserialize, Serialize};
+
+use crate::retry::Retry;
+
+/// Days that purchases and events are kept: the 90 of the export, and some for exports that
+/// are under way and for clocks that differ.
+pub const KEPT_DAYS: i32 = 100;
+
+const VERSION: u8 = 1;
+const DAY_MS: i64 = 86_400_000;
+/// Days since the epoch beyond which no calendar date is.
+const MAX_DAY: i32 = 3_000_000;
+
+/// Why packed activity cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ActivityError {
+    #[error("packed activity of version {0} is not known to this program")]
+    Version(u8),
+    #[error("packed activity is damaged: {0}")]
+    Damaged(&'static str),
+}
+
+impl Retry for ActivityError {
+    fn can_retry(&self) -> bool {
+        false
+    }
+}
+
+/// The activity of a user. Decoded, it borrows the names from the bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Activity<'a> {
+    purchases: Vec<Series<'a>>,
+    events: Vec<Series<'a>>,
+    /// Ascending by currency; millionths.
+    revenue: Vec<(Cow<'a, str>, i64)>,
+}
+
+/// The days of one name, ascending, never empty.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Series<'a> {
+    name: Cow<'a, str>,
+    days: Vec<Tally>,
+}
+
+/// What happened on one UTC day: the day of `first` is the day of `last`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Tally {
+    /// Milliseconds since the epoch.
+    first: i64,
+    last: i64,
+    count: u64,
+}
+
+/// What happened to one name over a window of days.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Summary<'a> {
+    pub name: &'a str,
+    /// Milliseconds since the epoch.
+    pub first: i64,
+    pub last: i64,
+    pub count: u64,
+}
+
+/// Revenue in one currency.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Revenue<'a> {
+    /// Millionths of the currency asked for.
+    pub millionths: i64,
+    /// Currencies that no rate is known for: kept, and not part of the sum.
+    pub uncounted: Vec<&'a str>,
+}
+
+impl<'a> Activity<'a> {
+    pub fn is_empty(&self) -> bool {
+        self.purchases.is_empty() && self.events.is_empty() && self.revenue.is_empty()
+    }
+
+    /// Counts `count` purchases of `name` at `at` (milliseconds since the epoch). A time that
+    /// no calendar has counts at the nearest one that does.
+    pub fn record_purchase(&mut self, name: &str, at: i64, count: u64) {
+        record(&mut self.purchases, name, at, count);
+    }
+
+    /// Counts `count` custom events `name` at `at`.
+    pub fn record_event(&mut self, name: &str, at: i64, count: u64) {
+        record(&mut self.events, name, at, count);
+    }
+
+    /// Adds `millionths` (not negative) of `currency`; a sum past what fits stays at the most
+    /// that does.
+    pub fn record_revenue(&mut self, currency: &str, millionths: i64) {
+        match self.revenue.binary_search_by(|(c, _)| c.as_ref().cmp(currency)) {
+            Ok(at) => self.revenue[at].1 = self.revenue[at].1.saturating_add(millionths),
+            Err(at) => self.revenue.insert(at, (Cow::Owned(currency.to_owned()), millionths)),
+        }
+    }
+
+    /// Forgets the days that are no longer kept on `today`.
+    pub fn prune(&mut self, today: Date) {
+        let oldest = day_number(today) - i64::from(KEPT_DAYS) + 1;
+        for series in [&mut self.purchases, &mut self.events] {
+            series.retain_mut(|series| {
+                series.days.retain(|tally| tally.day() >= oldest);
+                !series.days.is_empty()
+            });
+        }
+    }
+
+    /// Purchases from `first_day` to `last_day` (both included), ascending by name; a name
+    /// with nothing in these days is absent.
+    pub fn purchases(&self, first_day: Date, last_day: Date) -> impl Iterator<Item = Summary<'_>> {
+        window(&self.purchases, first_day, last_day)
+    }
+
+    /// Custom events from `first_day` to `last_day`, likewise.
+    pub fn events(&self, first_day: Date, last_day: Date) -> impl Iterator<Item = Summary<'_>> {
+        window(&self.events, first_day, last_day)
+    }
+
+    /// Revenue by currency in millionths, ascending by currency.
+    pub fn revenue(&self) -> impl Iterator<Item = (&str, i64)> {
+        self.revenue.iter().map(|(currency, millionths)| (currency.as_ref(), *millionths))
+    }
+
+    /// The sum of all revenue in `currency`, of which one of another currency is `rates`
+    /// millionths; none where there is no revenue at all. Rounded once, half to even.
+    pub fn total_revenue(
+        &self,
+        currency: &str,
+        rates: &BTreeMap<String, i64>,
+    ) -> Option<Revenue<'_>> {
+        if self.revenue.is_empty() {
+            return None;
+        }
+        let mut uncounted = Vec::new();
+        let mut sum: i128 = 0;
+        for (other, millionths) in self.revenue() {
+            match rates.get(other) {
+                _ if other == currency => sum += i128::from(millionths) * 1_000_000,
+                Some(rate) => sum += i128::from(millionths) * i128::from(*rate),
+                None => uncounted.push(other),
+            }
+        }
+        Some(Revenue { millionths: divide_half_even(sum, 1_000_000), uncounted })
+    }
+
+    /// The packed form.
+    pub fn encode(&self) -> Vec<u8> {
+        let packed = Packed {
+            purchases: self.purchases.iter().map(PackedSeries::pack).collect(),
+            events: self.events.iter().map(PackedSeries::pack).collect(),
+            revenue: self.revenue().collect(),
+        };
+        postcard::to_extend(&packed, vec![VERSION])
+            .expect("a vector takes all that is written to it")
+    }
+
+    /// Reads the packed form. Allocates no more than a small multiple of `bytes`.
+    pub fn decode(bytes: &'a [u8]) -> Result<Self, ActivityError> {
+        let packed: Packed<'a> = match bytes.split_first() {
+            None => return Err(ActivityError::Damaged("it is empty")),
+            Some((&VERSION, packed)) => match postcard::take_from_bytes(packed) {
+                Ok((packed, [])) => packed,
+                Ok(_) => return Err(ActivityError::Damaged("something follows its end")),
+                Err(_) => return Err(ActivityError::Damaged("it does not decode")),
+            },
+            Some((&version, _)) => return Err(ActivityError::Version(version)),
+        };
+        if !packed.revenue.is_sorted_by(|a, b| a.0 < b.0) {
+            return Err(ActivityError::Damaged("currencies are out of order"));
+        }
+        Ok(Self {
+            purchases: unpack(packed.purchases)?,
+            events: unpack(packed.events)?,
+            revenue: packed
+                .revenue
+                .into_iter()
+                .map(|(currency, millionths)| (Cow::Borrowed(currency), millionths))
+                .collect(),
+        })
+    }
+
+    /// A copy that borrows nothing.
+    pub fn into_owned(self) -> Activity<'static> {
+        let own = |series: Vec<Series<'a>>| {
+            let own = |s: Series<'a>| Series { name: Cow::Owned(s.name.into()), days: s.days };
+            series.into_iter().map(own).collect()
+        };
+        Activity {
+            purchases: own(self.purchases),
+            events: own(self.events),
+            revenue: self.revenue.into_iter().map(|(c, m)| (Cow::Owned(c.into()), m)).collect(),
+        }
+    }
+}
+
+impl Tally {
+    fn day(&self) -> i64 {
+        self.first.div_euclid(DAY_MS)
+    }
+
+    fn merge(&mut self, other: Self) {
+        self.first = self.first.min(other.first);
+        self.last = self.last.max(other.last);
+        self.count = self.count.saturating_add(other.count);
+    }
+}
+
+fn record(all: &mut Vec<Series<'_>>, name: &str, at: i64, count: u64) {
+    if count == 0 {
+        return;
+    }
+    let most = (i64::from(MAX_DAY) + 1) * DAY_MS - 1;
+    let at = at.clamp(-i64::from(MAX_DAY) * DAY_MS, most);
+    let tally = Tally { first: at, last: at, count };
+    match all.binary_search_by(|series| series.name.as_ref().cmp(name)) {
+        Err(place) => {
+            let series = Series { name: Cow::Owned(name.to_owned()), days: vec![tally] };
+            all.insert(place, series);
+        }
+        Ok(place) => {
+            let days = &mut all[place].days;
+            match days.binary_search_by_key(&tally.day(), Tally::day) {
+                Ok(day) => days[day].merge(tally),
+                Err(day) => days.insert(day, tally),
+            }
+        }
+    }
+}
+
+fn window<'s>(
+    all: &'s [Series<'_>],
+    first_day: Date,
+    last_day: Date,
+) -> impl Iterator<Item = Summary<'s>> {
+    let days = day_number(first_day)..=day_number(last_day);
+    all.iter().filter_map(move |series| {
+        let mut within = series.days.iter().filter(|tally| days.contains(&tally.day()));
+        let mut sum = *within.next()?;
+        within.for_each(|tally| sum.merge(*tally));
+        Some(Summary { name: &series.name, first: sum.first, last: sum.last, count: sum.count })
+    })
+}
+
+/// Days since the epoch.
+fn day_number(day: Date) -> i64 {
+    i64::from((day - date(1970, 1, 1)).get_days())
+}
+
+fn divide_half_even(dividend: i128, divisor: i128) -> i64 {
+    let (quotient, rest) = (dividend.div_euclid(divisor), dividend.rem_euclid(divisor));
+    let up = match (rest * 2).cmp(&divisor) {
+        std::cmp::Ordering::Less => false,
+        std::cmp::Ordering::Equal => quotient % 2 != 0,
+        std::cmp::Ordering::Greater => true,
+    };
+    let rounded = quotient + i128::from(up);
+    i64::try_from(rounded).unwrap_or(if rounded < 0 { i64::MIN } else { i64::MAX })
+}
+
+/// Version 1 of the packing.
+#[derive(Serialize, Deserialize)]
+struct Packed<'a> {
+    #[serde(borrow)]
+    purchases: Vec<PackedSeries<'a>>,
+    #[serde(borrow)]
+    events: Vec<PackedSeries<'a>>,
+    #[serde(borrow)]
+    revenue: Vec<(&'a str, i64)>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct PackedSeries<'a> {
+    name: &'a str,
+    days: Vec<PackedDay>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct PackedDay {
+    /// Days since the day before in the list; since the epoch for the first one.
+    distance: i32,
+    /// Milliseconds from the day's start to the first moment, and from there to the last.
+    first: u32,
+    span: u32,
+    count: u64,
+}
+
+impl<'a> PackedSeries<'a> {
+    fn pack(series: &'a Series<'_>) -> Self {
+        let mut before = 0;
+        let days = series.days.iter().map(|tally| {
+            let day = tally.day();
+            let packed = PackedDay {
+                // These fit: days lie within MAX_DAY, moments within a day.
+                distance: (day - before) as i32,
+                first: (tally.first - day * DAY_MS) as u32,
+                span: (tally.last - tally.first) as u32,
+                count: tally.count,
+            };
+            before = day;
+            packed
+        });
+        Self { name: &series.name, days: days.collect() }
+    }
+}
+
+fn unpack<'a>(packed: Vec<PackedSeries<'a>>) -> Result<Vec<Series<'a>>, ActivityError> {
+    let mut all: Vec<Series<'a>> = Vec::with_capacity(packed.len());
+    for PackedSeries { name, days } in packed {
+        if all.last().is_some_and(|before| before.name.as_ref() >= name) {
+            return Err(ActivityError::Damaged("names are out of order"));
+        }
+        all.push(Series { name: Cow::Borrowed(name), days: unpack_days(&days)? });
+    }
+    Ok(all)
+}
+
+fn unpack_days(packed: &[PackedDay]) -> Result<Vec<Tally>, ActivityError> {
+    let mut days = Vec::with_capacity(packed.len());
+    let mut day: i32 = 0;
+    for (index, packed) in packed.iter().enumerate() {
+        if index > 0 && packed.distance <= 0 {
+            return Err(ActivityError::Damaged("days are out of order"));
+        }
+        day = day
+            .checked_add(packed.distance)
+            .filter(|day| (-MAX_DAY..=MAX_DAY).contains(day))
+            .ok_or(ActivityError::Damaged("a day is in no calendar"))?;
+        let end = i64::from(packed.first) + i64::from(packed.span);
+        if end >= DAY_MS || packed.count == 0 {
+            return Err(ActivityError::Damaged("a day is impossible"));
+        }
+        let start = i64::from(day) * DAY_MS;
+        days.push(Tally {
+            first: start + i64::from(packed.first),
+            last: start + end,
+            count: packed.count,
+        });
+    }
+    if days.is_empty() {
+        return Err(ActivityError::Damaged("a name has no day"));
+    }
+    Ok(days)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn all(activity: &Activity<'_>) -> Vec<(String, i64, i64, u64)> {
+        let ever = (date(-9999, 1, 1), date(9999, 12, 31));
+        activity
+            .purchases(ever.0, ever.1)
+            .chain(activity.events(ever.0, ever.1))
+            .map(|s| (s.name.to_owned(), s.first, s.last, s.count))
+            .collect()
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Purchase(String, i64, u64),
+        Event(String, i64, u64),
+        Revenue(String, i64),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let time = 1_600_000_000_000..1_620_000_000_000i64;
+        prop_oneof![
+            ("[a-cé]{0,2}", time.clone(), 0..5u64).prop_map(|(n, t, c)| Step::Purchase(n, t, c)),
+            ("[a-c]{0,2}", time, 1..5u64).prop_map(|(n, t, c)| Step::Event(n, t, c)),
+            ("EUR|USD|JPY", 0..i64::MAX).prop_map(|(c, m)| Step::Revenue(c, m)),
+        ]
+    }
+
+    fn fold(steps: &[Step]) -> Activity<'static> {
+        let mut activity = Activity::default();
+        for step in steps {
+            match step {
+                Step::Purchase(name, at, count) => activity.record_purchase(name, *at, *count),
+                Step::Event(name, at, count) => activity.record_event(name, *at, *count),
+                Step::Revenue(currency, m) => activity.record_revenue(currency, *m),
+            }
+        }
+        activity
+    }
+
+    proptest! {
+        #[test]
+        fn the_order_of_folding_does_not_matter(
+            (steps, shuffled) in prop::collection::vec(step(), 0..40)
+                .prop_flat_map(|steps| (Just(steps.clone()), Just(steps).prop_shuffle()))
+        ) {
+            prop_assert_eq!(fold(&steps), fold(&shuffled));
+        }
+
+        #[test]
+        fn what_is_packed_comes_out_again(steps in prop::collection::vec(step(), 0..40)) {
+            let activity = fold(&steps);
+            let bytes = activity.encode();
+            prop_assert_eq!(Activity::decode(&bytes), Ok(activity));
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_refused(
+            steps in prop::collection::vec(step(), 0..10),
+            flips in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+            tail in prop::collection::vec(any::<u8>(), 0..64),
+        ) {
+            let mut bytes = fold(&steps).encode();
+            bytes.extend(&tail);
+            for (place, byte) in flips {
+                let place = place.index(bytes.len());
+                bytes[place] = byte;
+            }
+            if let Ok(activity) = Activity::decode(&bytes) {
+                let again = activity.encode();
+                prop_assert_eq!(Activity::decode(&again).as_ref(), Ok(&activity));
+            }
+        }
+
+        #[test]
+        fn a_window_counts_what_lies_in_it(
+            times in prop::collection::vec(1_600_000_000_000..1_620_000_000_000i64, 0..40),
+            from in 0..300i64,
+            days in 0..300i64,
+        ) {
+            let mut activity = Activity::default();
+            times.iter().for_each(|at| activity.record_event("e", *at, 1));
+            let first_day = date(2020, 8, 1) + jiff::Span::new().days(from);
+            let last_day = first_day + jiff::Span::new().days(days);
+            let day = |at: i64| crate::clock::utc_date(crate::clock::from_ms(at));
+            let inside: Vec<i64> = times
+                .iter()
+                .copied()
+                .filter(|at| (first_day..=last_day).contains(&day(*at)))
+                .collect();
+            let seen: Vec<_> = activity.events(first_day, last_day).collect();
+            match (inside.iter().min(), inside.iter().max()) {
+                (Some(&first), Some(&last)) => prop_assert_eq!(
+                    seen,
+                    [Summary { name: "e", first, last, count: inside.len() as u64 }]
+                ),
+                _ => prop_assert!(seen.is_empty()),
+            }
+        }
+    }
+
+    #[test]
+    fn hostile_lengths_are_refused() {
+        // A list of 2^63 series, a name of 2^62 bytes.
+        for hostile in [
+            &[1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f][..],
+            &[1, 1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x3f, b'a'][..],
+            &[1, 1, 1, b'a', 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f][..],
+        ] {
+            assert!(matches!(Activity::decode(hostile), Err(ActivityError::Damaged(_))));
+        }
+        assert!(Activity::decode(&[]).is_err());
+        assert_eq!(Activity::decode(&[9, 0]), Err(ActivityError::Version(9)));
+    }
+
+    #[test]
+    fn old_days_are_forgotten_and_revenue_stays() {
+        let today = date(2024, 5, 1);
+        let noon = |days_ago: i64| (day_number(today) - days_ago) * DAY_MS + DAY_MS / 2;
+        let mut activity = Activity::default();
+        for days_ago in [0, 99, 100, 200] {
+            activity.record_purchase("shoes", noon(days_ago), 1);
+        }
+        activity.record_event("seen", noon(100), 1);
+        activity.record_revenue("EUR", 5);
+        activity.prune(today);
+        assert_eq!(all(&activity), [("shoes".to_owned(), noon(99), noon(0), 2)]);
+        assert_eq!(activity.revenue().collect::<Vec<_>>(), [("EUR", 5)]);
+    }
+
+    #[test]
+    fn revenue_is_summed_at_the_rates_known() {
+        let rates = BTreeMap::from([("EUR".to_owned(), 1_080_000)]);
+        assert_eq!(Activity::default().total_revenue("USD", &rates), None);
+        let mut activity = Activity::default();
+        for (currency, millionths) in [("USD", 2_000_000), ("EUR", 10_000_000), ("JPY", 7)] {
+            activity.record_revenue(currency, millionths);
+        }
+        let total = Revenue { millionths: 12_800_000, uncounted: vec!["JPY"] };
+        assert_eq!(activity.total_revenue("USD", &rates), Some(total));
+        assert_eq!([5, 15, 25, -5].map(|n| divide_half_even(n, 10)), [0, 2, 2, 0]);
+    }
+}
