@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::clock::Clock;
 use crate::config::{Config, ConfigError};
+use crate::deliveries::Sender;
 use crate::log::{Log, LogError};
 use crate::objects::{ObjectError, Objects};
 use crate::retry::Retry;
@@ -19,6 +20,8 @@ pub struct App {
     /// Where exports without own storage are built.
     pub objects: Objects,
     pub secrets: SecretKey,
+    /// What callbacks are sent with.
+    pub sender: Sender,
     pub clock: Clock,
 }
 
@@ -52,6 +55,8 @@ impl App {
         let store = Store::connect(&config).await?;
         let log = Log::open(&config).await?;
         let objects = Objects::open(&config.objects_url(), &secrets).await?;
-        Ok(Self { config: Arc::new(config), store, log, objects, secrets, clock: Clock::system() })
+        let sender = Sender::new(&config);
+        let clock = Clock::system();
+        Ok(Self { config: Arc::new(config), store, log, objects, secrets, sender, clock })
     }
 }

@@ -92,15 +92,15 @@ CREATE TABLE activity (
 
 DO $$
 BEGIN
-    FOR slice IN 0..99 LOOP
+    FOR n IN 0..99 LOOP
         EXECUTE format(
             'CREATE TABLE users_%1$s PARTITION OF users FOR VALUES IN (%2$s)
              WITH (fillfactor = 90, toast_tuple_target = 8160)',
-            to_char(slice, 'FM00'), slice);
+            to_char(n, 'FM00'), n);
         EXECUTE format(
             'CREATE TABLE activity_%1$s PARTITION OF activity FOR VALUES IN (%2$s)
              WITH (fillfactor = 80, toast_tuple_target = 8160)',
-            to_char(slice, 'FM00'), slice);
+            to_char(n, 'FM00'), n);
     END LOOP;
 END $$;
 
@@ -209,7 +209,9 @@ CREATE TABLE deliveries (
     subject      TEXT NOT NULL,
     url          TEXT NOT NULL,
     body         TEXT NOT NULL,
+    -- The job and the item of its claim.
     receiver     UUID NOT NULL,
+    item         BIGINT NOT NULL,
     state        TEXT NOT NULL,
     request_id   TEXT NOT NULL,
     attempts     INTEGER NOT NULL DEFAULT 0,
@@ -220,7 +222,8 @@ CREATE TABLE deliveries (
     last_error   TEXT,
     finished_at  BIGINT
 );
-CREATE INDEX deliveries_latest ON deliveries (workspace_id, created_at, id);
+CREATE INDEX deliveries_latest ON deliveries (created_at, id);
+CREATE UNIQUE INDEX deliveries_claim ON deliveries (receiver, item);
 
 -- Messages -----------------------------------------------------------------------------------
 
