@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::clock::Clock;
 use crate::compute::{Cores, Memory};
 use crate::config::{Config, ConfigError};
+use crate::deliveries::Sender;
 use crate::log::{Log, LogError};
 use crate::objects::{ObjectError, Objects};
 use crate::retry::Retry;
@@ -20,6 +21,8 @@ pub struct App {
     /// Where exports without own storage are built.
     pub objects: Objects,
     pub secrets: SecretKey,
+    /// What callbacks are sent with.
+    pub sender: Sender,
     pub clock: Clock,
     pub cores: Cores,
     /// For users' data (`exports.memory_bytes`).
@@ -56,6 +59,7 @@ impl App {
         let store = Store::connect(&config).await?;
         let log = Log::open(&config).await?;
         let objects = Objects::open(&config.objects_url(), &secrets).await?;
+        let sender = Sender::new(&config);
         let memory = Memory::new(config.exports.memory_bytes);
         Ok(Self {
             config: Arc::new(config),
@@ -63,6 +67,7 @@ impl App {
             log,
             objects,
             secrets,
+            sender,
             clock: Clock::system(),
             cores: Cores::all(),
             memory,

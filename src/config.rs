@@ -106,7 +106,7 @@ pub struct Gateway {
     pub listen: SocketAddr,
     /// Largest body of a request, in bytes.
     pub max_body_bytes: usize,
-    /// Seconds that a client may take to send its request and be answered.
+    /// Seconds that a client may take to send the head of a request, and then its body.
     pub request_timeout_seconds: u64,
 }
 
@@ -396,6 +396,10 @@ impl Config {
             self.gateway.listen == self.ops.listen && self.ops.listen.port() != 0,
             "ops.listen (LONGSHORE_OPS_LISTEN) is the API's own listener: operations never share it",
         );
+        refuse(
+            self.gateway.request_timeout_seconds == 0,
+            "gateway.request_timeout_seconds: at least 1",
+        );
         refuse(!(1..=1024).contains(&self.log.partitions), "log.partitions: 1 to 1024");
         refuse(self.log.replication == 0, "log.replication: at least 1");
         refuse(self.database.max_connections < 4, "database.max_connections: at least 4");
@@ -408,6 +412,12 @@ impl Config {
         );
         refuse(self.exports.attempts == 0, "exports.attempts: at least 1");
         refuse(self.deliveries.in_flight == 0, "deliveries.in_flight: at least 1");
+        refuse(
+            !(1..=8_760).contains(&self.deliveries.retry_hours),
+            "deliveries.retry_hours: 1 to 8,760",
+        );
+        refuse(self.deliveries.connect_seconds == 0, "deliveries.connect_seconds: at least 1");
+        refuse(self.deliveries.timeout_seconds == 0, "deliveries.timeout_seconds: at least 1");
         refuse(self.deliveries.per_receiver == 0, "deliveries.per_receiver: at least 1");
         problems
     }

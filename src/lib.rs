@@ -31,6 +31,7 @@
 //! | [`users`] | profiles, identities, activity; import and generate |
 //! | [`workspaces`] | what the workspace file declares: keys, storage, control group |
 //! | [`deliveries`] | callbacks: a row before it is a request, signed, retried for a day |
+//! | [`shutdown`] | the signals that end a process |
 //! | [`telemetry`] | metrics with their help text, tracing, the operations listener |
 //!
 //! Every domain has the same rooms: `api` (its routes: check and append), the work,
@@ -49,6 +50,7 @@ pub mod log;
 pub mod objects;
 pub mod retry;
 pub mod secrets;
+pub mod shutdown;
 pub mod store;
 pub mod telemetry;
 pub mod users;

@@ -1,11 +1,186 @@
 //! `longshore deliveries`.
 
+use uuid::Uuid;
+
 use super::CommandResult;
+use crate::app::App;
+use crate::clock::from_ms;
 use crate::config::Config;
+use crate::deliveries::{self, Delivery, Filter, State};
+use crate::store::Store;
+
+/// Callbacks: what was sent where, and how it went.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  longshore deliveries list --state given_up
+  longshore deliveries show 0197b6a8-3c55-7e11-9a1f-3f0f3c2d6e54
+  longshore deliveries resend 0197b6a8-3c55-7e11-9a1f-3f0f3c2d6e54")]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// The latest deliveries, one a line
+    #[command(after_help = "Example:
+  longshore deliveries list --workspace acme --state pending --limit 20")]
+    List(List),
+    /// One delivery with its body and its last error
+    #[command(after_help = "Example:
+  longshore deliveries show 0197b6a8-3c55-7e11-9a1f-3f0f3c2d6e54 --json")]
+    Show(Show),
+    /// Send deliveries that have ended once more, under the same webhook-id
+    #[command(after_help = "Example:
+  longshore deliveries resend 0197b6a8-3c55-7e11-9a1f-3f0f3c2d6e54")]
+    Resend(Resend),
+}
 
 #[derive(clap::Args)]
-pub struct Arguments {}
+struct List {
+    /// Only those in this state
+    #[arg(long)]
+    state: Option<State>,
+    /// Only those of this workspace
+    #[arg(long, value_name = "NAME")]
+    workspace: Option<String>,
+    /// How many at most
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    limit: u32,
+    /// A JSON object a line
+    #[arg(long)]
+    json: bool,
+}
 
-pub async fn run(_config: Config, _arguments: Arguments) -> CommandResult {
-    Err("not built yet".into())
+#[derive(clap::Args)]
+struct Show {
+    /// The delivery's id, or its webhook-id
+    #[arg(value_parser = delivery_id)]
+    id: Uuid,
+    /// As a JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args)]
+struct Resend {
+    /// The deliveries' ids, or webhook-ids
+    #[arg(required = true, value_name = "ID", value_parser = delivery_id)]
+    ids: Vec<Uuid>,
+}
+
+pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
+    match arguments.command {
+        Command::List(arguments) => list(&config, arguments).await,
+        Command::Show(arguments) => show(&config, arguments).await,
+        Command::Resend(arguments) => resend(config, arguments).await,
+    }
+}
+
+async fn list(config: &Config, arguments: List) -> CommandResult {
+    let List { state, workspace, limit, json } = arguments;
+    let mut tx = Store::connect(config).await?.snapshot().await?;
+    let found = deliveries::list(&mut tx, &Filter { state, workspace, limit }).await?;
+    if !json {
+        println!(
+            "{:<36}  {:<9}  {:<20}  {:>5}  {:<6}  {:<12}  TO",
+            "ID", "STATE", "CREATED", "TRIES", "STATUS", "WORKSPACE"
+        );
+    }
+    for delivery in &found {
+        println!("{}", if json { serde_json::to_string(delivery)? } else { line(delivery) });
+    }
+    Ok(())
+}
+
+async fn show(config: &Config, arguments: Show) -> CommandResult {
+    let mut tx = Store::connect(config).await?.snapshot().await?;
+    let found = deliveries::by_id(&mut tx, arguments.id).await?;
+    let delivery = found.ok_or(deliveries::DeliveryError::Unknown(arguments.id))?;
+    if arguments.json {
+        println!("{}", serde_json::to_string_pretty(&delivery)?);
+    } else {
+        print!("{}", details(&delivery));
+    }
+    Ok(())
+}
+
+/// Sends what can be sent, says what cannot, and fails where there was any.
+async fn resend(config: Config, arguments: Resend) -> CommandResult {
+    let app = App::open(config).await?;
+    let mut failed = 0;
+    for id in &arguments.ids {
+        match deliveries::resend(&app, *id).await {
+            Ok(()) => println!("{id} is to be sent again"),
+            Err(error) => {
+                failed += 1;
+                eprintln!("longshore: {error}");
+            }
+        }
+    }
+    match failed {
+        0 => Ok(()),
+        _ => Err(format!("{failed} of {} were not resent", arguments.ids.len()).into()),
+    }
+}
+
+fn line(delivery: &Delivery) -> String {
+    format!(
+        "{:<36}  {:<9}  {:<20}  {:>5}  {:<6}  {:<12}  {}",
+        delivery.id,
+        delivery.state.name(),
+        time(delivery.created_at),
+        delivery.attempts,
+        delivery.last_status.map_or("-".into(), |status| status.to_string()),
+        delivery.workspace,
+        delivery.shown_url(),
+    )
+}
+
+fn details(delivery: &Delivery) -> String {
+    let optional = |ms: Option<i64>| ms.map_or("-".to_owned(), time);
+    let status = delivery.last_status.map_or("-".to_owned(), |status| status.to_string());
+    [
+        ("id", delivery.id.to_string()),
+        ("webhook-id", delivery.message_id()),
+        ("workspace", delivery.workspace.clone()),
+        ("kind", delivery.kind.clone()),
+        ("subject", delivery.subject.clone()),
+        ("to", delivery.shown_url()),
+        ("state", delivery.state.name().to_owned()),
+        ("attempts", delivery.attempts.to_string()),
+        ("created", time(delivery.created_at)),
+        ("next attempt", optional(delivery.next_at)),
+        ("retried until", time(delivery.retry_until)),
+        ("ended", optional(delivery.finished_at)),
+        ("last status", status),
+        ("last error", delivery.last_error.clone().unwrap_or_else(|| "-".into())),
+        ("request id", delivery.request_id.clone()),
+        ("body", delivery.body.clone()),
+    ]
+    .map(|(name, value)| format!("{name:<14} {value}\n"))
+    .concat()
+}
+
+/// A time in whole seconds, UTC.
+fn time(ms: i64) -> String {
+    from_ms(ms - ms.rem_euclid(1_000)).to_string()
+}
+
+fn delivery_id(text: &str) -> Result<Uuid, String> {
+    Uuid::parse_str(text.strip_prefix("msg_").unwrap_or(text))
+        .map_err(|_| "a delivery's id is a UUID, or msg_ and 32 hexadecimal digits".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_ways_to_write_an_id_are_read() {
+        let id = Uuid::now_v7();
+        assert_eq!(delivery_id(&id.to_string()), Ok(id));
+        assert_eq!(delivery_id(&format!("msg_{}", id.simple())), Ok(id));
+        assert!(delivery_id("7").is_err());
+    }
 }

@@ -1,12 +1,46 @@
 //! Callbacks and postbacks: a row before it is a request; signed, retried for a day, never
 //! into a private network.
+//!
+//! ```text
+//! pending ──2xx──> delivered
+//!    │  └─ anything else: again after a growing pause, until `retry_until` ──> given_up
+//!    └──<── resend ──<── delivered │ given_up
+//! ```
+//!
+//! A delivery is made at least once, under one `webhook-id`. Every status but 2xx is tried
+//! again, 410 as well: what stands before a receiver that is being moved answers it too,
+//! and a receiver that is gone costs a few requests an hour for a day.
 
+mod address;
+mod rows;
+mod send;
+mod signature;
+
+use std::time::{Duration, Instant};
+
+use serde::{Serialize, Serializer};
+use sha2::{Digest as _, Sha256};
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 use url::Url;
 use uuid::Uuid;
 
+use crate::app::App;
+use crate::claims::{self, Claim, ClaimError, Kind};
 use crate::clock::Clock;
 use crate::config::Config;
+use crate::retry::{Retry, pause};
 use crate::store::{StoreError, Tx};
+use crate::workspaces;
+
+pub use address::check_address;
+pub use rows::{by_id, list};
+pub use send::{Failure, Sender};
+
+use rows::Attempted;
+
+/// The longest pause between two attempts.
+const LONGEST_PAUSE: Duration = Duration::from_secs(3_600);
 
 /// A delivery to make.
 pub struct NewDelivery {
@@ -21,19 +55,371 @@ pub struct NewDelivery {
     pub request_id: String,
 }
 
-/// Writes the delivery and offers it to the workers, in the caller's transaction.
-pub async fn enqueue(
-    _tx: &mut Tx,
-    _config: &Config,
-    _clock: &Clock,
-    _delivery: NewDelivery,
-) -> Result<Uuid, StoreError> {
-    todo!()
+/// How far a delivery has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, sqlx::Type, clap::ValueEnum)]
+#[serde(rename_all = "snake_case")]
+#[sqlx(type_name = "text", rename_all = "snake_case")]
+#[value(rename_all = "snake_case")]
+pub enum State {
+    /// To be tried, for the first time or again.
+    Pending,
+    Delivered,
+    /// Tried without success until its time was up.
+    GivenUp,
 }
 
-/// Reads a callback's address and checks what can be checked without looking its name up:
-/// http or https, a host, no literal address inside a private network. The error says what
-/// is wrong, for the customer, without naming the field.
-pub fn check_address(_text: &str, _config: &Config) -> Result<Url, String> {
-    todo!()
+impl State {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Delivered => "delivered",
+            Self::GivenUp => "given_up",
+        }
+    }
+}
+
+/// A delivery as stored. Times are milliseconds since the epoch.
+#[derive(Clone, Debug, Serialize, sqlx::FromRow)]
+pub struct Delivery {
+    pub id: Uuid,
+    #[serde(skip)]
+    pub workspace_id: i32,
+    /// The workspace's name.
+    pub workspace: String,
+    pub kind: String,
+    pub subject: String,
+    /// May hold a password: [`shown_url`](Self::shown_url) is for printing.
+    #[serde(serialize_with = "without_password")]
+    pub url: String,
+    pub body: String,
+    /// Who receives it: the job of its claim.
+    #[serde(skip)]
+    pub receiver: Uuid,
+    #[serde(skip)]
+    pub item: i64,
+    pub state: State,
+    pub request_id: String,
+    pub attempts: i32,
+    pub created_at: i64,
+    /// When it is given up.
+    pub retry_until: i64,
+    /// When it is tried next, while pending.
+    pub next_at: Option<i64>,
+    /// What came of the last attempt: the receiver's status, and why it failed.
+    pub last_status: Option<i32>,
+    pub last_error: Option<String>,
+    pub finished_at: Option<i64>,
+}
+
+impl Delivery {
+    /// The `webhook-id`: the same for every attempt.
+    pub fn message_id(&self) -> String {
+        format!("msg_{}", self.id.simple())
+    }
+
+    /// The address without its password.
+    pub fn shown_url(&self) -> String {
+        let Ok(mut url) = Url::parse(&self.url) else { return self.url.clone() };
+        if url.password().is_some() {
+            // Fails only for addresses that cannot have a password.
+            let _ = url.set_password(Some("…"));
+        }
+        url.into()
+    }
+}
+
+fn without_password<S: Serializer>(url: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    let Ok(mut url) = Url::parse(url) else { return serializer.serialize_str(url) };
+    let _ = url.set_password(None);
+    serializer.serialize_str(url.as_str())
+}
+
+/// Which deliveries to list.
+#[derive(Clone, Debug)]
+pub struct Filter {
+    pub state: Option<State>,
+    /// A workspace's name.
+    pub workspace: Option<String>,
+    pub limit: u32,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum DeliveryError {
+    #[error(transparent)]
+    Claim(#[from] ClaimError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("there is no delivery {0}")]
+    Unknown(Uuid),
+    #[error("delivery {0} is pending: it is being tried as it is")]
+    Pending(Uuid),
+}
+
+impl Retry for DeliveryError {
+    fn can_retry(&self) -> bool {
+        match self {
+            Self::Claim(error) => error.can_retry(),
+            Self::Store(error) => error.can_retry(),
+            Self::Unknown(_) | Self::Pending(_) => false,
+        }
+    }
+}
+
+/// Writes the delivery and offers it to the workers, in the caller's transaction.
+pub async fn enqueue(
+    tx: &mut Tx,
+    config: &Config,
+    clock: &Clock,
+    delivery: NewDelivery,
+) -> Result<Uuid, StoreError> {
+    let id = Uuid::now_v7();
+    let (receiver, item) = (receiver(&delivery.url), item(id));
+    let now = clock.now_ms();
+    let new = rows::New {
+        id,
+        workspace_id: delivery.workspace_id,
+        kind: delivery.kind,
+        subject: &delivery.subject,
+        url: &delivery.url,
+        body: &delivery.body,
+        receiver,
+        item,
+        request_id: &delivery.request_id,
+        created_at: now,
+        retry_until: now + retry_ms(config),
+    };
+    rows::insert(tx, &new).await?;
+    claims::offer(tx, Kind::Delivery, receiver, item, Duration::ZERO).await?;
+    Ok(id)
+}
+
+/// Sends a delivery that has ended once more, as the same `webhook-id` and with the whole
+/// time for retries ahead.
+pub async fn resend(app: &App, id: Uuid) -> Result<(), DeliveryError> {
+    let mut tx = app.store.write().await?;
+    let delivery = rows::by_id(&mut tx, id).await?.ok_or(DeliveryError::Unknown(id))?;
+    let now = app.clock.now_ms();
+    if !rows::reopen(&mut tx, id, now, now + retry_ms(&app.config)).await? {
+        return Err(DeliveryError::Pending(id));
+    }
+    let (receiver, item) = (delivery.receiver, delivery.item);
+    claims::offer(&mut tx, Kind::Delivery, receiver, item, Duration::ZERO).await?;
+    tx.commit().await?;
+    Ok(())
+}
+
+/// Who receives what is sent to `url`: the same for one scheme, host and port, so that
+/// whoever is slow there holds up nobody else.
+fn receiver(url: &str) -> Uuid {
+    let origin =
+        Url::parse(url).map_or_else(|_| url.to_owned(), |url| url.origin().ascii_serialization());
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&Sha256::digest(origin.as_bytes())[..16]);
+    uuid::Builder::from_custom_bytes(bytes).into_uuid()
+}
+
+/// The item of a delivery's claim: the random end of its id.
+fn item(id: Uuid) -> i64 {
+    let (_, low) = id.as_u64_pair();
+    (low & (u64::MAX >> 1)) as i64
+}
+
+fn retry_ms(config: &Config) -> i64 {
+    config.deliveries.retry_hours as i64 * 3_600_000
+}
+
+/// Makes one attempt at the delivery of `claim`, and notes what came of it together with
+/// the end of the claim. [`ClaimError::Lost`] says that another worker's attempt counts.
+pub async fn run(app: &App, claim: &Claim, stop: &CancellationToken) -> Result<(), DeliveryError> {
+    let mut tx = app.store.snapshot().await?;
+    let found = rows::by_claim(&mut tx, claim.job, claim.item).await?;
+    tx.commit().await?;
+    let Some(delivery) = found.filter(|delivery| delivery.state == State::Pending) else {
+        return withdraw(app, claim).await;
+    };
+    let span = tracing::info_span!(
+        "delivery",
+        request_id = delivery.request_id,
+        delivery = %delivery.id,
+        kind = delivery.kind,
+        attempt = claim.attempt,
+    );
+    attempt(app, claim, stop, &delivery).instrument(span).await
+}
+
+async fn attempt(
+    app: &App,
+    claim: &Claim,
+    stop: &CancellationToken,
+    delivery: &Delivery,
+) -> Result<(), DeliveryError> {
+    let started = Instant::now();
+    let Some(result) = post_until_stopped(app, delivery, stop).await else {
+        return hand_back(app, claim).await;
+    };
+    metrics::histogram!("longshore_delivery_attempt_seconds").record(started.elapsed());
+    let outcome = match settle(app, claim, delivery, result).await {
+        Ok(outcome) => outcome,
+        Err(ClaimError::Lost) => "lost",
+        Err(error) => return Err(error.into()),
+    };
+    metrics::counter!("longshore_deliveries_total", "outcome" => outcome).increment(1);
+    if outcome == "lost" { Err(ClaimError::Lost.into()) } else { Ok(()) }
+}
+
+/// A claim without a delivery to make: nothing is left to do for it.
+async fn withdraw(app: &App, claim: &Claim) -> Result<(), DeliveryError> {
+    tracing::warn!(receiver = %claim.job, item = claim.item, "a claim without a pending delivery");
+    let mut tx = app.store.write().await?;
+    claims::finish(&mut tx, claim).await?;
+    tx.commit().await?;
+    Ok(())
+}
+
+/// Leaves the delivery to another worker, at once and without counting an attempt.
+async fn hand_back(app: &App, claim: &Claim) -> Result<(), DeliveryError> {
+    let mut tx = app.store.write().await?;
+    claims::put_off(&mut tx, claim, Duration::ZERO).await?;
+    tx.commit().await?;
+    Ok(())
+}
+
+/// Sends the request; nothing where the worker stops and half of its time to do so is up,
+/// so that the other half is left for handing back.
+async fn post_until_stopped(
+    app: &App,
+    delivery: &Delivery,
+    stop: &CancellationToken,
+) -> Option<Result<u16, Failure>> {
+    if stop.is_cancelled() {
+        return None;
+    }
+    let grace = Duration::from_secs(app.config.worker.drain_seconds) / 2;
+    let request = prepare(app, delivery).await;
+    let answer = async {
+        let (url, signed) = request?;
+        app.sender.post(url, signed, delivery.body.clone()).await
+    };
+    tokio::select! {
+        answer = answer => Some(answer),
+        () = async { stop.cancelled().await; tokio::time::sleep(grace).await } => None,
+    }
+}
+
+/// Where to send and with what signature. The address is checked once more: what may be
+/// reached can have changed since the delivery was asked for.
+async fn prepare(app: &App, delivery: &Delivery) -> Result<(Url, signature::Signed), Failure> {
+    let url = check_address(&delivery.url, &app.config)
+        .map_err(|problem| Failure::unanswered(format!("the address {problem}")))?;
+    let secret = workspaces::callback_secret(app, delivery.workspace_id)
+        .await
+        .map_err(|error| Failure::unanswered(format!("the callback's secret: {error}")))?;
+    let now = app.clock.now().as_second();
+    Ok((url, signature::sign(&secret, delivery.message_id(), now, &delivery.body)))
+}
+
+/// Writes down what came of an attempt, in one transaction with the claim; answers the
+/// outcome.
+async fn settle(
+    app: &App,
+    claim: &Claim,
+    delivery: &Delivery,
+    result: Result<u16, Failure>,
+) -> Result<&'static str, ClaimError> {
+    let now = app.clock.now_ms();
+    let attempt = u32::try_from(claim.attempt).unwrap_or(1);
+    let base = Duration::from_millis(app.config.deliveries.retry_ms);
+    let made = after(result, now, delivery.retry_until, pause(attempt, base, LONGEST_PAUSE));
+    let mut tx = app.store.write().await?;
+    match made.next_at {
+        Some(next_at) => {
+            let delay = Duration::from_millis(next_at.saturating_sub(now).max(0) as u64);
+            claims::put_off(&mut tx, claim, delay).await?;
+        }
+        None => claims::finish(&mut tx, claim).await?,
+    }
+    rows::attempted(&mut tx, delivery.id, &made).await?;
+    tx.commit().await?;
+    tell(&made);
+    Ok(match made.state {
+        State::Pending => "retried",
+        State::Delivered => "delivered",
+        State::GivenUp => "given_up",
+    })
+}
+
+/// What an attempt makes of a delivery: the last one is made as its time is up.
+fn after(result: Result<u16, Failure>, now: i64, retry_until: i64, pause: Duration) -> Attempted {
+    match result {
+        Ok(status) => Attempted {
+            state: State::Delivered,
+            next_at: None,
+            status: Some(status),
+            error: None,
+            finished_at: Some(now),
+        },
+        Err(Failure { status, error }) => {
+            let is_over = now >= retry_until;
+            let next_at = now.saturating_add(pause.as_millis() as i64).min(retry_until);
+            Attempted {
+                state: if is_over { State::GivenUp } else { State::Pending },
+                next_at: (!is_over).then_some(next_at),
+                status,
+                error: Some(error),
+                finished_at: is_over.then_some(now),
+            }
+        }
+    }
+}
+
+fn tell(made: &Attempted) {
+    let (status, error) = (made.status, made.error.as_deref().unwrap_or_default());
+    match made.state {
+        State::Delivered => tracing::info!(status, "delivered"),
+        State::Pending => tracing::warn!(status, error, "not delivered, to be tried again"),
+        State::GivenUp => tracing::error!(status, error, "not delivered, given up"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_receiver_is_a_scheme_a_host_and_a_port() {
+        let one = receiver("https://example.com/a?b");
+        for same in ["https://EXAMPLE.com:443/c", "https://user@example.com"] {
+            assert_eq!(receiver(same), one, "{same}");
+        }
+        for other in
+            ["http://example.com/a?b", "https://example.com:8443/", "https://a.example.com"]
+        {
+            assert_ne!(receiver(other), one, "{other}");
+        }
+        assert_ne!(receiver("no address"), receiver("none either"));
+    }
+
+    #[test]
+    fn items_are_numbers_from_zero_up_and_differ() {
+        let items: std::collections::BTreeSet<i64> =
+            (0..1_000).map(|_| item(Uuid::now_v7())).collect();
+        assert_eq!(items.len(), 1_000);
+        assert!(items.iter().all(|item| *item >= 0));
+    }
+
+    #[test]
+    fn failures_are_tried_again_until_the_time_is_up() {
+        let failure = || Err(Failure { status: Some(410), error: "gone".into() });
+        let pause = Duration::from_millis(500);
+        let made = after(failure(), 1_000, 9_000, pause);
+        assert_eq!((made.state, made.next_at), (State::Pending, Some(1_500)));
+        // The last attempt is at the very end, not before it.
+        let made = after(failure(), 8_900, 9_000, pause);
+        assert_eq!((made.state, made.next_at), (State::Pending, Some(9_000)));
+        let made = after(failure(), 9_000, 9_000, pause);
+        assert_eq!((made.state, made.next_at), (State::GivenUp, None));
+        assert_eq!((made.status, made.finished_at), (Some(410), Some(9_000)));
+        let made = after(Ok(204), 9_999, 9_000, pause);
+        assert_eq!((made.state, made.status, made.error), (State::Delivered, Some(204), None));
+    }
 }

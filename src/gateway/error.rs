@@ -1,17 +1,39 @@
 //! What a call can fail with, and the status that each becomes.
 
+use std::borrow::Cow;
+use std::fmt::Display;
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
+
+use crate::log::LogError;
+use crate::objects::ObjectError;
+use crate::retry::Retry;
+use crate::store::StoreError;
+use crate::workspaces::StorageError;
+
+/// What a client is asked to wait before it tries again, in seconds.
+const RETRY_AFTER: HeaderValue = HeaderValue::from_static("5");
+
 /// One error type for every call. What the customer reads is in the variant; what the
 /// operator needs is logged where the error is made into an answer.
 #[derive(Debug)]
 pub enum ApiError {
     /// 400; names the field.
     Invalid(String),
+    /// 400 with more than one thing to say: the message, and `errors` beside it.
+    InvalidMany(String, Vec<Value>),
     /// 401 `Error authenticating credentials`.
     Unauthenticated,
     /// 403, with the text.
     Forbidden(&'static str),
     /// 404, with the text.
     NotFound(String),
+    /// 405; the router says in `Allow` what there is.
+    MethodNotAllowed,
+    /// 408: the body did not come in time.
+    TooSlow,
     /// 409, with the text.
     Conflict(String),
     /// 413.
@@ -22,4 +44,141 @@ pub enum ApiError {
     Unavailable(String),
     /// 500; the detail is for the operator.
     Internal(String),
+}
+
+impl ApiError {
+    fn status(&self) -> StatusCode {
+        match self {
+            Self::Invalid(_) | Self::InvalidMany(..) => StatusCode::BAD_REQUEST,
+            Self::Unauthenticated => StatusCode::UNAUTHORIZED,
+            Self::Forbidden(_) => StatusCode::FORBIDDEN,
+            Self::NotFound(_) => StatusCode::NOT_FOUND,
+            Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+            Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
+            Self::Conflict(_) => StatusCode::CONFLICT,
+            Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+
+    /// What the customer reads.
+    fn message(&self) -> Cow<'_, str> {
+        match self {
+            Self::Invalid(text)
+            | Self::InvalidMany(text, _)
+            | Self::NotFound(text)
+            | Self::Conflict(text) => text.as_str().into(),
+            Self::Forbidden(text) => (*text).into(),
+            Self::Unauthenticated => "Error authenticating credentials".into(),
+            Self::MethodNotAllowed => "This method is not allowed here".into(),
+            Self::TooSlow => "The request body was not received in time".into(),
+            Self::TooLarge => "The request body is too large".into(),
+            Self::UnsupportedMediaType => {
+                "The Content-Type of the request body must be application/json".into()
+            }
+            Self::Unavailable(_) => "The service is temporarily unavailable, please retry".into(),
+            Self::Internal(_) => "An internal error occurred".into(),
+        }
+    }
+
+    /// Says to the operator what the customer is not told.
+    fn log(&self) {
+        match self {
+            Self::Unavailable(detail) => tracing::warn!(%detail, "answered as unavailable"),
+            Self::Internal(detail) => tracing::error!(%detail, "answered as an internal error"),
+            _ => {}
+        }
+    }
+
+    /// 503 where trying again can help, else 500.
+    fn of(error: &(impl Retry + Display)) -> Self {
+        let detail = error.to_string();
+        if error.can_retry() { Self::Unavailable(detail) } else { Self::Internal(detail) }
+    }
+}
+
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        Self::of(&error)
+    }
+}
+
+impl From<LogError> for ApiError {
+    fn from(error: LogError) -> Self {
+        Self::of(&error)
+    }
+}
+
+impl From<ObjectError> for ApiError {
+    fn from(error: ObjectError) -> Self {
+        Self::of(&error)
+    }
+}
+
+impl From<StorageError> for ApiError {
+    fn from(error: StorageError) -> Self {
+        Self::of(&error)
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        self.log();
+        let mut body = json!({ "message": self.message() });
+        if let Self::InvalidMany(_, errors) = &self {
+            body["errors"] = errors.clone().into();
+        }
+        let mut response = (self.status(), axum::Json(body)).into_response();
+        let headers = response.headers_mut();
+        match self {
+            Self::Unavailable(_) => {
+                headers.insert(header::RETRY_AFTER, RETRY_AFTER);
+            }
+            Self::Unauthenticated => {
+                headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            }
+            _ => {}
+        }
+        response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn answer(error: ApiError) -> (Response<()>, Value) {
+        let (head, body) = error.into_response().into_parts();
+        let body = axum::body::to_bytes(body, usize::MAX).await.unwrap();
+        (Response::from_parts(head, ()), serde_json::from_slice(&body).unwrap())
+    }
+
+    #[tokio::test]
+    async fn details_are_for_the_operator() {
+        let (response, body) = answer(ApiError::Internal("postgres://u:p@h".into())).await;
+        assert_eq!(response.status(), 500);
+        assert_eq!(body, json!({ "message": "An internal error occurred" }));
+        let (response, body) = answer(ApiError::Unavailable("broker 7".into())).await;
+        assert_eq!(response.status(), 503);
+        assert_eq!(response.headers()["retry-after"], "5");
+        assert!(!body.to_string().contains("broker"));
+    }
+
+    #[tokio::test]
+    async fn several_things_are_said_in_errors() {
+        let errors = vec![json!({ "type": "a" }), json!({ "type": "b" })];
+        let (response, body) = answer(ApiError::InvalidMany("m".into(), errors.clone())).await;
+        assert_eq!(response.status(), 400);
+        assert_eq!(body, json!({ "message": "m", "errors": errors }));
+    }
+
+    #[test]
+    fn what_can_succeed_later_is_unavailable() {
+        let later = ApiError::from(LogError::Unavailable("x".into()));
+        assert!(matches!(later, ApiError::Unavailable(_)));
+        let never = ApiError::from(StoreError::Corrupt("x".into()));
+        assert!(matches!(never, ApiError::Internal(_)));
+    }
 }

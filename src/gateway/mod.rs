@@ -1,12 +1,24 @@
 //! The HTTP server: the router as the sum of the domains' routes, and what every call
 //! shares: keys, errors, bodies, request ids.
+//!
+//! What a call can be refused for is looked at in one order: path 404, method 405
+//! ([`router`]), key 401, address 403, permission 403 ([`protected`]), size 413,
+//! Content-Type 415, JSON 400, members 400 ([`Json`]).
 
+mod address;
+mod auth;
+mod body;
 pub mod error;
+mod request;
+mod serve;
 
-use axum::routing::MethodRouter;
+use axum::Router;
 use uuid::Uuid;
 
+pub use auth::protected;
+pub use body::Json;
 pub use error::ApiError;
+pub use serve::{BindError, bind, router, serve};
 
 use crate::app::App;
 use crate::workspaces::Workspace;
@@ -20,12 +32,7 @@ pub struct Caller {
     pub request_id: String,
 }
 
-/// A route that needs a key with `permission`. Checked before the body is read, in the
-/// order: key 401, address 403, permission 403.
-pub fn protected(_permission: &'static str, _route: MethodRouter<App>) -> MethodRouter<App> {
-    todo!()
+/// The routes of every domain.
+pub fn routes() -> Router<App> {
+    Router::new()
 }
-
-/// A request's JSON body, as an extractor: over the size limit 413, another Content-Type
-/// 415, not JSON 400 with line and column, wrong members 400 naming the member.
-pub struct Json<T>(pub T);

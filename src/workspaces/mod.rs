@@ -1,5 +1,7 @@
 //! Workspaces and what their file declares: keys, storage, control group.
 
+pub mod keys;
+
 use std::collections::BTreeMap;
 
 use ipnet::IpNet;

@@ -197,7 +197,9 @@ CREATE TABLE deliveries (
     subject      TEXT NOT NULL,
     url          TEXT NOT NULL,
     body         TEXT NOT NULL,
+    -- The job and the item of its claim.
     receiver     UUID NOT NULL,
+    item         BIGINT NOT NULL,
     state        TEXT NOT NULL,
     request_id   TEXT NOT NULL,
     attempts     INTEGER NOT NULL DEFAULT 0,
@@ -208,7 +210,8 @@ CREATE TABLE deliveries (
     last_error   TEXT,
     finished_at  BIGINT
 );
-CREATE INDEX deliveries_latest ON deliveries (workspace_id, created_at, id);
+CREATE INDEX deliveries_latest ON deliveries (created_at, id);
+CREATE UNIQUE INDEX deliveries_claim ON deliveries (receiver, item);
 
 -- Messages -----------------------------------------------------------------------------------
 

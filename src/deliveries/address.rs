@@ -1,0 +1,400 @@
+//! Where a callback may go: public addresses, and the private ones of
+//! `LONGSHORE_ALLOW_PRIVATE`. Looked at twice: as the address is written, and as its name
+//! is resolved, so that what is connected to is what was checked.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use url::{Host, Url};
+
+use crate::config::Config;
+
+/// The longest address of a callback, in bytes.
+const LONGEST: usize = 2_048;
+
+/// IPv4 networks that are not the public internet.
+const NOT_PUBLIC_V4: &[(Ipv4Net, &str)] = &[
+    (v4([0, 0, 0, 0], 8), "an unspecified"),
+    (v4([10, 0, 0, 0], 8), "a private"),
+    (v4([100, 64, 0, 0], 10), "a shared (carrier-grade NAT)"),
+    (v4([127, 0, 0, 0], 8), "a loopback"),
+    (v4([169, 254, 0, 0], 16), "a link-local"),
+    (v4([172, 16, 0, 0], 12), "a private"),
+    (v4([192, 0, 0, 0], 24), "a reserved"),
+    (v4([192, 0, 2, 0], 24), "a documentation"),
+    (v4([192, 88, 99, 0], 24), "a 6to4 relay"),
+    (v4([192, 168, 0, 0], 16), "a private"),
+    (v4([198, 18, 0, 0], 15), "a benchmarking"),
+    (v4([198, 51, 100, 0], 24), "a documentation"),
+    (v4([203, 0, 113, 0], 24), "a documentation"),
+    (v4([224, 0, 0, 0], 4), "a multicast"),
+    (v4([240, 0, 0, 0], 4), "a reserved"),
+    // A cloud's own services for the machines in it, at an address that looks public.
+    (v4([168, 63, 129, 16], 32), "a metadata"),
+];
+
+/// The part of IPv6 that is the public internet, and what of it is not.
+const PUBLIC_V6: Ipv6Net = v6([0x2000, 0, 0], 3);
+const NOT_PUBLIC_V6: &[(Ipv6Net, &str)] = &[
+    // Teredo, benchmarking, ORCHID and other protocols' own.
+    (v6([0x2001, 0, 0], 23), "a reserved"),
+    (v6([0x2001, 0xdb8, 0], 32), "a documentation"),
+    (v6([0x2002, 0, 0], 16), "a 6to4"),
+    (v6([0x3fff, 0, 0], 20), "a documentation"),
+];
+
+/// Outside of the public part, for what is worth its own word.
+const OTHER_V6: &[(Ipv6Net, &str)] = &[
+    (v6([0xfc00, 0, 0], 7), "a unique-local"),
+    (v6([0xfe80, 0, 0], 10), "a link-local"),
+    (v6([0xff00, 0, 0], 8), "a multicast"),
+];
+
+/// NAT64 (RFC 6052): an IPv4 address in the last four bytes.
+const NAT64: Ipv6Net = v6([0x64, 0xff9b, 0], 96);
+
+const fn v4(address: [u8; 4], prefix: u8) -> Ipv4Net {
+    let [a, b, c, d] = address;
+    Ipv4Net::new_assert(Ipv4Addr::new(a, b, c, d), prefix)
+}
+
+const fn v6(head: [u16; 3], prefix: u8) -> Ipv6Net {
+    let [a, b, c] = head;
+    Ipv6Net::new_assert(Ipv6Addr::new(a, b, c, 0, 0, 0, 0, 0), prefix)
+}
+
+/// Reads a callback's address and checks what can be checked without looking its name up:
+/// http or https, a host, no literal address inside a private network. The error says what
+/// is wrong, for the customer, without naming the field.
+pub fn check_address(text: &str, config: &Config) -> Result<Url, String> {
+    if text.len() > LONGEST {
+        return Err(format!("must be at most {LONGEST} bytes long"));
+    }
+    let url = Url::parse(text).map_err(|error| format!("must be a valid URL ({error})"))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err("must be an http or https URL".into());
+    }
+    let literal = match url.host() {
+        None => return Err("must have a host".into()),
+        Some(Host::Ipv4(address)) => Some(IpAddr::V4(address)),
+        Some(Host::Ipv6(address)) => Some(IpAddr::V6(address)),
+        Some(Host::Domain(name)) => is_localhost(name).then_some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+    };
+    match literal.and_then(|address| refusal(address, &config.allow_private)) {
+        Some(kind) => Err(format!("must not point to {kind} address")),
+        None => Ok(url),
+    }
+}
+
+/// `localhost` and what is below it mean this machine everywhere (RFC 6761).
+fn is_localhost(name: &str) -> bool {
+    let name = name.strip_suffix('.').unwrap_or(name);
+    name == "localhost" || name.ends_with(".localhost")
+}
+
+/// Why an address may not be connected to: what kind it is. None for a public one, and for
+/// one in `allowed`.
+pub fn refusal(address: IpAddr, allowed: &[IpNet]) -> Option<&'static str> {
+    let address = without_wrapping(address);
+    if allowed.iter().any(|network| network.contains(&address)) {
+        return None;
+    }
+    match address {
+        IpAddr::V4(address) => kind(NOT_PUBLIC_V4, |network| network.contains(&address)),
+        IpAddr::V6(address) if PUBLIC_V6.contains(&address) => {
+            kind(NOT_PUBLIC_V6, |network| network.contains(&address))
+        }
+        IpAddr::V6(Ipv6Addr::LOCALHOST) => Some("a loopback"),
+        IpAddr::V6(Ipv6Addr::UNSPECIFIED) => Some("an unspecified"),
+        IpAddr::V6(address) => {
+            kind(OTHER_V6, |network| network.contains(&address)).or(Some("a reserved"))
+        }
+    }
+}
+
+fn kind<N>(table: &[(N, &'static str)], holds: impl Fn(&N) -> bool) -> Option<&'static str> {
+    table.iter().find(|(network, _)| holds(network)).map(|(_, kind)| *kind)
+}
+
+/// The IPv4 address that an IPv6 one leads to: mapped (`::ffff:a.b.c.d`), or through NAT64,
+/// as networks without IPv4 resolve public names.
+fn without_wrapping(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) if NAT64.contains(&address) => {
+            let [.., a, b, c, d] = address.octets();
+            IpAddr::V4(Ipv4Addr::new(a, b, c, d))
+        }
+        other => other,
+    }
+}
+
+/// Resolves names with the system's resolver, to addresses that may be connected to.
+#[derive(Clone, Debug)]
+pub struct Resolver {
+    pub allowed: Arc<[IpNet]>,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("the host's name leads to {kind} address ({address}), which callbacks may not reach")]
+struct Refused {
+    kind: &'static str,
+    address: IpAddr,
+}
+
+impl Resolve for Resolver {
+    fn resolve(&self, name: Name) -> Resolving {
+        let allowed = self.allowed.clone();
+        Box::pin(async move {
+            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
+            Ok(Box::new(reachable(found, &allowed)?.into_iter()) as Addrs)
+        })
+    }
+}
+
+/// Those of `found` that may be connected to; an error where it is none for that reason.
+fn reachable(
+    found: impl Iterator<Item = SocketAddr>,
+    allowed: &[IpNet],
+) -> Result<Vec<SocketAddr>, Refused> {
+    let mut refused = None;
+    let mut reachable = Vec::new();
+    for address in found {
+        match refusal(address.ip(), allowed) {
+            None => reachable.push(address),
+            Some(kind) => refused = Some(Refused { kind, address: address.ip() }),
+        }
+    }
+    match refused {
+        Some(refused) if reachable.is_empty() => Err(refused),
+        _ => Ok(reachable),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn config(allow: &[&str]) -> Config {
+        Config {
+            allow_private: allow.iter().map(|net| net.parse().unwrap()).collect(),
+            ..Config::default()
+        }
+    }
+
+    #[test]
+    fn public_addresses_can_be_called() {
+        for text in [
+            "https://example.com/hook?x=1",
+            "http://example.com:8080",
+            "https://8.8.8.8/",
+            "https://[2606:4700::1111]/",
+            "https://[::ffff:8.8.8.8]/",
+            "https://[64:ff9b::808:808]/",
+            "https://user:password@example.com/",
+            "https://localhost.example.com/",
+            "https://172.32.0.1/",
+            "https://100.63.255.255/",
+        ] {
+            assert!(check_address(text, &config(&[])).is_ok(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_address_is_refused() {
+        let long = format!("https://example.com/{}", "x".repeat(LONGEST));
+        for text in [
+            "",
+            "example.com",
+            "/hook",
+            "ftp://example.com/",
+            "file:///etc/passwd",
+            "javascript:alert(1)",
+            "http://",
+            "https://:80/",
+            "http://[::1",
+            "http://1.2.3.256/",
+            long.as_str(),
+        ] {
+            assert!(check_address(text, &config(&[])).is_err(), "{text}");
+        }
+    }
+
+    /// Hosts that are not the public internet, in every way to write them.
+    const PRIVATE: &[&str] = &[
+        // Loopback, written as people write it to get past a filter.
+        "127.0.0.1",
+        "127.1",
+        "127.255.255.254",
+        "2130706433",
+        "0x7f000001",
+        "0x7f.1",
+        "0177.0.0.1",
+        "017700000001",
+        "127.0.0.1.",
+        "１２７.0.0.1",
+        "127。0。0。1",
+        "localhost",
+        "LOCALHOST",
+        "localhost.",
+        "a.localhost",
+        "[::1]",
+        "[0:0:0:0:0:0:0:1]",
+        "[::ffff:127.0.0.1]",
+        "[::ffff:7f00:1]",
+        // Compatible, NAT64, 6to4, Teredo, ISATAP-like.
+        "[::127.0.0.1]",
+        "[64:ff9b::7f00:1]",
+        "[64:ff9b::10.0.0.1]",
+        "[64:ff9b:1::808:808]",
+        "[2002:7f00:1::]",
+        "[2001:0:808:808::1]",
+        "[2001:2::1]",
+        "[fe80::5efe:7f00:1]",
+        // Unspecified, private, shared, link-local, metadata.
+        "0.0.0.0",
+        "0",
+        "0.1.2.3",
+        "10.0.0.1",
+        "10.255.255.255",
+        "100.64.0.1",
+        "100.100.100.200",
+        "100.127.255.255",
+        "169.254.169.254",
+        "0xa9fea9fe",
+        "168.63.129.16",
+        "172.16.0.1",
+        "172.31.255.255",
+        "192.168.0.1",
+        "192.0.0.192",
+        "[::]",
+        "[fe80::1]",
+        "[febf::1]",
+        "[fec0::1]",
+        "[fc00::1]",
+        "[fd00:ec2::254]",
+        // Documentation, benchmarking, multicast, reserved, broadcast.
+        "192.0.2.1",
+        "198.51.100.1",
+        "203.0.113.1",
+        "198.18.0.1",
+        "198.19.255.255",
+        "192.88.99.1",
+        "224.0.0.1",
+        "239.255.255.255",
+        "240.0.0.1",
+        "255.255.255.255",
+        "[2001:db8::1]",
+        "[3fff::1]",
+        "[ff02::1]",
+        "[100::1]",
+        "[4000::1]",
+    ];
+
+    #[test]
+    fn private_addresses_are_refused_however_they_are_written() {
+        for host in PRIVATE {
+            let text = format!("https://{host}/hook");
+            let error = check_address(&text, &config(&[])).expect_err(&text);
+            assert!(error.contains("address"), "{text}: {error}");
+            let text = format!("http://user@{host}:8080/hook");
+            assert!(check_address(&text, &config(&[])).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn private_networks_can_be_allowed() {
+        let config = config(&["127.0.0.0/8", "fd00::/8"]);
+        for host in [
+            "127.0.0.1",
+            "0x7f.1",
+            "localhost",
+            "[::ffff:127.0.0.1]",
+            "[64:ff9b::7f00:1]",
+            "[fd00::1]",
+        ] {
+            let text = format!("http://{host}/");
+            assert!(check_address(&text, &config).is_ok(), "{text}");
+        }
+        for host in ["10.0.0.1", "[::1]", "[fe80::1]", "169.254.169.254"] {
+            let text = format!("http://{host}/");
+            assert!(check_address(&text, &config).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_name_leads_only_to_what_may_be_reached() {
+        let found = |addresses: &[&str]| {
+            let list: Vec<SocketAddr> =
+                addresses.iter().map(|ip| SocketAddr::new(ip.parse().unwrap(), 0)).collect();
+            reachable(list.into_iter(), &[])
+        };
+        assert_eq!(found(&["8.8.8.8", "10.0.0.1", "::1"]).unwrap().len(), 1);
+        assert!(found(&[]).unwrap().is_empty());
+        let error = found(&["10.0.0.1", "::ffff:10.0.0.2"]).unwrap_err().to_string();
+        assert!(error.contains("a private address"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_name_of_this_machine_is_refused_after_resolution() {
+        let resolve = |allow: &[&str]| {
+            let allowed = allow.iter().map(|net| net.parse().unwrap()).collect();
+            Resolver { allowed }.resolve("localhost".parse().unwrap())
+        };
+        let error = resolve(&[]).await.err().unwrap().to_string();
+        assert!(error.contains("a loopback address"), "{error}");
+        assert!(resolve(&["127.0.0.0/8", "::1/128"]).await.unwrap().next().is_some());
+    }
+
+    proptest! {
+        #[test]
+        fn wrapping_changes_no_verdict(bits in any::<u32>()) {
+            let plain = Ipv4Addr::from(bits);
+            let [a, b, c, d] = plain.octets();
+            let [high, low] = [u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])];
+            let nat64 = Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, high, low);
+            let verdict = refusal(plain.into(), &[]);
+            prop_assert_eq!(refusal(plain.to_ipv6_mapped().into(), &[]), verdict);
+            prop_assert_eq!(refusal(nat64.into(), &[]), verdict);
+            // Deprecated ways to carry an IPv4 address lead nowhere at all.
+            let compatible = Ipv6Addr::new(0, 0, 0, 0, 0, 0, high, low);
+            let six_to_four = Ipv6Addr::new(0x2002, high, low, 0, 0, 0, 0, 1);
+            let teredo = Ipv6Addr::new(0x2001, 0, high, low, 0, 0, 0, 1);
+            for address in [compatible, six_to_four, teredo] {
+                prop_assert!(refusal(address.into(), &[]).is_some(), "{}", address);
+            }
+        }
+
+        #[test]
+        fn what_the_standard_library_calls_private_is_refused(bits in any::<u32>()) {
+            let address = Ipv4Addr::from(bits);
+            let private = address.is_private() || address.is_loopback() || address.is_link_local()
+                || address.is_multicast() || address.is_broadcast() || address.is_unspecified()
+                || address.is_documentation();
+            prop_assert!(!private || refusal(address.into(), &[]).is_some(), "{}", address);
+        }
+
+        #[test]
+        fn every_way_to_write_a_number_means_the_same(bits in any::<u32>()) {
+            let [a, b, c, d] = Ipv4Addr::from(bits).octets();
+            let plain = check_address(&format!("http://{a}.{b}.{c}.{d}/"), &Config::default());
+            for host in [
+                format!("{bits}"),
+                format!("{bits:#x}"),
+                format!("0{bits:o}"),
+                format!("0{a:o}.{b:#x}.{}", u16::from_be_bytes([c, d])),
+            ] {
+                let other = check_address(&format!("http://{host}/"), &Config::default());
+                prop_assert_eq!(&other, &plain, "{}", host);
+            }
+        }
+
+        #[test]
+        fn no_text_upsets_it(text in ".{0,60}") {
+            let _ = check_address(&text, &Config::default());
+        }
+    }
+}

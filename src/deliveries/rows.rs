@@ -1,0 +1,135 @@
+//! The SQL of deliveries.
+
+use uuid::Uuid;
+
+use super::{Delivery, Filter, State};
+use crate::store::{StoreError, Tx, on};
+
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT d.id, d.workspace_id, w.name AS workspace, d.kind, d.subject, d.url, d.body,
+                    d.receiver, d.item, d.state, d.request_id, d.attempts, d.created_at,
+                    d.retry_until, d.next_at, d.last_status, d.last_error, d.finished_at
+             FROM deliveries d JOIN workspaces w ON w.id = d.workspace_id ",
+            $rest
+        )
+    };
+}
+
+/// A delivery to write.
+pub struct New<'a> {
+    pub id: Uuid,
+    pub workspace_id: i32,
+    pub kind: &'a str,
+    pub subject: &'a str,
+    pub url: &'a str,
+    pub body: &'a str,
+    pub receiver: Uuid,
+    pub item: i64,
+    pub request_id: &'a str,
+    pub created_at: i64,
+    pub retry_until: i64,
+}
+
+/// What one attempt made of a delivery.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attempted {
+    pub state: State,
+    pub next_at: Option<i64>,
+    pub status: Option<u16>,
+    pub error: Option<String>,
+    pub finished_at: Option<i64>,
+}
+
+pub async fn insert(tx: &mut Tx, new: &New<'_>) -> Result<(), StoreError> {
+    on!(tx, c => sqlx::query(
+        "INSERT INTO deliveries (id, workspace_id, kind, subject, url, body, receiver, item,
+                                 state, request_id, created_at, retry_until, next_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $11)",
+    )
+    .bind(new.id)
+    .bind(new.workspace_id)
+    .bind(new.kind)
+    .bind(new.subject)
+    .bind(new.url)
+    .bind(new.body)
+    .bind(new.receiver)
+    .bind(new.item)
+    .bind(State::Pending.name())
+    .bind(new.request_id)
+    .bind(new.created_at)
+    .bind(new.retry_until)
+    .execute(c)
+    .await?
+    .rows_affected());
+    Ok(())
+}
+
+/// The delivery of a claim's job and item.
+pub async fn by_claim(
+    tx: &mut Tx,
+    receiver: Uuid,
+    item: i64,
+) -> Result<Option<Delivery>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_as(select!("WHERE d.receiver = $1 AND d.item = $2"))
+        .bind(receiver)
+        .bind(item)
+        .fetch_optional(c)
+        .await?))
+}
+
+pub async fn by_id(tx: &mut Tx, id: Uuid) -> Result<Option<Delivery>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_as(select!("WHERE d.id = $1"))
+        .bind(id)
+        .fetch_optional(c)
+        .await?))
+}
+
+/// The deliveries that pass `filter`, latest first.
+pub async fn list(tx: &mut Tx, filter: &Filter) -> Result<Vec<Delivery>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_as(select!(
+        "WHERE ($1 IS NULL OR d.state = $1) AND ($2 IS NULL OR w.name = $2)
+         ORDER BY d.created_at DESC, d.id DESC LIMIT $3"
+    ))
+    .bind(filter.state.map(State::name))
+    .bind(filter.workspace.as_deref())
+    .bind(i64::from(filter.limit))
+    .fetch_all(c)
+    .await?))
+}
+
+/// Notes an attempt; whether it may be noted is for the claim to say.
+pub async fn attempted(tx: &mut Tx, id: Uuid, made: &Attempted) -> Result<(), StoreError> {
+    on!(tx, c => sqlx::query(
+        "UPDATE deliveries SET attempts = attempts + 1, state = $2, next_at = $3,
+                               last_status = $4, last_error = $5, finished_at = $6
+         WHERE id = $1",
+    )
+    .bind(id)
+    .bind(made.state.name())
+    .bind(made.next_at)
+    .bind(made.status.map(i32::from))
+    .bind(made.error.as_deref())
+    .bind(made.finished_at)
+    .execute(c)
+    .await?
+    .rows_affected());
+    Ok(())
+}
+
+/// Makes a delivery that has ended pending again; answers whether it had.
+pub async fn reopen(tx: &mut Tx, id: Uuid, now: i64, retry_until: i64) -> Result<bool, StoreError> {
+    Ok(on!(tx, c => sqlx::query(
+        "UPDATE deliveries SET state = $2, next_at = $3, retry_until = $4, finished_at = NULL
+         WHERE id = $1 AND state <> $2",
+    )
+    .bind(id)
+    .bind(State::Pending.name())
+    .bind(now)
+    .bind(retry_until)
+    .execute(c)
+    .await?
+    .rows_affected())
+        == 1)
+}

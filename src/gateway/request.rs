@@ -1,0 +1,142 @@
+//! What surrounds every call: its id, its span, its metrics, and a task of its own.
+
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
+use std::time::Instant;
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+use futures::FutureExt as _;
+use tokio_util::task::TaskTracker;
+use tracing::{Instrument as _, field};
+use uuid::Uuid;
+
+use super::ApiError;
+use crate::app::App;
+
+const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// The longest request id that is taken over from a client.
+const LONGEST_ID: usize = 128;
+
+/// The request's id: the client's, or one that was made here.
+#[derive(Clone, Debug)]
+pub struct RequestId(pub String);
+
+/// Answers a request in a task of its own: a handler whose client hangs up is not dropped
+/// half way, where a connection would go back to its pool within a transaction.
+pub async fn answer(State(app): State<App>, mut request: Request, next: Next) -> Response {
+    let id = request_id(request.headers());
+    let path = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
+    let call = Call { id, method: method(request.method()), path: path.unwrap_or_default() };
+    let span = tracing::info_span!(
+        "request",
+        request_id = call.id,
+        method = call.method,
+        path = call.path,
+        status = field::Empty,
+        latency_ms = field::Empty,
+    );
+    let tasks = request.extensions_mut().remove::<TaskTracker>().unwrap_or_default();
+    request.extensions_mut().insert(RequestId(call.id.clone()));
+    request.extensions_mut().insert(app);
+    tasks.spawn(call.run(request, next).instrument(span)).await.unwrap_or_else(|_| {
+        ApiError::Unavailable("the program ended before the request".into()).into_response()
+    })
+}
+
+struct Call {
+    id: String,
+    method: &'static str,
+    /// The matched route; empty where none is.
+    path: String,
+}
+
+impl Call {
+    async fn run(self, request: Request, next: Next) -> Response {
+        let started = Instant::now();
+        let mut response = AssertUnwindSafe(next.run(request))
+            .catch_unwind()
+            .await
+            .unwrap_or_else(|panic| ApiError::Internal(panic_text(&*panic)).into_response());
+        if let Ok(id) = HeaderValue::from_str(&self.id) {
+            response.headers_mut().insert(X_REQUEST_ID, id);
+        }
+        self.record(response.status().as_u16(), started.elapsed().as_secs_f64());
+        response
+    }
+
+    fn record(self, status: u16, seconds: f64) {
+        let span = tracing::Span::current();
+        span.record("status", status);
+        span.record("latency_ms", (seconds * 1e3).round() as u64);
+        tracing::info!("answered");
+        let labels = [
+            ("method", self.method.to_owned()),
+            ("path", self.path),
+            ("status", status.to_string()),
+        ];
+        metrics::histogram!("longshore_http_request_seconds", &labels[..2]).record(seconds);
+        metrics::counter!("longshore_http_requests_total", &labels).increment(1);
+    }
+}
+
+/// The client's `X-Request-Id` where it is short and plain, else a new one.
+fn request_id(headers: &HeaderMap) -> String {
+    let plain = |id: &&str| {
+        (1..=LONGEST_ID).contains(&id.len())
+            && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:+/=@".contains(&byte))
+    };
+    headers
+        .get(X_REQUEST_ID)
+        .and_then(|value| value.to_str().ok())
+        .filter(plain)
+        .map_or_else(|| Uuid::now_v7().to_string(), str::to_owned)
+}
+
+/// The method as a label: a client can send any word.
+fn method(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::PATCH => "PATCH",
+        Method::DELETE => "DELETE",
+        Method::OPTIONS => "OPTIONS",
+        _ => "other",
+    }
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no text");
+    format!("a handler panicked: {text}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plain_id_is_taken_over_and_any_other_replaced() {
+        let id = |value: &[u8]| {
+            let mut headers = HeaderMap::new();
+            headers.insert(X_REQUEST_ID, HeaderValue::from_bytes(value).unwrap());
+            request_id(&headers)
+        };
+        assert_eq!(id(b"a-1_B.2:c/d=@+"), "a-1_B.2:c/d=@+");
+        let longest = "x".repeat(LONGEST_ID);
+        assert_eq!(id(longest.as_bytes()), longest);
+        let too_long = "x".repeat(LONGEST_ID + 1);
+        for bad in [b"".as_slice(), b"a b", b"a\"b", b"{}", b"\xff", too_long.as_bytes()] {
+            assert!(Uuid::parse_str(&id(bad)).is_ok(), "{bad:?}");
+        }
+        assert!(Uuid::parse_str(&request_id(&HeaderMap::new())).is_ok());
+    }
+}

@@ -1,0 +1,163 @@
+//! The listener: connections taken, limited, and let end.
+
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::ConnectInfo;
+use axum::middleware;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tower::ServiceExt as _;
+
+use super::{ApiError, request};
+use crate::app::App;
+
+/// Bytes of a connection's buffer, and so of a request's head at most.
+const BUFFER_BYTES: usize = 64 << 10;
+
+/// How long a listener that got no connection (such as for want of file descriptors) waits
+/// before it asks for the next.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
+
+/// Why nothing can listen at an address; says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum BindError {
+    #[error("{address} is taken by another program: set {setting} to another address")]
+    Taken { address: SocketAddr, setting: &'static str },
+    #[error("cannot listen at {address} ({setting}): {error}")]
+    Other { address: SocketAddr, setting: &'static str, error: std::io::Error },
+}
+
+/// Listens at `address`, which came from `setting`.
+pub async fn bind(address: SocketAddr, setting: &'static str) -> Result<TcpListener, BindError> {
+    TcpListener::bind(address).await.map_err(|error| match error.kind() {
+        ErrorKind::AddrInUse => BindError::Taken { address, setting },
+        _ => BindError::Other { address, setting, error },
+    })
+}
+
+/// The gateway's router: the routes of `domains`, and what all calls share.
+pub fn router(app: App, domains: Router<App>) -> Router {
+    domains
+        .fallback(async || ApiError::NotFound("There is nothing at this path".into()))
+        .method_not_allowed_fallback(async || ApiError::MethodNotAllowed)
+        .layer(middleware::from_fn_with_state(app.clone(), request::answer))
+        .with_state(app)
+}
+
+/// Answers requests until `shutdown`. Then it takes no more, and lets those that are under
+/// way end, for `worker.drain_seconds` at most.
+pub async fn serve(app: App, router: Router, listener: TcpListener, shutdown: CancellationToken) {
+    let server = Server {
+        router,
+        head_timeout: Duration::from_secs(app.config.gateway.request_timeout_seconds),
+        connections: TaskTracker::new(),
+        handlers: TaskTracker::new(),
+        shutdown,
+        cut: CancellationToken::new(),
+    };
+    while let Some((stream, peer)) = server.accept(&listener).await {
+        server.connections.spawn(server.clone().connection(stream, peer));
+    }
+    drop(listener);
+    server.drain(Duration::from_secs(app.config.worker.drain_seconds)).await;
+}
+
+#[derive(Clone)]
+struct Server {
+    router: Router,
+    head_timeout: Duration,
+    connections: TaskTracker,
+    /// Handlers outlive connections whose client hung up.
+    handlers: TaskTracker,
+    shutdown: CancellationToken,
+    /// Ends the connections that outlast the drain.
+    cut: CancellationToken,
+}
+
+impl Server {
+    /// The next connection; none once the server is shutting down.
+    async fn accept(&self, listener: &TcpListener) -> Option<(TcpStream, SocketAddr)> {
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                () = self.shutdown.cancelled() => return None,
+                accepted = listener.accept() => accepted,
+            };
+            match accepted {
+                Ok(connection) => return Some(connection),
+                Err(error) => {
+                    tracing::warn!(%error, "a connection could not be taken");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    async fn connection(self, stream: TcpStream, peer: SocketAddr) {
+        // Without it small answers wait for the client's acknowledgement; with an error
+        // they merely do.
+        let _ = stream.set_nodelay(true);
+        let (router, handlers) = (self.router, self.handlers);
+        let service = hyper::service::service_fn(move |request: hyper::Request<Incoming>| {
+            let mut request = request.map(Body::new);
+            request.extensions_mut().insert(ConnectInfo(peer));
+            request.extensions_mut().insert(handlers.clone());
+            router.clone().oneshot(request)
+        });
+        // The time for a head also limits how long an idle connection is kept.
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(self.head_timeout)
+            .max_buf_size(BUFFER_BYTES)
+            .serve_connection(TokioIo::new(stream), service);
+        let mut connection = std::pin::pin!(connection);
+        let ended = tokio::select! {
+            ended = connection.as_mut() => ended,
+            () = self.shutdown.cancelled() => {
+                connection.as_mut().graceful_shutdown();
+                tokio::select! {
+                    ended = connection => ended,
+                    () = self.cut.cancelled() => return,
+                }
+            }
+        };
+        if let Err(error) = ended {
+            tracing::debug!(%peer, %error, "a connection broke off");
+        }
+    }
+
+    async fn drain(self, time: Duration) {
+        self.connections.close();
+        self.handlers.close();
+        let rest = async {
+            self.connections.wait().await;
+            self.handlers.wait().await;
+        };
+        if tokio::time::timeout(time, rest).await.is_err() {
+            let (connections, handlers) = (self.connections.len(), self.handlers.len());
+            tracing::warn!(connections, handlers, "the time to stop is up with calls under way");
+            self.cut.cancel();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_taken_address_is_told_with_its_setting() {
+        let first = bind(SocketAddr::from(([127, 0, 0, 1], 0)), "LONGSHORE_LISTEN").await.unwrap();
+        let address = first.local_addr().unwrap();
+        let text = bind(address, "LONGSHORE_LISTEN").await.unwrap_err().to_string();
+        assert!(text.contains(&address.to_string()) && text.contains("LONGSHORE_LISTEN"), "{text}");
+    }
+}

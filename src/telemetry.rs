@@ -1,1 +1,0 @@
-//! Metrics with their help text, tracing, the operations listener.

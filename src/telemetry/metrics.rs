@@ -1,0 +1,156 @@
+//! Every metric there is, with its unit and help text, and the recorder behind them.
+//!
+//! A metric is emitted where it happens, with the macros of the `metrics` crate, and
+//! declared here. Names end in their unit (`_seconds`, `_bytes`), counters in `_total`;
+//! labels have few values: never an id, an address or a name that a customer chose.
+
+use std::sync::{Mutex, PoisonError};
+
+use metrics::Unit;
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+
+use super::TelemetryError;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Counter,
+    Gauge,
+    Histogram,
+}
+
+/// A metric as declared.
+#[derive(Clone, Copy, Debug)]
+pub struct Metric {
+    pub name: &'static str,
+    pub kind: Kind,
+    pub unit: Unit,
+    /// With its labels and their values.
+    pub help: &'static str,
+}
+
+const fn counter(name: &'static str, help: &'static str) -> Metric {
+    Metric { name, kind: Kind::Counter, unit: Unit::Count, help }
+}
+
+const fn gauge(name: &'static str, unit: Unit, help: &'static str) -> Metric {
+    Metric { name, kind: Kind::Gauge, unit, help }
+}
+
+const fn histogram(name: &'static str, unit: Unit, help: &'static str) -> Metric {
+    Metric { name, kind: Kind::Histogram, unit, help }
+}
+
+/// Every metric, by name.
+pub const METRICS: &[Metric] = &[
+    gauge("longshore_build_info", Unit::Count, "1; the label version is this program's"),
+    counter(
+        "longshore_deliveries_total",
+        "Attempts at callbacks by outcome: delivered, retried, given_up, or lost to another worker",
+    ),
+    histogram(
+        "longshore_delivery_attempt_seconds",
+        Unit::Seconds,
+        "Time from sending a callback to its receiver's answer or the failure",
+    ),
+    histogram(
+        "longshore_http_request_seconds",
+        Unit::Seconds,
+        "Time to answer a call, by method and path; path is the route, empty where none matched",
+    ),
+    counter(
+        "longshore_http_requests_total",
+        "Calls answered, by method, path and status; path is the route, empty where none matched",
+    ),
+];
+
+/// Upper bounds of histograms, in seconds: from a look-up to a large export's part.
+const SECONDS: &[f64] =
+    &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0];
+
+/// Upper bounds of histograms, in bytes: 1 KiB to 1 GiB by fours.
+const BYTES: &[f64] = &[
+    1024.0,
+    4096.0,
+    16384.0,
+    65536.0,
+    262144.0,
+    1048576.0,
+    4194304.0,
+    16777216.0,
+    67108864.0,
+    268435456.0,
+    1073741824.0,
+];
+
+/// The recorder of this process, once there is one.
+static INSTALLED: Mutex<Option<PrometheusHandle>> = Mutex::new(None);
+
+/// Begins to record, with every metric described, and answers what renders them. Called
+/// again, it answers the same.
+pub fn install() -> Result<PrometheusHandle, TelemetryError> {
+    let mut installed = INSTALLED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(handle) = &*installed {
+        return Ok(handle.clone());
+    }
+    let handle = PrometheusBuilder::new()
+        .set_buckets_for_metric(Matcher::Suffix("_seconds".into()), SECONDS)?
+        .set_buckets_for_metric(Matcher::Suffix("_bytes".into()), BYTES)?
+        .install_recorder()?;
+    METRICS.iter().for_each(describe);
+    metrics::gauge!("longshore_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
+    *installed = Some(handle.clone());
+    Ok(handle)
+}
+
+fn describe(metric: &Metric) {
+    match metric.kind {
+        Kind::Counter => metrics::describe_counter!(metric.name, metric.unit, metric.help),
+        Kind::Gauge => metrics::describe_gauge!(metric.name, metric.unit, metric.help),
+        Kind::Histogram => metrics::describe_histogram!(metric.name, metric.unit, metric.help),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn names_say_what_they_count() {
+        for metric in METRICS {
+            let name = metric.name;
+            assert!(name.starts_with("longshore_"), "{name}");
+            assert_eq!(name.ends_with("_total"), metric.kind == Kind::Counter, "{name}");
+            assert_eq!(name.ends_with("_seconds"), metric.unit == Unit::Seconds, "{name}");
+            assert!(METRICS.iter().filter(|other| other.name == name).count() == 1, "{name}");
+        }
+    }
+
+    /// The names given to the macros of `metrics` below `directory`.
+    fn emitted(directory: &Path, names: &mut BTreeSet<String>) {
+        for entry in std::fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                emitted(&path, names);
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).unwrap();
+            for call in ["counter!(", "gauge!(", "histogram!("] {
+                names.extend(text.split(call).skip(1).filter_map(|rest| {
+                    let (name, _) = rest.trim_start().strip_prefix('"')?.split_once('"')?;
+                    Some(name.to_owned())
+                }));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_emitted_is_declared_and_the_other_way_round() {
+        let mut names = BTreeSet::new();
+        emitted(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut names);
+        let declared: BTreeSet<String> = METRICS.iter().map(|m| m.name.to_owned()).collect();
+        assert_eq!(names, declared);
+    }
+}

@@ -1,0 +1,64 @@
+//! What an operator sees: tracing, [`metrics`] with their help text, and the operations
+//! listener ([`ops`]).
+
+pub mod metrics;
+pub mod ops;
+
+use std::io::IsTerminal as _;
+
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt;
+
+use crate::config::{Config, LogFormat};
+use crate::retry::Retry;
+
+/// What is logged unless `RUST_LOG` says otherwise: all from `info` on, and of the crates
+/// that tell each of their steps only what needs attention.
+const DEFAULT_FILTER: &str = "info,aws_config=warn,aws_credential_types=warn,\
+     aws_smithy_runtime=warn,azure_core=warn,hyper=warn,hyper_util=warn,librdkafka=warn,\
+     rdkafka=warn,reqwest=warn,rustls=warn,sqlx=warn";
+
+#[derive(Debug, thiserror::Error)]
+pub enum TelemetryError {
+    #[error("RUST_LOG cannot be read: {0}")]
+    Filter(#[from] tracing_subscriber::filter::ParseError),
+    #[error("the metrics cannot be recorded: {0}")]
+    Metrics(#[from] metrics_exporter_prometheus::BuildError),
+}
+
+impl Retry for TelemetryError {
+    fn can_retry(&self) -> bool {
+        false
+    }
+}
+
+/// Begins to write log lines to standard error: text on a terminal, else a JSON object a
+/// line, with the fields of the spans around it. Called again, it changes nothing.
+pub fn init_tracing(config: &Config) -> Result<(), TelemetryError> {
+    let filter = match std::env::var("RUST_LOG") {
+        Ok(filter) if !filter.trim().is_empty() => filter,
+        _ => DEFAULT_FILTER.to_owned(),
+    };
+    let lines = fmt().with_env_filter(EnvFilter::try_new(filter)?).with_writer(std::io::stderr);
+    let terminal = std::io::stderr().is_terminal();
+    let format = config.log_format.unwrap_or(match terminal {
+        true => LogFormat::Text,
+        false => LogFormat::Json,
+    });
+    // It fails where tracing was begun before.
+    let _ = match format {
+        LogFormat::Text => lines.with_ansi(terminal).try_init(),
+        LogFormat::Json => lines.json().flatten_event(true).with_span_list(false).try_init(),
+    };
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_filter_can_be_read() {
+        assert!(EnvFilter::try_new(DEFAULT_FILTER).is_ok());
+    }
+}
