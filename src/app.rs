@@ -9,6 +9,7 @@ use crate::objects::{ObjectError, Objects};
 use crate::retry::Retry;
 use crate::secrets::SecretKey;
 use crate::store::{Store, StoreError};
+use crate::workspaces;
 
 /// The settings and the connections made from them. Cheap to clone.
 #[derive(Clone)]
@@ -20,6 +21,8 @@ pub struct App {
     pub objects: Objects,
     pub secrets: SecretKey,
     pub clock: Clock,
+    /// What is kept between calls about workspaces.
+    pub kept: workspaces::Kept,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -52,6 +55,14 @@ impl App {
         let store = Store::connect(&config).await?;
         let log = Log::open(&config).await?;
         let objects = Objects::open(&config.objects_url(), &secrets).await?;
-        Ok(Self { config: Arc::new(config), store, log, objects, secrets, clock: Clock::system() })
+        Ok(Self {
+            config: Arc::new(config),
+            store,
+            log,
+            objects,
+            secrets,
+            clock: Clock::system(),
+            kept: workspaces::Kept::default(),
+        })
     }
 }
