@@ -11,6 +11,7 @@ use crate::objects::{ObjectError, Objects};
 use crate::retry::Retry;
 use crate::secrets::SecretKey;
 use crate::store::{Store, StoreError};
+use crate::workspaces;
 
 /// The settings and the connections made from them. Cheap to clone.
 #[derive(Clone)]
@@ -27,6 +28,8 @@ pub struct App {
     pub cores: Cores,
     /// For users' data (`exports.memory_bytes`).
     pub memory: Memory,
+    /// What is kept between calls about workspaces.
+    pub kept: workspaces::Kept,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -71,6 +74,7 @@ impl App {
             clock: Clock::system(),
             cores: Cores::all(),
             memory,
+            kept: workspaces::Kept::default(),
         })
     }
 }

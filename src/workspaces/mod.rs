@@ -1,18 +1,27 @@
-//! Workspaces and what their file declares: keys, storage, control group.
+//! Workspaces and what their file declares: keys, apps, storage, control group.
+//!
+//! [`file`](mod@file) reads and checks the workspace file, [`apply`] brings the store to it,
+//! [`keys`] are the API's, [`groups`] the global control group.
 
-pub mod keys;
-
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ipnet::IpNet;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::app::App;
 use crate::objects::{ObjectError, Objects};
+use crate::retry::Retry;
+use crate::secrets::SecretError;
 use crate::store::{StoreError, Tx};
 
+mod key_rows;
+pub mod keys;
+mod rows;
+
 /// A workspace: the space that a key belongs to.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Workspace {
     pub id: i32,
     pub name: String,
@@ -20,6 +29,8 @@ pub struct Workspace {
     pub currency: String,
     /// How many millionths of `currency` one of the other currency is.
     pub exchange_rates: BTreeMap<String, i64>,
+    /// IANA.
+    pub time_zone: String,
     pub ip_allowlist: Vec<IpNet>,
     /// Users and bytes that an export without own storage may have.
     pub export_users_limit: i64,
@@ -37,7 +48,7 @@ impl Workspace {
 }
 
 /// The global control group: the slices (hundreds of `random_bucket`) that belong to it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ControlGroup {
     pub segment_id: Uuid,
     pub percent: i32,
@@ -45,20 +56,129 @@ pub struct ControlGroup {
     pub slices: Vec<i16>,
 }
 
-pub async fn by_id(_tx: &mut Tx, _id: i32) -> Result<Option<Workspace>, StoreError> {
-    todo!()
+/// An app of a workspace.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct App {
+    /// The app's API identifier.
+    pub id: Uuid,
+    pub name: String,
+    pub platform: Platform,
+    #[serde(default)]
+    pub bundle_id: Option<String>,
+    /// Activity attributes types that the app has registered for push-to-start.
+    #[serde(default)]
+    pub activity_types: Vec<String>,
 }
 
-pub async fn by_name(_tx: &mut Tx, _name: &str) -> Result<Option<Workspace>, StoreError> {
-    todo!()
+/// What an app runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Platform {
+    Ios,
+    Android,
+    Kindle,
+    Web,
+}
+
+impl Platform {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ios => "ios",
+            Self::Android => "android",
+            Self::Kindle => "kindle",
+            Self::Web => "web",
+        }
+    }
+}
+
+/// What this process keeps between calls: keys for a few seconds, clients of workspaces'
+/// own storages.
+#[derive(Clone, Default)]
+pub struct Kept(Arc<Inner>);
+
+#[derive(Default)]
+pub struct Inner {
+    keys: keys::KnownKeys,
+    storages: Mutex<HashMap<Uuid, Objects>>,
+}
+
+impl std::ops::Deref for Kept {
+    type Target = Inner;
+
+    fn deref(&self) -> &Inner {
+        &self.0
+    }
+}
+
+/// Locks something that is whole between any two instructions.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// JSON of values that always have some: texts, numbers, lists and maps of them.
+fn to_json<T: Serialize + ?Sized>(value: &T) -> String {
+    serde_json::to_string(value).expect("plain values are JSON")
+}
+
+pub async fn by_id(tx: &mut Tx, id: i32) -> Result<Option<Workspace>, StoreError> {
+    rows::by_id(tx, id).await
+}
+
+pub async fn by_name(tx: &mut Tx, name: &str) -> Result<Option<Workspace>, StoreError> {
+    rows::by_name(tx, name).await
+}
+
+/// All workspaces, by name.
+pub async fn list(tx: &mut Tx) -> Result<Vec<Workspace>, StoreError> {
+    rows::list(tx).await
+}
+
+/// Why a command does not know which workspace is meant.
+#[derive(Debug, thiserror::Error)]
+pub enum ChoiceError {
+    #[error("no workspace is called {name}; there are: {there_are}")]
+    Unknown { name: String, there_are: String },
+    #[error("there is no workspace yet: declare one in a file and run `longshore apply FILE`")]
+    None,
+    #[error("there are several workspaces ({0}): say which with --workspace")]
+    Several(String),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Retry for ChoiceError {
+    fn can_retry(&self) -> bool {
+        match self {
+            Self::Store(error) => error.can_retry(),
+            _ => false,
+        }
+    }
+}
+
+/// The workspace that is called `name`, or where no name is given the only one.
+pub async fn only_or_named(tx: &mut Tx, name: Option<&str>) -> Result<Workspace, ChoiceError> {
+    let mut all = list(tx).await?;
+    let names = |all: &[Workspace]| {
+        all.iter().map(|workspace| workspace.name.as_str()).collect::<Vec<_>>().join(", ")
+    };
+    match name {
+        _ if all.is_empty() => Err(ChoiceError::None),
+        None if all.len() > 1 => Err(ChoiceError::Several(names(&all))),
+        None => Ok(all.swap_remove(0)),
+        Some(name) => match all.iter().position(|workspace| workspace.name == name) {
+            Some(at) => Ok(all.swap_remove(at)),
+            None => Err(ChoiceError::Unknown { name: name.to_owned(), there_are: names(&all) }),
+        },
+    }
 }
 
 /// The active control group of a workspace.
 pub async fn control_group(
-    _tx: &mut Tx,
-    _workspace: i32,
+    tx: &mut Tx,
+    workspace: i32,
 ) -> Result<Option<ControlGroup>, StoreError> {
-    todo!()
+    rows::control_group(tx, workspace).await
 }
 
 /// What went wrong on the way to a workspace's own storage.
@@ -67,12 +187,12 @@ pub enum StorageError {
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
-    Secret(#[from] crate::secrets::SecretError),
+    Secret(#[from] SecretError),
     #[error(transparent)]
     Objects(#[from] ObjectError),
 }
 
-impl crate::retry::Retry for StorageError {
+impl Retry for StorageError {
     fn can_retry(&self) -> bool {
         match self {
             Self::Store(error) => error.can_retry(),
@@ -84,11 +204,14 @@ impl crate::retry::Retry for StorageError {
 
 /// Opens a workspace's own storage with its stored credentials; clients are kept and
 /// shared by later calls.
-pub async fn open_storage(_app: &App, _storage: Uuid) -> Result<Objects, StorageError> {
+pub async fn open_storage(_app: &crate::app::App, _storage: Uuid) -> Result<Objects, StorageError> {
     todo!()
 }
 
 /// The key that signs a workspace's callbacks (the bytes behind `whsec_…`).
-pub async fn callback_secret(_app: &App, _workspace: i32) -> Result<Vec<u8>, StorageError> {
+pub async fn callback_secret(
+    _app: &crate::app::App,
+    _workspace: i32,
+) -> Result<Vec<u8>, StorageError> {
     todo!()
 }

@@ -36,7 +36,7 @@ CREATE TABLE api_keys (
     id           UUID PRIMARY KEY,
     workspace_id INTEGER NOT NULL REFERENCES workspaces (id),
     name         TEXT NOT NULL,
-    hash         BYTEA NOT NULL UNIQUE,
+    hash         BYTEA NOT NULL,
     permissions  TEXT NOT NULL,
     allow        TEXT NOT NULL DEFAULT '[]',
     declared     BOOLEAN NOT NULL,
@@ -44,6 +44,7 @@ CREATE TABLE api_keys (
     revoked_at   BIGINT,
     last_used_at BIGINT
 );
+CREATE UNIQUE INDEX api_keys_hash ON api_keys (hash) WHERE revoked_at IS NULL;
 CREATE UNIQUE INDEX api_keys_name ON api_keys (workspace_id, name) WHERE revoked_at IS NULL;
 
 CREATE TABLE apps (

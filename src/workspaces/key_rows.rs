@@ -1,0 +1,133 @@
+//! The SQL of API keys.
+
+use ipnet::IpNet;
+use uuid::Uuid;
+
+use super::keys::{KeyInfo, NewKey};
+use super::rows::{self, parsed};
+use super::{Workspace, to_json};
+use crate::store::{StoreError, Tx, on};
+
+/// A key that is looked up by its hash, with its workspace.
+pub(super) struct Found {
+    pub id: Uuid,
+    pub workspace: Workspace,
+    pub permissions: Vec<String>,
+    pub allow: Vec<IpNet>,
+}
+
+pub(super) async fn find(tx: &mut Tx, hash: &[u8]) -> Result<Option<Found>, StoreError> {
+    let row: Option<(Uuid, i32, String, String)> = on!(&mut *tx, c => sqlx::query_as(
+        "SELECT id, workspace_id, permissions, allow FROM api_keys
+         WHERE hash = $1 AND revoked_at IS NULL",
+    )
+    .bind(hash).fetch_optional(c).await?);
+    let Some((id, workspace_id, permissions, allow)) = row else { return Ok(None) };
+    let Some(workspace) = rows::by_id(tx, workspace_id).await? else { return Ok(None) };
+    Ok(Some(Found {
+        id,
+        workspace,
+        permissions: parsed("api_keys.permissions", id, &permissions)?,
+        allow: parsed("api_keys.allow", id, &allow)?,
+    }))
+}
+
+/// Writes a key; false where an active key has that name in the workspace, or that secret
+/// anywhere.
+pub(super) async fn insert(
+    tx: &mut Tx,
+    id: Uuid,
+    hash: &[u8],
+    key: &NewKey<'_>,
+    now: i64,
+) -> Result<bool, StoreError> {
+    let inserted = on!(tx, c => sqlx::query(
+        "INSERT INTO api_keys
+             (id, workspace_id, name, hash, permissions, allow, declared, created_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+         ON CONFLICT DO NOTHING",
+    )
+    .bind(id).bind(key.workspace).bind(key.name).bind(hash)
+    .bind(to_json(key.permissions)).bind(to_json(key.allow)).bind(key.declared).bind(now)
+    .execute(c).await?.rows_affected());
+    Ok(inserted == 1)
+}
+
+/// Gives an active key other permissions and addresses.
+pub(super) async fn update(
+    tx: &mut Tx,
+    id: Uuid,
+    permissions: &[String],
+    allow: &[IpNet],
+) -> Result<(), StoreError> {
+    on!(tx, c => sqlx::query("UPDATE api_keys SET permissions = $2, allow = $3 WHERE id = $1")
+        .bind(id).bind(to_json(permissions)).bind(to_json(allow))
+        .execute(c).await?.rows_affected());
+    Ok(())
+}
+
+#[derive(sqlx::FromRow)]
+struct KeyRow {
+    id: Uuid,
+    workspace: String,
+    name: String,
+    hash: Vec<u8>,
+    permissions: String,
+    allow: String,
+    declared: bool,
+    created_at: i64,
+    last_used_at: Option<i64>,
+    revoked_at: Option<i64>,
+}
+
+impl TryFrom<KeyRow> for KeyInfo {
+    type Error = StoreError;
+
+    fn try_from(row: KeyRow) -> Result<Self, StoreError> {
+        Ok(Self {
+            permissions: parsed("api_keys.permissions", row.id, &row.permissions)?,
+            allow: parsed("api_keys.allow", row.id, &row.allow)?,
+            id: row.id,
+            workspace: row.workspace,
+            name: row.name,
+            hash: row.hash,
+            declared: row.declared,
+            created_at: row.created_at,
+            last_used_at: row.last_used_at,
+            revoked_at: row.revoked_at,
+        })
+    }
+}
+
+/// The keys of one workspace, or of all, revoked ones too.
+pub(super) async fn list(tx: &mut Tx, workspace: Option<i32>) -> Result<Vec<KeyInfo>, StoreError> {
+    on!(tx, c => sqlx::query_as::<_, KeyRow>(
+        "SELECT k.id, w.name AS workspace, k.name, k.hash, k.permissions, k.allow, k.declared,
+                k.created_at, k.last_used_at, k.revoked_at
+         FROM api_keys k JOIN workspaces w ON w.id = k.workspace_id
+         WHERE $1 IS NULL OR k.workspace_id = $1
+         ORDER BY w.name, k.name, k.created_at, k.id",
+    )
+    .bind(workspace).fetch_all(c).await?)
+    .into_iter()
+    .map(KeyInfo::try_from)
+    .collect()
+}
+
+/// Ends a key; false where it has been ended already.
+pub(super) async fn revoke(tx: &mut Tx, id: Uuid, now: i64) -> Result<bool, StoreError> {
+    let revoked = on!(tx, c => sqlx::query(
+        "UPDATE api_keys SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL",
+    )
+    .bind(id).bind(now).execute(c).await?.rows_affected());
+    Ok(revoked == 1)
+}
+
+pub(super) async fn used(tx: &mut Tx, id: Uuid, now: i64) -> Result<(), StoreError> {
+    on!(tx, c => sqlx::query(
+        "UPDATE api_keys SET last_used_at = $2
+         WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < $2)",
+    )
+    .bind(id).bind(now).execute(c).await?.rows_affected());
+    Ok(())
+}

@@ -1,0 +1,272 @@
+//! The SQL of workspaces and what belongs to them, beside keys.
+
+use serde::de::DeserializeOwned;
+use uuid::Uuid;
+
+use super::{App as DeclaredApp, ControlGroup, Workspace, to_json};
+use crate::store::{StoreError, Tx, on};
+
+/// Reads a column that holds JSON.
+pub(super) fn parsed<T: DeserializeOwned>(
+    column: &str,
+    row: impl std::fmt::Display,
+    text: &str,
+) -> Result<T, StoreError> {
+    serde_json::from_str(text)
+        .map_err(|error| StoreError::Corrupt(format!("{column} of {row}: {error}")))
+}
+
+#[derive(sqlx::FromRow)]
+struct WorkspaceRow {
+    id: i32,
+    name: String,
+    currency: String,
+    exchange_rates: String,
+    time_zone: String,
+    ip_allowlist: String,
+    export_users_limit: i64,
+    export_bytes_limit: i64,
+    s3_storage: Option<Uuid>,
+    azure_storage: Option<Uuid>,
+    azure_is_default: bool,
+}
+
+impl TryFrom<WorkspaceRow> for Workspace {
+    type Error = StoreError;
+
+    fn try_from(row: WorkspaceRow) -> Result<Self, StoreError> {
+        Ok(Self {
+            exchange_rates: parsed("workspaces.exchange_rates", &row.name, &row.exchange_rates)?,
+            ip_allowlist: parsed("workspaces.ip_allowlist", &row.name, &row.ip_allowlist)?,
+            id: row.id,
+            name: row.name,
+            currency: row.currency,
+            time_zone: row.time_zone,
+            export_users_limit: row.export_users_limit,
+            export_bytes_limit: row.export_bytes_limit,
+            s3_storage: row.s3_storage,
+            azure_storage: row.azure_storage,
+            azure_is_default: row.azure_is_default,
+        })
+    }
+}
+
+macro_rules! workspaces {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, name, currency, exchange_rates, time_zone, ip_allowlist,
+                    export_users_limit, export_bytes_limit, s3_storage, azure_storage,
+                    azure_is_default
+             FROM workspaces ",
+            $rest
+        )
+    };
+}
+
+pub(super) async fn by_id(tx: &mut Tx, id: i32) -> Result<Option<Workspace>, StoreError> {
+    on!(tx, c => sqlx::query_as::<_, WorkspaceRow>(workspaces!("WHERE id = $1"))
+        .bind(id).fetch_optional(c).await?)
+    .map(Workspace::try_from)
+    .transpose()
+}
+
+pub(super) async fn by_name(tx: &mut Tx, name: &str) -> Result<Option<Workspace>, StoreError> {
+    on!(tx, c => sqlx::query_as::<_, WorkspaceRow>(workspaces!("WHERE name = $1"))
+        .bind(name).fetch_optional(c).await?)
+    .map(Workspace::try_from)
+    .transpose()
+}
+
+pub(super) async fn list(tx: &mut Tx) -> Result<Vec<Workspace>, StoreError> {
+    on!(tx, c => sqlx::query_as::<_, WorkspaceRow>(workspaces!("ORDER BY name"))
+        .fetch_all(c).await?)
+    .into_iter()
+    .map(Workspace::try_from)
+    .collect()
+}
+
+/// Makes a workspace that has nothing yet, with the defaults of `workspace` beside its id;
+/// answers the id, or none where one of that name was just made by somebody else.
+pub(super) async fn insert(
+    tx: &mut Tx,
+    workspace: &Workspace,
+    now: i64,
+) -> Result<Option<i32>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_scalar(
+        "INSERT INTO workspaces
+             (name, currency, exchange_rates, time_zone, ip_allowlist, export_users_limit,
+              export_bytes_limit, azure_is_default, callback_secret, created_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+         ON CONFLICT (name) DO NOTHING
+         RETURNING id",
+    )
+    .bind(&workspace.name).bind(&workspace.currency).bind(to_json(&workspace.exchange_rates))
+    .bind(&workspace.time_zone).bind(to_json(&workspace.ip_allowlist))
+    .bind(workspace.export_users_limit).bind(workspace.export_bytes_limit)
+    .bind(workspace.azure_is_default).bind(&[] as &[u8]).bind(now)
+    .fetch_optional(c).await?))
+}
+
+/// Writes what a workspace is, under its id.
+pub(super) async fn update(tx: &mut Tx, workspace: &Workspace) -> Result<(), StoreError> {
+    on!(tx, c => sqlx::query(
+        "UPDATE workspaces SET
+             currency = $2, exchange_rates = $3, time_zone = $4, ip_allowlist = $5,
+             export_users_limit = $6, export_bytes_limit = $7, s3_storage = $8,
+             azure_storage = $9, azure_is_default = $10
+         WHERE id = $1",
+    )
+    .bind(workspace.id).bind(&workspace.currency).bind(to_json(&workspace.exchange_rates))
+    .bind(&workspace.time_zone).bind(to_json(&workspace.ip_allowlist))
+    .bind(workspace.export_users_limit).bind(workspace.export_bytes_limit)
+    .bind(workspace.s3_storage).bind(workspace.azure_storage).bind(workspace.azure_is_default)
+    .execute(c).await?.rows_affected());
+    Ok(())
+}
+
+/// The sealed callback secret; empty while there is none.
+pub(super) async fn callback_secret(
+    tx: &mut Tx,
+    workspace: i32,
+) -> Result<Option<Vec<u8>>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_scalar("SELECT callback_secret FROM workspaces WHERE id = $1")
+        .bind(workspace).fetch_optional(c).await?))
+}
+
+pub(super) async fn set_callback_secret(
+    tx: &mut Tx,
+    workspace: i32,
+    sealed: &[u8],
+) -> Result<(), StoreError> {
+    on!(tx, c => sqlx::query("UPDATE workspaces SET callback_secret = $2 WHERE id = $1")
+        .bind(workspace).bind(sealed).execute(c).await?.rows_affected());
+    Ok(())
+}
+
+/// A storage's kind and its sealed settings.
+pub(super) async fn storage(
+    tx: &mut Tx,
+    id: Uuid,
+) -> Result<Option<(String, Vec<u8>)>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_as("SELECT kind, config FROM storages WHERE id = $1")
+        .bind(id).fetch_optional(c).await?))
+}
+
+pub(super) async fn insert_storage(
+    tx: &mut Tx,
+    id: Uuid,
+    workspace: i32,
+    kind: &str,
+    sealed: &[u8],
+    now: i64,
+) -> Result<(), StoreError> {
+    on!(tx, c => sqlx::query(
+        "INSERT INTO storages (id, workspace_id, kind, config, created_at)
+         VALUES ($1, $2, $3, $4, $5)",
+    )
+    .bind(id).bind(workspace).bind(kind).bind(sealed).bind(now)
+    .execute(c).await?.rows_affected());
+    Ok(())
+}
+
+pub(super) async fn control_group(
+    tx: &mut Tx,
+    workspace: i32,
+) -> Result<Option<ControlGroup>, StoreError> {
+    let row: Option<(Uuid, i32, String)> = on!(tx, c => sqlx::query_as(
+        "SELECT segment_id, percent, slices FROM control_groups WHERE workspace_id = $1 AND active",
+    )
+    .bind(workspace).fetch_optional(c).await?);
+    row.map(|(segment_id, percent, slices)| {
+        let slices = parsed("control_groups.slices", segment_id, &slices)?;
+        Ok(ControlGroup { segment_id, percent, slices })
+    })
+    .transpose()
+}
+
+/// Makes `group` the one active group of the workspace.
+pub(super) async fn activate(
+    tx: &mut Tx,
+    workspace: i32,
+    group: &ControlGroup,
+    now: i64,
+) -> Result<(), StoreError> {
+    on!(&mut *tx, c => sqlx::query(
+        "UPDATE control_groups SET active = FALSE WHERE workspace_id = $1 AND active",
+    )
+    .bind(workspace).execute(c).await?.rows_affected());
+    on!(tx, c => sqlx::query(
+        "INSERT INTO control_groups (segment_id, workspace_id, percent, slices, active, created_at)
+         VALUES ($1, $2, $3, $4, TRUE, $5)",
+    )
+    .bind(group.segment_id).bind(workspace).bind(group.percent).bind(to_json(&group.slices))
+    .bind(now)
+    .execute(c).await?.rows_affected());
+    Ok(())
+}
+
+/// How many users a slice has.
+pub(super) async fn users_in_slice(
+    tx: &mut Tx,
+    workspace: i32,
+    slice: i16,
+) -> Result<i64, StoreError> {
+    Ok(on!(tx, c => sqlx::query_scalar(
+        "SELECT count(*) FROM users WHERE slice = $1 AND workspace_id = $2",
+    )
+    .bind(slice).bind(workspace).fetch_one(c).await?))
+}
+
+#[derive(sqlx::FromRow)]
+struct AppRow {
+    id: Uuid,
+    name: String,
+    platform: String,
+    bundle_id: Option<String>,
+    activity_types: String,
+}
+
+pub(super) async fn apps(tx: &mut Tx, workspace: i32) -> Result<Vec<DeclaredApp>, StoreError> {
+    on!(tx, c => sqlx::query_as::<_, AppRow>(
+        "SELECT id, name, platform, bundle_id, activity_types FROM apps
+         WHERE workspace_id = $1 ORDER BY name, id",
+    )
+    .bind(workspace).fetch_all(c).await?)
+    .into_iter()
+    .map(|row| {
+        Ok(DeclaredApp {
+            activity_types: parsed("apps.activity_types", row.id, &row.activity_types)?,
+            platform: parsed("apps.platform", row.id, &to_json(&row.platform))?,
+            id: row.id,
+            name: row.name,
+            bundle_id: row.bundle_id,
+        })
+    })
+    .collect()
+}
+
+/// Writes an app; false where another workspace has one of that id.
+pub(super) async fn put_app(
+    tx: &mut Tx,
+    workspace: i32,
+    app: &DeclaredApp,
+) -> Result<bool, StoreError> {
+    let written = on!(tx, c => sqlx::query(
+        "INSERT INTO apps (id, workspace_id, name, platform, bundle_id, activity_types)
+         VALUES ($1, $2, $3, $4, $5, $6)
+         ON CONFLICT (id) DO UPDATE SET
+             name = excluded.name, platform = excluded.platform,
+             bundle_id = excluded.bundle_id, activity_types = excluded.activity_types
+         WHERE apps.workspace_id = excluded.workspace_id",
+    )
+    .bind(app.id).bind(workspace).bind(&app.name).bind(app.platform.name())
+    .bind(&app.bundle_id).bind(to_json(&app.activity_types))
+    .execute(c).await?.rows_affected());
+    Ok(written == 1)
+}
+
+pub(super) async fn delete_app(tx: &mut Tx, workspace: i32, id: Uuid) -> Result<(), StoreError> {
+    on!(tx, c => sqlx::query("DELETE FROM apps WHERE workspace_id = $1 AND id = $2")
+        .bind(workspace).bind(id).execute(c).await?.rows_affected());
+    Ok(())
+}
