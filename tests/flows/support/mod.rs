@@ -1,1 +1,3 @@
 //! What the flows share.
+
+pub mod servers;
