@@ -437,7 +437,10 @@ impl Config {
             Some(url) => url.expose_secret().to_owned(),
             None => {
                 let data = std::path::absolute(&self.data).unwrap_or_else(|_| self.data.clone());
-                format!("file://{}", data.join("objects").display())
+                let objects = data.join("objects");
+                // Encoded, so that no name of a directory reads as something else.
+                Url::from_file_path(&objects)
+                    .map_or_else(|()| objects.display().to_string(), String::from)
             }
         }
     }

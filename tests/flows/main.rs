@@ -3,4 +3,5 @@
 
 mod claims;
 mod shares;
+mod objects;
 mod support;

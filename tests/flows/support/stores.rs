@@ -21,7 +21,7 @@ impl Database {
 
     /// The address that Longshore is given.
     pub fn url(&self) -> String {
-        let server = servers::required("LONGSHORE_TEST_POSTGRES");
+        let server = servers::variable("LONGSHORE_TEST_POSTGRES");
         let (base, _) = server.rsplit_once('/').expect("postgres://…/database");
         format!("{base}/{}", self.name)
     }
@@ -33,7 +33,7 @@ impl Database {
 
 async fn administer(sql: String) {
     let server: PgConnectOptions =
-        servers::required("LONGSHORE_TEST_POSTGRES").parse().expect("an address of PostgreSQL");
+        servers::variable("LONGSHORE_TEST_POSTGRES").parse().expect("an address of PostgreSQL");
     let pool = PgPoolOptions::new().max_connections(1).connect_with(server).await;
     let pool = pool.expect("PostgreSQL answers (scripts/services start)");
     sqlx::query(sqlx::AssertSqlSafe(sql)).execute(&pool).await.expect("a database");

@@ -1,0 +1,339 @@
+//! Where objects are kept and with which credentials: as declared in a workspace file, or
+//! read from an address.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use url::Url;
+
+use super::ObjectError;
+
+/// A bucket of S3, or of a store that is compatible with it. Serialized it holds the
+/// credentials, so that it can be kept encrypted; printed it does not.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct S3Settings {
+    pub bucket: String,
+    /// What every key begins with; may be empty.
+    #[serde(default)]
+    pub prefix: String,
+    /// `us-east-1` where only an endpoint is given; else from the surroundings (environment,
+    /// profile, instance).
+    #[serde(default)]
+    pub region: Option<String>,
+    /// Without it the default credential chain is asked.
+    #[serde(default)]
+    pub access_key_id: Option<String>,
+    #[serde(default)]
+    pub secret_access_key: Option<String>,
+    #[serde(default)]
+    pub session_token: Option<String>,
+    /// `http(s)://host:port` of a compatible store.
+    #[serde(default)]
+    pub endpoint: Option<String>,
+    /// `endpoint/bucket/key` in place of `bucket.endpoint/key`.
+    #[serde(default)]
+    pub path_style: bool,
+}
+
+/// A container of Azure Blob Storage. Serialized it holds the credentials, so that it can be
+/// kept encrypted; printed it does not.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AzureSettings {
+    pub account: String,
+    pub container: String,
+    /// What every blob's name begins with; may be empty.
+    #[serde(default)]
+    pub prefix: String,
+    /// The account's key, in base64. Without it and a token, `AZURE_STORAGE_KEY` and
+    /// `AZURE_STORAGE_SAS_TOKEN` of the environment are used.
+    #[serde(default)]
+    pub access_key: Option<String>,
+    /// A shared access signature, with or without its question mark. It cannot sign download
+    /// addresses.
+    #[serde(default)]
+    pub sas_token: Option<String>,
+    /// Address of the account, where it is not that of the public cloud.
+    #[serde(default)]
+    pub endpoint: Option<String>,
+}
+
+impl fmt::Debug for S3Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("S3Settings")
+            .field("bucket", &self.bucket)
+            .field("prefix", &self.prefix)
+            .field("region", &self.region)
+            .field("endpoint", &self.endpoint)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for AzureSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AzureSettings")
+            .field("account", &self.account)
+            .field("container", &self.container)
+            .field("prefix", &self.prefix)
+            .field("endpoint", &self.endpoint)
+            .finish_non_exhaustive()
+    }
+}
+
+impl S3Settings {
+    /// Refuses what cannot be meant.
+    pub(super) fn check(&self) -> Result<(), ObjectError> {
+        let texts = [&self.region, &self.access_key_id, &self.secret_access_key];
+        refuse(self.bucket.is_empty() || self.bucket.contains('/'), "S3 needs a bucket's name")?;
+        refuse(any_empty(texts), "an S3 setting is empty: leave it out instead")?;
+        refuse(
+            self.access_key_id.is_some() != self.secret_access_key.is_some(),
+            "access_key_id and secret_access_key go together",
+        )?;
+        refuse(
+            self.session_token.is_some() && self.access_key_id.is_none(),
+            "a session_token needs its access_key_id and secret_access_key",
+        )?;
+        check_endpoint(self.endpoint.as_deref())
+    }
+}
+
+impl AzureSettings {
+    /// Refuses what cannot be meant.
+    pub(super) fn check(&self) -> Result<(), ObjectError> {
+        refuse(self.account.is_empty(), "Azure needs an account")?;
+        refuse(
+            self.container.is_empty() || self.container.contains('/'),
+            "Azure needs a container's name",
+        )?;
+        refuse(
+            any_empty([&self.access_key, &self.sas_token]),
+            "an Azure setting is empty: leave it out instead",
+        )?;
+        refuse(
+            self.access_key.is_some() && self.sas_token.is_some(),
+            "give access_key or sas_token, not both",
+        )?;
+        let broken = |key: &String| BASE64_STANDARD.decode(key).is_err();
+        refuse(self.access_key.as_ref().is_some_and(broken), "the access_key is not base64")?;
+        check_endpoint(self.endpoint.as_deref())
+    }
+}
+
+fn refuse(wrong: bool, text: &str) -> Result<(), ObjectError> {
+    if wrong { Err(ObjectError::Settings(text.into())) } else { Ok(()) }
+}
+
+fn any_empty<const N: usize>(texts: [&Option<String>; N]) -> bool {
+    texts.into_iter().flatten().any(|text| text.is_empty())
+}
+
+fn check_endpoint(endpoint: Option<&str>) -> Result<(), ObjectError> {
+    let Some(endpoint) = endpoint else { return Ok(()) };
+    let usable = Url::parse(endpoint).is_ok_and(|url| {
+        matches!(url.scheme(), "http" | "https")
+            && url.has_host()
+            && url.username().is_empty()
+            && url.password().is_none()
+            && url.query().is_none()
+    });
+    refuse(!usable, "endpoint: an address such as https://host:port, without credentials")
+}
+
+/// What an address of `LONGSHORE_OBJECTS_URL` means.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Files(PathBuf),
+    S3(S3Settings),
+    Azure(AzureSettings),
+}
+
+impl Place {
+    /// Reads `file:///DIR`, `s3://bucket/prefix?…` or `azure://container/prefix?…`. No error
+    /// repeats the address, since its query may hold credentials.
+    pub(super) fn parse(address: &str) -> Result<Self, ObjectError> {
+        let url = Url::parse(address)
+            .map_err(|error| ObjectError::Settings(format!("not an address: {error}")))?;
+        if !url.username().is_empty() || url.password().is_some() || url.fragment().is_some() {
+            return Err(ObjectError::Settings(
+                "the address may have neither user:password@ nor a # part".into(),
+            ));
+        }
+        match url.scheme() {
+            "file" => Self::files(&url),
+            "s3" => Self::s3(&url),
+            "azure" => Self::azure(&url),
+            other => Err(ObjectError::Settings(format!(
+                "{other}: is not file:///DIR, s3://bucket or azure://container"
+            ))),
+        }
+    }
+
+    fn files(url: &Url) -> Result<Self, ObjectError> {
+        if let Some((name, _)) = pairs(url).into_iter().next() {
+            return Err(unknown(&name, "none"));
+        }
+        let wrong = || ObjectError::Settings("a directory is written file:///DIR".into());
+        url.to_file_path().map(Self::Files).map_err(|()| wrong())
+    }
+
+    fn s3(url: &Url) -> Result<Self, ObjectError> {
+        let mut settings =
+            S3Settings { bucket: host(url), prefix: prefix(url), ..S3Settings::default() };
+        for (name, value) in pairs(url) {
+            match name.as_str() {
+                "endpoint" => settings.endpoint = Some(value),
+                "region" => settings.region = Some(value),
+                "access_key_id" => settings.access_key_id = Some(value),
+                "secret_access_key" => settings.secret_access_key = Some(value),
+                "session_token" => settings.session_token = Some(value),
+                "path_style" => settings.path_style = truth(&value)?,
+                _ => {
+                    return Err(unknown(
+                        &name,
+                        "endpoint, region, access_key_id, secret_access_key, session_token, \
+                         path_style",
+                    ));
+                }
+            }
+        }
+        Ok(Self::S3(settings))
+    }
+
+    fn azure(url: &Url) -> Result<Self, ObjectError> {
+        let mut settings =
+            AzureSettings { container: host(url), prefix: prefix(url), ..AzureSettings::default() };
+        for (name, value) in pairs(url) {
+            match name.as_str() {
+                "account" => settings.account = value,
+                "access_key" => settings.access_key = Some(value),
+                "sas_token" => settings.sas_token = Some(value),
+                "endpoint" => settings.endpoint = Some(value),
+                _ => return Err(unknown(&name, "account, access_key, sas_token, endpoint")),
+            }
+        }
+        Ok(Self::Azure(settings))
+    }
+}
+
+fn host(url: &Url) -> String {
+    url.host_str().unwrap_or_default().to_owned()
+}
+
+fn prefix(url: &Url) -> String {
+    url.path().trim_matches('/').to_owned()
+}
+
+/// The query's pairs. A plus is a plus: keys are base64, and nobody writes `%2B` for it.
+fn pairs(url: &Url) -> Vec<(String, String)> {
+    let query = url.query().unwrap_or_default().replace('+', "%2B");
+    url::form_urlencoded::parse(query.as_bytes()).into_owned().collect()
+}
+
+fn truth(text: &str) -> Result<bool, ObjectError> {
+    text.parse().map_err(|_| ObjectError::Settings("path_style is true or false".into()))
+}
+
+fn unknown(name: &str, known: &str) -> ObjectError {
+    ObjectError::Settings(format!("{name} is not known in the address; known are: {known}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(address: &str) -> String {
+        match Place::parse(address) {
+            Err(error) => error.to_string(),
+            Ok(place) => panic!("{address} was read as {place:?}"),
+        }
+    }
+
+    #[test]
+    fn addresses_are_read() {
+        assert_eq!(
+            Place::parse("file:///var/lib/long%20shore").unwrap(),
+            Place::Files("/var/lib/long shore".into())
+        );
+        assert_eq!(
+            Place::parse(
+                "s3://acme-exports/a/b/?endpoint=http://127.0.0.1:9000&region=eu-west-1\
+                 &access_key_id=AKIA&secret_access_key=a+b/c%3D&path_style=true"
+            )
+            .unwrap(),
+            Place::S3(S3Settings {
+                bucket: "acme-exports".into(),
+                prefix: "a/b".into(),
+                region: Some("eu-west-1".into()),
+                access_key_id: Some("AKIA".into()),
+                secret_access_key: Some("a+b/c=".into()),
+                session_token: None,
+                endpoint: Some("http://127.0.0.1:9000".into()),
+                path_style: true,
+            })
+        );
+        assert_eq!(
+            Place::parse("azure://exports?account=acme&sas_token=sv%3D1%26sig%3Dx").unwrap(),
+            Place::Azure(AzureSettings {
+                account: "acme".into(),
+                container: "exports".into(),
+                sas_token: Some("sv=1&sig=x".into()),
+                ..AzureSettings::default()
+            })
+        );
+    }
+
+    #[test]
+    fn what_is_not_known_is_refused_by_name_and_without_secrets() {
+        assert!(refused("s3://b?secret_access_key=hidden&regoin=x").contains("regoin"));
+        assert!(!refused("s3://b?secret_access_key=hidden&regoin=x").contains("hidden"));
+        assert!(refused("azure://c?bucket=x").contains("bucket"));
+        assert!(refused("file:///d?region=x").contains("region"));
+        assert!(refused("gs://bucket").contains("gs:"));
+        assert!(refused("file://host/d").contains("file:///DIR"));
+        assert!(!refused("s3://key:hidden@b").contains("hidden"));
+        assert!(!refused("no address, hidden").contains("hidden"));
+        assert!(refused("s3://b?path_style=maybe").contains("path_style"));
+    }
+
+    #[test]
+    fn impossible_combinations_are_refused() {
+        let s3 = S3Settings { bucket: "b".into(), ..S3Settings::default() };
+        assert!(s3.check().is_ok());
+        assert!(S3Settings::default().check().is_err());
+        assert!(S3Settings { access_key_id: Some("k".into()), ..s3.clone() }.check().is_err());
+        assert!(S3Settings { session_token: Some("k".into()), ..s3.clone() }.check().is_err());
+        assert!(S3Settings { region: Some(String::new()), ..s3.clone() }.check().is_err());
+        assert!(S3Settings { endpoint: Some("ftp://x".into()), ..s3 }.check().is_err());
+        let azure = AzureSettings {
+            account: "a".into(),
+            container: "c".into(),
+            access_key: Some("a2V5".into()),
+            ..AzureSettings::default()
+        };
+        assert!(azure.check().is_ok());
+        assert!(
+            AzureSettings { access_key: Some("hidden!".into()), ..azure.clone() }.check().is_err()
+        );
+        assert!(AzureSettings { sas_token: Some("sig=x".into()), ..azure }.check().is_err());
+    }
+
+    #[test]
+    fn credentials_are_stored_but_not_printed() {
+        let s3 = S3Settings {
+            bucket: "b".into(),
+            access_key_id: Some("AKIA".into()),
+            secret_access_key: Some("hidden".into()),
+            session_token: Some("hidden".into()),
+            ..S3Settings::default()
+        };
+        let azure = AzureSettings { access_key: Some("hidden".into()), ..AzureSettings::default() };
+        assert!(!format!("{s3:?}{azure:?}").contains("hidden"));
+        let stored = serde_json::to_string(&s3).unwrap();
+        assert_eq!(serde_json::from_str::<S3Settings>(&stored).unwrap(), s3);
+    }
+}

@@ -1,0 +1,150 @@
+//! Streams cut into parts of equal size, and digests off the async threads.
+
+use bytes::{Bytes, BytesMut};
+use futures::stream::BoxStream;
+use futures::{StreamExt as _, TryStreamExt as _};
+use md5::{Digest as _, Md5};
+
+use super::{ByteStream, ObjectError};
+
+/// More parts than this S3 takes of no upload; Azure takes 50,000 blocks.
+const MOST_PARTS: u64 = 10_000;
+
+/// Parts of one upload under way at once. With one more being filled, an upload holds this
+/// many parts in memory and one.
+pub(super) const PARTS_IN_FLIGHT: usize = 3;
+
+/// The size of the parts of an object of `size` bytes: `smallest`, unless that would make too
+/// many; then as many whole MiB as are needed.
+pub(super) fn part_size(size: u64, smallest: u64) -> u64 {
+    const MIB: u64 = 1024 * 1024;
+    smallest.max(size.div_ceil(MOST_PARTS).div_ceil(MIB) * MIB)
+}
+
+/// Cuts a stream into parts of `part` bytes each, the last one shorter, numbered from 1. An
+/// error if the stream does not have exactly `size` bytes.
+pub(super) fn in_parts(
+    body: ByteStream,
+    size: u64,
+    part: u64,
+) -> BoxStream<'static, Result<(i32, Bytes), ObjectError>> {
+    let cutter = Cutter { body, held: BytesMut::new(), seen: 0, size, part, number: 0 };
+    futures::stream::try_unfold(cutter, |mut cutter| async {
+        let next = cutter.next().await?;
+        Ok(next.map(|part| (part, cutter)))
+    })
+    .boxed()
+}
+
+struct Cutter {
+    body: ByteStream,
+    held: BytesMut,
+    seen: u64,
+    size: u64,
+    part: u64,
+    number: i32,
+}
+
+impl Cutter {
+    async fn next(&mut self) -> Result<Option<(i32, Bytes)>, ObjectError> {
+        while (self.held.len() as u64) < self.part {
+            let Some(bytes) = self.body.try_next().await? else {
+                if self.seen != self.size {
+                    return Err(wrong_size(self.seen, self.size));
+                }
+                break;
+            };
+            self.seen += bytes.len() as u64;
+            if self.seen > self.size {
+                return Err(wrong_size(self.seen, self.size));
+            }
+            self.held.extend_from_slice(&bytes);
+        }
+        if self.held.is_empty() {
+            return Ok(None);
+        }
+        let length = (self.held.len() as u64).min(self.part) as usize;
+        self.number += 1;
+        Ok(Some((self.number, self.held.split_to(length).freeze())))
+    }
+}
+
+/// The whole of a stream that is known to be small.
+pub(super) async fn collect(body: ByteStream, size: u64) -> Result<Bytes, ObjectError> {
+    let parts: Vec<(i32, Bytes)> = in_parts(body, size, size.max(1)).try_collect().await?;
+    Ok(parts.into_iter().next().map(|(_, bytes)| bytes).unwrap_or_default())
+}
+
+/// The error of a stream that was not as long as it was said to be.
+pub(super) fn wrong_size(seen: u64, size: u64) -> ObjectError {
+    ObjectError::Refused(format!(
+        "an object announced with {size} bytes had {seen} (or more): it was not written"
+    ))
+}
+
+/// Adds `bytes` to a digest, on a thread for such work.
+pub(super) async fn digest(mut md5: Md5, bytes: Bytes) -> Result<Md5, ObjectError> {
+    let work = move || {
+        md5.update(&bytes);
+        md5
+    };
+    tokio::task::spawn_blocking(work).await.map_err(|_| stopping())
+}
+
+/// The MD5 of `bytes`, for Content-MD5.
+pub(super) async fn md5(bytes: &Bytes) -> Result<[u8; 16], ObjectError> {
+    Ok(digest(Md5::new(), bytes.clone()).await?.finalize().into())
+}
+
+/// The error of work whose thread was ended with the program.
+pub(super) fn stopping() -> ObjectError {
+    ObjectError::Unavailable("the program is stopping".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn stream(chunks: Vec<Vec<u8>>) -> ByteStream {
+        futures::stream::iter(chunks.into_iter().map(|chunk| Ok(Bytes::from(chunk)))).boxed()
+    }
+
+    #[test]
+    fn parts_are_at_most_ten_thousand() {
+        const MIB: u64 = 1024 * 1024;
+        assert_eq!(part_size(0, 8 * MIB), 8 * MIB);
+        assert_eq!(part_size(80_000 * MIB, 8 * MIB), 8 * MIB);
+        for size in [80_001 * MIB, 500_000 * MIB, 5_000_000 * MIB - 1] {
+            let part = part_size(size, 8 * MIB);
+            assert!(size.div_ceil(part) <= MOST_PARTS && part % MIB == 0, "{size}: {part}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_stream_of_another_length_is_an_error() {
+        for said in [0, 2, 4] {
+            let cut = in_parts(stream(vec![vec![1], vec![2, 3]]), said, 2);
+            assert!(cut.try_collect::<Vec<_>>().await.is_err(), "{said}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn parts_are_the_stream_cut_evenly(
+            chunks in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..50), 0..20),
+            part in 1u64..64,
+        ) {
+            let whole = chunks.concat();
+            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            let cut = in_parts(stream(chunks), whole.len() as u64, part);
+            let parts: Vec<(i32, Bytes)> = runtime.block_on(cut.try_collect()).unwrap();
+            prop_assert_eq!(parts.iter().flat_map(|(_, bytes)| bytes.to_vec()).collect::<Vec<_>>(), whole);
+            for (i, (number, bytes)) in parts.iter().enumerate() {
+                prop_assert_eq!(*number as usize, i + 1);
+                prop_assert!(bytes.len() as u64 == part || i + 1 == parts.len());
+            }
+        }
+    }
+}

@@ -1,0 +1,569 @@
+//! Object storage: one set of checks over files, S3 and Azure.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::future::join_all;
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use longshore::objects::key::export_prefix;
+use longshore::objects::probe::probe;
+use longshore::objects::{
+    AzureSettings, ByteStream, Entry, Files, Head, ObjectError, ObjectKey, Objects, Put,
+    PutOptions, S3Settings, Sizes, content_disposition,
+};
+use longshore::retry::Retry as _;
+use longshore::secrets::SecretKey;
+use uuid::Uuid;
+
+use crate::support::servers;
+
+const MIB: usize = 1024 * 1024;
+
+/// A storage of the test's own, and a way to look behind it.
+struct Backend {
+    objects: Objects,
+    place: Place,
+}
+
+enum Place {
+    Files(tempfile::TempDir),
+    S3(S3Settings),
+    Azure(AzureSettings),
+}
+
+impl Backend {
+    async fn files() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let secrets = SecretKey::parse(&SecretKey::generate(), None).unwrap();
+        let url = format!("file://{}", directory.path().display());
+        let objects = Objects::open(&url, &secrets).await.unwrap();
+        Self { objects, place: Place::Files(directory) }
+    }
+
+    async fn s3() -> Self {
+        servers::install_tls();
+        let settings = S3Settings { prefix: "some/prefix".into(), ..servers::new_bucket().await };
+        Self { objects: Objects::s3(&settings).await.unwrap(), place: Place::S3(settings) }
+    }
+
+    async fn azure() -> Self {
+        servers::install_tls();
+        let settings = servers::new_container().await;
+        Self { objects: Objects::azure(&settings).unwrap(), place: Place::Azure(settings) }
+    }
+
+    /// With a token instead of the account's key.
+    async fn azure_sas() -> Self {
+        servers::install_tls();
+        let settings = AzureSettings {
+            access_key: None,
+            sas_token: Some(format!("?{}", servers::azure_sas_token())),
+            ..servers::new_container().await
+        };
+        Self { objects: Objects::azure(&settings).unwrap(), place: Place::Azure(settings) }
+    }
+
+    /// What is being written, or was left so.
+    async fn unfinished(&self) -> Vec<String> {
+        match &self.place {
+            Place::Files(directory) => std::fs::read_dir(directory.path().join(".tmp"))
+                .unwrap()
+                .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+                .collect(),
+            Place::S3(settings) => {
+                let uploads = servers::s3_client(settings)
+                    .list_multipart_uploads()
+                    .bucket(&settings.bucket)
+                    .send()
+                    .await
+                    .unwrap();
+                uploads.uploads().iter().map(|upload| upload.key().unwrap().to_owned()).collect()
+            }
+            Place::Azure(settings) => {
+                let query = "restype=container&comp=list&include=uncommittedblobs";
+                let answer = reqwest::get(servers::azure_address(settings, query)).await.unwrap();
+                let text = answer.text().await.unwrap();
+                assert!(text.contains("<EnumerationResults"), "{text}");
+                let names = text.split("<Name>").skip(1);
+                names.map(|rest| rest.split('<').next().unwrap().to_owned()).collect()
+            }
+        }
+    }
+
+    /// Asserts that nothing was left unfinished. Azure lists finished blobs among them.
+    async fn assert_no_strays(&self) {
+        let finished = match &self.place {
+            Place::Azure(_) => self.objects.list("").await.unwrap(),
+            _ => Vec::new(),
+        };
+        let finished: Vec<String> = finished.into_iter().map(|entry| entry.key).collect();
+        assert_eq!(self.unfinished().await, finished);
+    }
+
+    /// Waits until nothing is unfinished any more.
+    async fn wait_until_all_finished(&self) {
+        let mut left = Vec::new();
+        for _ in 0..200 {
+            left = self.unfinished().await;
+            if left.is_empty() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        panic!("still there: {left:?}");
+    }
+
+    /// Begins an upload as a process does that is then killed; false where none can be left.
+    async fn abandon_upload(&self, key: &ObjectKey) -> bool {
+        match &self.place {
+            // Temporary files are swept by age.
+            Place::Files(_) => false,
+            Place::S3(settings) => {
+                let client = servers::s3_client(settings);
+                let key = format!("{}/{}", settings.prefix, key.path());
+                let request = client.create_multipart_upload().bucket(&settings.bucket).key(key);
+                request.send().await.unwrap();
+                true
+            }
+            Place::Azure(settings) => {
+                let settings = AzureSettings {
+                    container: format!("{}/{}", settings.container, key.path()),
+                    ..settings.clone()
+                };
+                let address =
+                    servers::azure_address(&settings, "comp=block&blockid=MDAwMDAwMDE%3D");
+                let answer = reqwest::Client::new().put(address).body("block").send().await;
+                assert!(answer.unwrap().status().is_success());
+                true
+            }
+        }
+    }
+}
+
+fn key(name: &'static str) -> ObjectKey {
+    ObjectKey::Probe { id: Uuid::new_v4(), name }
+}
+
+fn options(if_absent: bool) -> PutOptions {
+    let metadata = [("rows", "5000"), ("raw_bytes", "123456"), ("crc", "00ff, and more")];
+    PutOptions {
+        content_type: "application/zip",
+        metadata: metadata.map(|(name, value)| (name.into(), value.into())).into(),
+        if_absent,
+    }
+}
+
+/// Bytes that differ from place to place, so that mixed-up parts are seen.
+fn pattern(size: usize) -> Bytes {
+    (0..size).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect()
+}
+
+/// `body` in chunks that end nowhere near a part's end.
+fn in_chunks(body: &Bytes) -> ByteStream {
+    let (body, size) = (body.clone(), 700_001);
+    let chunks = (0..body.len().div_ceil(size))
+        .map(move |i| Ok(body.slice(i * size..((i + 1) * size).min(body.len()))));
+    stream::iter(chunks).boxed()
+}
+
+async fn read(objects: &Objects, key: &ObjectKey) -> Bytes {
+    let chunks: Vec<Bytes> = objects.get(key).await.unwrap().try_collect().await.unwrap();
+    chunks.concat().into()
+}
+
+async fn assert_absent(objects: &Objects, key: &ObjectKey) {
+    assert_eq!(objects.head(key).await.unwrap(), None);
+    let Err(error) = objects.get(key).await else { panic!("{key:?} is there") };
+    assert!(matches!(error, ObjectError::NotFound(_)), "{error:?}");
+}
+
+async fn what_is_put_is_read_with_its_metadata(backend: Backend) {
+    let objects = &backend.objects;
+    let (key, body) = (key("a"), pattern(300_000));
+    assert_absent(objects, &key).await;
+    assert_eq!(objects.put(&key, body.clone(), options(false)).await.unwrap(), Put::Written);
+    assert_eq!(read(objects, &key).await, body);
+    let head = objects.head(&key).await.unwrap().unwrap();
+    assert_eq!(head, Head { size: 300_000, metadata: options(false).metadata });
+
+    // Written over, the former metadata are gone as well.
+    objects.put(&key, Bytes::from_static(b"new"), PutOptions::default()).await.unwrap();
+    assert_eq!(read(objects, &key).await, "new");
+    let head = objects.head(&key).await.unwrap().unwrap();
+    assert_eq!(head, Head { size: 3, metadata: BTreeMap::new() });
+}
+
+async fn an_empty_object_is_an_object(backend: Backend) {
+    let objects = &backend.objects;
+    for (key, stream) in [(key("put"), false), (key("stream"), true)] {
+        if stream {
+            objects.put_stream(&key, 0, stream::empty().boxed(), options(false)).await.unwrap();
+        } else {
+            objects.put(&key, Bytes::new(), options(false)).await.unwrap();
+        }
+        assert_eq!(read(objects, &key).await, "");
+        assert_eq!(objects.head(&key).await.unwrap().unwrap().size, 0);
+        objects.copy(&key, &self::key("copy")).await.unwrap();
+    }
+}
+
+async fn of_many_writers_if_absent_one_writes(backend: Backend) {
+    let (objects, key) = (&backend.objects, key("a"));
+    let writers = (0..16u8).map(|writer| {
+        let key = &key;
+        async move {
+            let mut options = options(true);
+            options.metadata.insert("writer".into(), writer.to_string());
+            let body = Bytes::from(vec![writer; 100_000]);
+            (writer, objects.put(key, body, options).await.unwrap())
+        }
+    });
+    let answers = join_all(writers).await;
+    let winners: Vec<u8> = answers
+        .iter()
+        .filter_map(|(writer, put)| (*put == Put::Written).then_some(*writer))
+        .collect();
+    assert_eq!(winners.len(), 1, "{answers:?}");
+    assert_eq!(read(objects, &key).await, vec![winners[0]; 100_000]);
+    let head = objects.head(&key).await.unwrap().unwrap();
+    assert_eq!(head.metadata["writer"], winners[0].to_string());
+
+    assert_eq!(objects.put(&key, Bytes::new(), options(true)).await.unwrap(), Put::Exists);
+    assert_eq!(objects.head(&key).await.unwrap().unwrap().size, 100_000);
+    backend.assert_no_strays().await;
+}
+
+async fn a_large_stream_is_written_in_parts(backend: Backend) {
+    let (objects, key, body) = (&backend.objects, key("large"), pattern(40 * MIB + 12_345));
+    let size = body.len() as u64;
+    objects.put_stream(&key, size, in_chunks(&body), options(false)).await.unwrap();
+    assert!(read(objects, &key).await == body, "what is read is not what was written");
+    let head = objects.head(&key).await.unwrap().unwrap();
+    assert_eq!(head, Head { size, metadata: options(false).metadata });
+}
+
+async fn a_stream_that_fails_leaves_nothing(backend: Backend) {
+    let (objects, body) = (&backend.objects, pattern(20 * MIB));
+    let size = body.len() as u64;
+    let broken = || ObjectError::Unavailable("the source broke".into());
+    let failing: [(ByteStream, &str); 3] = [
+        (in_chunks(&body).chain(stream::iter([Err(broken())])).boxed(), "the source broke"),
+        (in_chunks(&body.slice(..19 * MIB)), "it was not written"),
+        (in_chunks(&body).chain(stream::iter([Ok(body.slice(..1))])).boxed(), "it was not written"),
+    ];
+    for (stream, reason) in failing {
+        let key = key("failing");
+        let error = objects.put_stream(&key, size, stream, options(false)).await.unwrap_err();
+        assert!(error.to_string().contains(reason), "{error}");
+        assert_absent(objects, &key).await;
+    }
+    assert_eq!(backend.unfinished().await, Vec::<String>::new());
+}
+
+async fn a_stream_that_is_dropped_leaves_nothing(backend: Backend) {
+    let (objects, key, body) = (backend.objects.clone(), key("dropped"), pattern(20 * MIB));
+    let (drained, drained_seen) = tokio::sync::oneshot::channel();
+    // Gives its 20 MiB, says so, and then nothing any more.
+    let stalled = stream::once(async move {
+        let _ = drained.send(());
+        std::future::pending().await
+    });
+    let stream = in_chunks(&body).chain(stalled).boxed();
+    let size = body.len() as u64 + 1;
+    let writing = tokio::spawn({
+        let (objects, key) = (objects.clone(), key.clone());
+        async move { objects.put_stream(&key, size, stream, options(false)).await }
+    });
+    drained_seen.await.unwrap();
+    writing.abort();
+    assert!(writing.await.unwrap_err().is_cancelled());
+    backend.wait_until_all_finished().await;
+    assert_absent(&objects, &key).await;
+}
+
+async fn a_copy_keeps_the_metadata(backend: Backend) {
+    let (objects, body) = (&backend.objects, pattern(200_000));
+    let (from, to) = (key("from"), key("to"));
+    objects.put(&from, body.clone(), options(false)).await.unwrap();
+    objects.put(&to, Bytes::from_static(b"before"), PutOptions::default()).await.unwrap();
+    objects.copy(&from, &to).await.unwrap();
+    objects.copy(&from, &to).await.unwrap();
+    objects.delete(&from).await.unwrap();
+    assert_absent(objects, &from).await;
+    assert_eq!(read(objects, &to).await, body);
+    let head = objects.head(&to).await.unwrap().unwrap();
+    assert_eq!(head, Head { size: 200_000, metadata: options(false).metadata });
+    let error = objects.copy(&from, &key("never")).await.unwrap_err();
+    assert!(matches!(error, ObjectError::NotFound(_)), "{error:?}");
+}
+
+async fn a_large_copy_is_made_in_parts(backend: Backend) {
+    let sizes = Sizes { part: 5 * MIB as u64, copy: 5 * MIB as u64, page: 1000 };
+    let objects = &backend.objects.clone().with_sizes(sizes);
+    let (from, to, body) = (key("from"), key("to"), pattern(12 * MIB));
+    objects.put(&from, body.clone(), options(false)).await.unwrap();
+    objects.copy(&from, &to).await.unwrap();
+    assert!(read(objects, &to).await == body, "the copy differs");
+    let head = objects.head(&to).await.unwrap().unwrap();
+    assert_eq!(head, Head { size: 12 * MIB as u64, metadata: options(false).metadata });
+    backend.assert_no_strays().await;
+}
+
+async fn lists_go_over_pages_and_prefixes_are_removed(backend: Backend) {
+    let objects = &backend.objects.clone().with_sizes(Sizes {
+        part: 8 * MIB as u64,
+        copy: 8 * MIB as u64,
+        page: 10,
+    });
+    let [job, other] = [Uuid::new_v4(), Uuid::new_v4()];
+    let parts = (0..33).map(|part| ObjectKey::ExportSegment { job, part, attempt: 1 });
+    let keys: Vec<ObjectKey> =
+        parts.chain([ObjectKey::ExportArchive { job, attempt: 2 }]).collect();
+    let body = Bytes::from_static(b"four");
+    for put in join_all(keys.iter().map(|key| objects.put(key, body.clone(), options(false)))).await
+    {
+        put.unwrap();
+    }
+    let neighbour = ObjectKey::ExportArchive { job: other, attempt: 1 };
+    objects.put(&neighbour, body.clone(), options(false)).await.unwrap();
+
+    let mut expected: Vec<Entry> =
+        keys.iter().map(|key| Entry { key: key.path(), size: 4 }).collect();
+    expected.sort_by(|a, b| a.key.cmp(&b.key));
+    assert_eq!(objects.list(&export_prefix(job)).await.unwrap(), expected);
+    let third = format!("{}parts/00003", export_prefix(job));
+    assert_eq!(objects.list(&third).await.unwrap().len(), 3);
+    assert_eq!(objects.list(&export_prefix(Uuid::new_v4())).await.unwrap(), []);
+
+    let abandoned = ObjectKey::ExportArchive { job, attempt: 3 };
+    if backend.abandon_upload(&abandoned).await {
+        let unfinished = backend.unfinished().await;
+        assert!(unfinished.iter().any(|key| key.contains("archive.3")), "{unfinished:?}");
+    }
+    assert_eq!(objects.delete_prefix(&export_prefix(job)).await.unwrap(), 34);
+    assert_eq!(objects.list(&export_prefix(job)).await.unwrap(), []);
+    assert_eq!(objects.delete_prefix(&export_prefix(job)).await.unwrap(), 0);
+    assert!(objects.head(&neighbour).await.unwrap().is_some());
+    backend.assert_no_strays().await;
+    for prefix in ["", "/", "exports"] {
+        assert!(objects.delete_prefix(prefix).await.is_err(), "{prefix:?}");
+    }
+}
+
+async fn what_is_absent_can_be_deleted(backend: Backend) {
+    let (objects, key) = (&backend.objects, key("a"));
+    objects.put(&key, pattern(10), options(false)).await.unwrap();
+    for _ in 0..2 {
+        objects.delete(&key).await.unwrap();
+        assert_absent(objects, &key).await;
+    }
+}
+
+async fn a_signed_address_is_served_until_it_expires(backend: Backend) {
+    let (objects, key, body) = (&backend.objects, key("signed"), pattern(100_000));
+    objects.put(&key, body.clone(), options(false)).await.unwrap();
+    let base = match objects {
+        Objects::Files(files) => serve((**files).clone()).await,
+        _ => String::new(),
+    };
+    let sign = async |seconds, name| {
+        let valid = Duration::from_secs(seconds);
+        format!("{base}{}", objects.signed_get(&key, valid, name).await.unwrap())
+    };
+    let client = reqwest::Client::new();
+    let answer = client.get(sign(60, "users of May.zip").await).send().await.unwrap();
+    assert_eq!(answer.status(), 200);
+    let offered = answer.headers()["content-disposition"].to_str().unwrap().to_owned();
+    assert_eq!(offered, "attachment; filename=\"users of May.zip\"");
+    assert_eq!(answer.bytes().await.unwrap(), body);
+
+    let range = client.get(sign(60, "a.zip").await).header("range", "bytes=10-19").send().await;
+    assert_eq!(range.unwrap().bytes().await.unwrap(), body.slice(10..20));
+
+    let short = sign(1, "a.zip").await;
+    let mut status = reqwest::StatusCode::OK;
+    for _ in 0..100 {
+        status = client.get(&short).send().await.unwrap().status();
+        if status == 403 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert_eq!(status, 403);
+    let others = sign(60, "a.zip").await.replace("/signed", "/other");
+    assert_eq!(client.get(others).send().await.unwrap().status(), 403);
+}
+
+/// Serves files as the gateway does.
+async fn serve(files: Files) -> String {
+    use axum::extract::{Request, State};
+    use axum::response::{IntoResponse as _, Response};
+    async fn download(State(files): State<Files>, request: Request) -> Response {
+        let uri = request.uri().clone();
+        let path = uri.path().strip_prefix("/objects/").unwrap();
+        let now = jiff::Timestamp::now();
+        let Ok(download) = files.verify(path, uri.query().unwrap_or_default(), now) else {
+            return axum::http::StatusCode::FORBIDDEN.into_response();
+        };
+        let served = tower_http::services::ServeFile::new(download.file);
+        let mut answer = tower::ServiceExt::oneshot(served, request).await.into_response();
+        let disposition = content_disposition(&download.name).parse().unwrap();
+        answer.headers_mut().insert("content-disposition", disposition);
+        answer
+    }
+    servers::install_tls();
+    let router = axum::Router::new()
+        .route("/objects/{*path}", axum::routing::get(download))
+        .with_state(files);
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    format!("http://{address}")
+}
+
+async fn a_probe_finds_nothing_wrong_and_leaves_nothing(backend: Backend) {
+    assert_eq!(probe(&backend.objects).await.unwrap().limits, Vec::<String>::new());
+    assert_eq!(backend.objects.list("longshore-probe/").await.unwrap(), []);
+}
+
+macro_rules! on_every_backend {
+    ($($check:ident),* $(,)?) => {
+        on_every_backend!(@one files: $($check),*);
+        on_every_backend!(@one s3: $($check),*);
+        on_every_backend!(@one azure: $($check),*);
+    };
+    (@one $backend:ident: $($check:ident),*) => {
+        mod $backend {
+            $(
+                #[tokio::test]
+                async fn $check() {
+                    // Spawned, as workers do: every future must be able to change threads.
+                    let backend = super::Backend::$backend().await;
+                    tokio::spawn(super::$check(backend)).await.unwrap();
+                }
+            )*
+        }
+    };
+}
+
+on_every_backend!(
+    what_is_put_is_read_with_its_metadata,
+    an_empty_object_is_an_object,
+    of_many_writers_if_absent_one_writes,
+    a_large_stream_is_written_in_parts,
+    a_stream_that_fails_leaves_nothing,
+    a_stream_that_is_dropped_leaves_nothing,
+    a_copy_keeps_the_metadata,
+    a_large_copy_is_made_in_parts,
+    lists_go_over_pages_and_prefixes_are_removed,
+    what_is_absent_can_be_deleted,
+    a_signed_address_is_served_until_it_expires,
+    a_probe_finds_nothing_wrong_and_leaves_nothing,
+);
+
+#[tokio::test]
+async fn azure_works_with_a_token_but_signs_no_addresses_with_it() {
+    what_is_put_is_read_with_its_metadata(Backend::azure_sas().await).await;
+    a_copy_keeps_the_metadata(Backend::azure_sas().await).await;
+    a_probe_finds_nothing_wrong_and_leaves_nothing(Backend::azure_sas().await).await;
+    let backend = Backend::azure_sas().await;
+    let signed = backend.objects.signed_get(&key("a"), Duration::from_secs(60), "a.zip").await;
+    let error = signed.unwrap_err().to_string();
+    assert!(error.contains("access_key") && !error.contains("sig="), "{error}");
+}
+
+/// Asserts that every call is refused for good, in those words and without `secret`.
+async fn assert_refused(objects: &Objects, words: &str, secret: &str) {
+    let body = Bytes::from_static(b"x");
+    let errors = [
+        objects.put(&key("a"), body.clone(), options(true)).await.err(),
+        objects.list("a/").await.err(),
+        probe(objects).await.err(),
+    ];
+    for error in errors {
+        let error = error.expect("refused");
+        let (shown, told) = (format!("{error} {error:?} {objects:?}"), error.to_string());
+        assert!(matches!(error, ObjectError::Refused(_)) && !error.can_retry(), "{shown}");
+        assert!(told.contains(words), "{words:?} is not in: {told}");
+        assert!(!shown.contains(secret), "{shown}");
+    }
+}
+
+#[tokio::test]
+async fn s3_says_what_is_wrong_with_a_declaration() {
+    servers::install_tls();
+    let good = servers::new_bucket().await;
+    let secret = good.secret_access_key.clone().unwrap();
+    let absent = servers::s3_settings(&servers::new_name());
+    let open = async |settings| Objects::s3(&settings).await.unwrap();
+    assert_refused(&open(absent.clone()).await, "does not exist", &secret).await;
+    let wrong = S3Settings { secret_access_key: Some("wr0ng-secret".into()), ..good.clone() };
+    let words = "secret_access_key does not belong to the access_key_id";
+    assert_refused(&open(wrong).await, words, "wr0ng-secret").await;
+    let unknown = S3Settings { access_key_id: Some("nobody".into()), ..good };
+    assert_refused(&open(unknown).await, "does not know the access_key_id", &secret).await;
+}
+
+#[tokio::test]
+async fn azure_says_what_is_wrong_with_a_declaration() {
+    servers::install_tls();
+    let good = servers::new_container().await;
+    let secret = good.access_key.clone().unwrap();
+    let absent = servers::azure_settings(&servers::new_name());
+    assert_refused(&Objects::azure(&absent).unwrap(), "does not exist", &secret).await;
+    let wrong = AzureSettings { access_key: Some("d3JvbmctNTVjcjN0".into()), ..good.clone() };
+    let words = "access_key is not one of the account";
+    assert_refused(&Objects::azure(&wrong).unwrap(), words, "d3JvbmctNTVjcjN0").await;
+    let token = Some("sv=2022-11-02&ss=b&srt=sco&sp=rwdl&se=2020-01-01T00:00:00Z&sig=aGlkZGVu");
+    let expired = AzureSettings { access_key: None, sas_token: token.map(String::from), ..good };
+    let expired = Objects::azure(&expired).unwrap();
+    assert_refused(&expired, "sas_token is not valid", "aGlkZGVu").await;
+}
+
+#[tokio::test]
+async fn a_store_that_is_not_there_may_be_there_later() {
+    servers::install_tls();
+    // Bound and closed again: nobody listens there.
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let endpoint = Some(format!("http://{}", listener.local_addr().unwrap()));
+    drop(listener);
+    let s3 = S3Settings { endpoint: endpoint.clone(), ..servers::s3_settings("anything") };
+    let azure = AzureSettings { endpoint, ..servers::azure_settings("anything") };
+    for objects in [Objects::s3(&s3).await.unwrap(), Objects::azure(&azure).unwrap()] {
+        let error = objects.put(&key("a"), Bytes::new(), options(false)).await.unwrap_err();
+        assert!(error.can_retry(), "{error:?}");
+        assert!(error.to_string().contains("cannot be reached: Connection refused"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn objects_are_opened_by_their_address() {
+    servers::install_tls();
+    let secrets = SecretKey::parse(&SecretKey::generate(), None).unwrap();
+    let text = |text: &Option<String>| text.clone().unwrap();
+    let (s3, azure) = (servers::new_bucket().await, servers::new_container().await);
+    let addresses = [
+        format!(
+            "s3://{}/below?endpoint={}&region={}&access_key_id={}&secret_access_key={}\
+             &path_style=true",
+            s3.bucket,
+            text(&s3.endpoint),
+            text(&s3.region),
+            text(&s3.access_key_id),
+            text(&s3.secret_access_key)
+        ),
+        format!(
+            "azure://{}/below?account={}&access_key={}&endpoint={}",
+            azure.container,
+            azure.account,
+            text(&azure.access_key),
+            text(&azure.endpoint)
+        ),
+    ];
+    for address in addresses {
+        let objects = Objects::open(&address, &secrets).await.unwrap();
+        assert_eq!(probe(&objects).await.unwrap().limits, Vec::<String>::new());
+    }
+    assert!(Objects::open("s3://b?colour=blue", &secrets).await.is_err());
+}
