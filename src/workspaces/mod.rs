@@ -21,6 +21,7 @@ pub mod file;
 pub mod groups;
 mod key_rows;
 pub mod keys;
+mod plan;
 mod rows;
 mod schema;
 pub mod storage;

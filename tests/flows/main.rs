@@ -2,3 +2,4 @@
 //! missing fails and says how to start it: `scripts/services start`.
 
 mod support;
+mod workspaces;
