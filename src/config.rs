@@ -312,7 +312,10 @@ impl Config {
                 problems.push(format!("--config {}: no such file", file.display()));
             }
             Some(file) => figment = figment.merge(Toml::file_exact(file)),
-            None => figment = figment.merge(Toml::file_exact("longshore.toml")),
+            None if Path::new("longshore.toml").is_file() => {
+                figment = figment.merge(Toml::file_exact("longshore.toml"));
+            }
+            None => {}
         }
         let mut known = Dict::new();
         for (name, value) in environment {

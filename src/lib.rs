@@ -23,6 +23,7 @@
 //! | [`config`] | every setting, with its unit and default; refused at start when impossible |
 //! | [`gateway`] | the HTTP server: the router as the sum of the domains' routes, keys, errors |
 //! | [`log`] | append and consume: Kafka, or a table in a file of its own |
+//! | [`setup`] | brings an installation to this version; checked at each start |
 //! | [`store`] | the two databases behind one face; migrations |
 //! | [`claims`] | rows shared out among workers: lease, attempts, fairness between jobs |
 //! | [`objects`] | object keys, S3, Azure and files behind one face; ZIP and gzip |
@@ -51,6 +52,7 @@ pub mod objects;
 pub mod retry;
 pub mod secrets;
 pub mod shutdown;
+pub mod setup;
 pub mod store;
 pub mod telemetry;
 pub mod users;

@@ -1,11 +1,89 @@
 //! `longshore apply`.
 
+use std::path::PathBuf;
+
 use super::CommandResult;
+use crate::app::App;
 use crate::config::Config;
+use crate::setup;
+use crate::workspaces::apply::{Applied, Options, apply};
+use crate::workspaces::{file, json_schema};
 
 #[derive(clap::Args)]
-pub struct Arguments {}
+#[command(after_help = "\
+Example:
+  $ cat acme.yaml
+  workspace: acme
+  currency: USD
+  keys:
+    - {name: integrator, secret: \"${ACME_KEY}\", permissions: [users.export.global_control_group]}
+  control_group: {percent: 5}
+  $ ACME_KEY=$(openssl rand -base64 32) longshore apply acme.yaml
+  acme:
+    + workspace acme
+    + key integrator (users.export.global_control_group)
+    + control_group (5%)
+    + callbacks.secret (made, since the file has none)
+  the callback secret of acme, shown this once: whsec_…")]
+pub struct Arguments {
+    /// The workspace file: YAML, one document a workspace
+    #[arg(required_unless_present = "schema")]
+    file: Option<PathBuf>,
+    /// Say what would change, and change nothing; storage is not tried
+    #[arg(long)]
+    dry_run: bool,
+    /// Also end what the file no longer declares: declared keys, apps, storage
+    #[arg(long)]
+    prune: bool,
+    /// Print the outcome as JSON
+    #[arg(long)]
+    json: bool,
+    /// Print the JSON Schema of the file and do nothing else
+    #[arg(long)]
+    schema: bool,
+}
 
-pub async fn run(_config: Config, _arguments: Arguments) -> CommandResult {
-    Err("not built yet".into())
+pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
+    let path = match arguments.file {
+        Some(path) if !arguments.schema => path,
+        _ => {
+            print!("{}", json_schema());
+            return Ok(());
+        }
+    };
+    let text = tokio::fs::read_to_string(&path)
+        .await
+        .map_err(|error| format!("{}: {error}", path.display()))?;
+    let declarations = file::read(&text, &|name| std::env::var(name).ok())
+        .map_err(|error| format!("{}: {error}", path.display()))?;
+    let app = App::open(config).await?;
+    setup::check(&app).await?;
+    let options = Options { dry_run: arguments.dry_run, prune: arguments.prune };
+    for declaration in &declarations {
+        let applied = apply(&app, declaration, options)
+            .await
+            .map_err(|error| format!("workspace {}: {error}", declaration.name))?;
+        if arguments.json {
+            println!("{}", serde_json::to_string(&applied)?);
+        } else {
+            print(&applied, arguments.dry_run);
+        }
+    }
+    Ok(())
+}
+
+fn print(applied: &Applied, dry_run: bool) {
+    println!("{}:{}", applied.workspace, if dry_run { " (nothing is changed yet)" } else { "" });
+    for change in &applied.changes {
+        println!("  {change}");
+    }
+    if applied.changes.is_empty() {
+        println!("  = nothing to change");
+    }
+    for note in &applied.notes {
+        println!("  ! {note}");
+    }
+    if let Some(secret) = &applied.callback_secret {
+        println!("the callback secret of {}, shown this once: {secret}", applied.workspace);
+    }
 }

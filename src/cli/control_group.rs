@@ -1,11 +1,120 @@
 //! `longshore control-group`.
 
+use serde_json::json;
+
 use super::CommandResult;
+use crate::app::App;
 use crate::config::Config;
+use crate::setup;
+use crate::workspaces::apply::unusual;
+use crate::workspaces::groups::{self, ControlGroup};
+use crate::workspaces::{Workspace, control_group, only_or_named};
 
 #[derive(clap::Args)]
-pub struct Arguments {}
+#[command(after_help = "\
+Example:
+  $ longshore control-group show
+  $ longshore control-group renew --percent 10")]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
 
-pub async fn run(_config: Config, _arguments: Arguments) -> CommandResult {
-    Err("not built yet".into())
+#[derive(clap::Subcommand)]
+enum Command {
+    /// The active group: segment id, percent, buckets, users now
+    #[command(after_help = "Example:\n  $ longshore control-group show --workspace acme --json")]
+    Show(Show),
+    /// Make a new group of randomly chosen users, with a new segment id, the active one
+    #[command(after_help = "Example:\n  $ longshore control-group renew --percent 10")]
+    Renew(Renew),
+}
+
+#[derive(clap::Args)]
+struct Show {
+    /// The workspace; needed where there are several
+    #[arg(long)]
+    workspace: Option<String>,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args)]
+struct Renew {
+    /// Whole percent of the users; a live group has 1 to 15
+    #[arg(long, value_parser = clap::value_parser!(i32).range(1..=100))]
+    percent: i32,
+    /// The workspace; needed where there are several
+    #[arg(long)]
+    workspace: Option<String>,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
+    let app = App::open(config).await?;
+    setup::check(&app).await?;
+    match arguments.command {
+        Command::Show(arguments) => show(&app, arguments).await,
+        Command::Renew(arguments) => renew(&app, arguments).await,
+    }
+}
+
+async fn show(app: &App, arguments: Show) -> CommandResult {
+    let mut tx = app.store.snapshot().await?;
+    let workspace = only_or_named(&mut tx, arguments.workspace.as_deref()).await?;
+    let group = control_group(&mut tx, workspace.id).await?.ok_or_else(|| {
+        format!(
+            "workspace {} has no control group: declare control_group in its file, or run \
+             `longshore control-group renew --percent P`",
+            workspace.name
+        )
+    })?;
+    let users = groups::users(&mut tx, workspace.id, &group).await?;
+    tx.commit().await?;
+    print(&workspace, &group, users, arguments.json);
+    Ok(())
+}
+
+async fn renew(app: &App, arguments: Renew) -> CommandResult {
+    let mut tx = app.store.write().await?;
+    let workspace = only_or_named(&mut tx, arguments.workspace.as_deref()).await?;
+    let now = app.clock.now_ms();
+    let group = groups::renew(&mut tx, workspace.id, arguments.percent, now).await?;
+    tx.commit().await?;
+    // Counted afterwards: nobody should wait for it.
+    let mut tx = app.store.snapshot().await?;
+    let users = groups::users(&mut tx, workspace.id, &group).await?;
+    tx.commit().await?;
+    print(&workspace, &group, users, arguments.json);
+    if let Some(note) = unusual(arguments.percent) {
+        eprintln!("{note}");
+    }
+    eprintln!(
+        "where the workspace file has control_group, its percent must be {} from now on",
+        group.percent
+    );
+    Ok(())
+}
+
+fn print(workspace: &Workspace, group: &ControlGroup, users: i64, json: bool) {
+    if json {
+        let line = json!({
+            "workspace": workspace.name,
+            "segment_id": group.segment_id,
+            "percent": group.percent,
+            "slices": group.slices,
+            "users": users,
+        });
+        println!("{line}");
+        return;
+    }
+    let buckets = group.slices.iter().map(|slice| format!("{}-{}", slice * 100, slice * 100 + 99));
+    println!("workspace   {}", workspace.name);
+    println!("segment id  {}", group.segment_id);
+    println!("percent     {}", group.percent);
+    println!("buckets     {}", buckets.collect::<Vec<_>>().join(", "));
+    println!("users       {users}");
 }

@@ -1,11 +1,251 @@
 //! `longshore doctor`.
 
+use std::fmt::Display;
+use std::future::Future;
+use std::time::Duration;
+
+use serde::Serialize;
+
 use super::CommandResult;
 use crate::config::Config;
+use crate::log::Log;
+use crate::objects::Objects;
+use crate::secrets::SecretKey;
+use crate::store::{Store, inspect, migrate, settings};
+use crate::workspaces::{self, storage};
+
+/// How long one check may take.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 #[derive(clap::Args)]
-pub struct Arguments {}
+#[command(after_help = "\
+Ends with 1 where anything fails.
 
-pub async fn run(_config: Config, _arguments: Arguments) -> CommandResult {
-    Err("not built yet".into())
+Example:
+  $ longshore doctor
+  ok   data directory: ./longshore-data can be written
+  ok   database: SQLite, at this version
+  ok   log: embedded
+  FAIL objects: access denied — allow put, get, list and delete on the bucket")]
+pub struct Arguments {
+    /// Print as JSON, a line each
+    #[arg(long)]
+    json: bool,
+}
+
+/// What a check found.
+#[derive(Clone, Debug, Serialize)]
+struct Finding {
+    ok: bool,
+    /// What was tried.
+    what: String,
+    /// How it is, or what is wrong.
+    text: String,
+    /// How to mend it.
+    mend: Option<String>,
+}
+
+impl Finding {
+    fn ok(what: &str, text: impl Display) -> Self {
+        Self { ok: true, what: what.into(), text: text.to_string(), mend: None }
+    }
+
+    fn fail(what: &str, text: impl Display, mend: impl Display) -> Self {
+        Self {
+            ok: false,
+            what: what.into(),
+            text: text.to_string(),
+            mend: Some(mend.to_string()).filter(|mend| !mend.is_empty()),
+        }
+    }
+
+    fn print(&self, json: bool) -> CommandResult {
+        if json {
+            println!("{}", serde_json::to_string(self)?);
+            return Ok(());
+        }
+        let sign = if self.ok { "ok  " } else { "FAIL" };
+        let mend = self.mend.as_ref().map(|mend| format!(" — {mend}")).unwrap_or_default();
+        println!("{sign} {}: {}{mend}", self.what, self.text);
+        Ok(())
+    }
+}
+
+pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
+    let mut failed = 0;
+    let mut report = |findings: Vec<Finding>| -> CommandResult {
+        for finding in findings {
+            failed += usize::from(!finding.ok);
+            finding.print(arguments.json)?;
+        }
+        Ok(())
+    };
+    report(vec![data_directory(&config)])?;
+    let secrets = match config.secret_key() {
+        Ok(secrets) => secrets,
+        Err(error) => {
+            report(vec![Finding::fail("secret key", error, "")])?;
+            return Err("doctor: without a secret key nothing else can be tried".into());
+        }
+    };
+    report(bounded("database", database(config.clone(), secrets.clone())).await)?;
+    report(bounded("log", log(config.clone())).await)?;
+    report(bounded("objects", objects(config.clone(), secrets.clone())).await)?;
+    report(bounded("workspaces", own_storage(config, secrets)).await)?;
+    match failed {
+        0 => Ok(()),
+        1 => Err("one check failed".into()),
+        failed => Err(format!("{failed} checks failed").into()),
+    }
+}
+
+/// Runs a check in a task of its own, so that one which takes too long is left to its end
+/// and not torn.
+async fn bounded(
+    what: &str,
+    check: impl Future<Output = Vec<Finding>> + Send + 'static,
+) -> Vec<Finding> {
+    match tokio::time::timeout(PATIENCE, tokio::spawn(check)).await {
+        Ok(Ok(findings)) => findings,
+        Ok(Err(error)) => vec![Finding::fail(what, format!("the check broke: {error}"), "")],
+        Err(_) => {
+            let seconds = PATIENCE.as_secs();
+            vec![Finding::fail(
+                what,
+                format!("no answer within {seconds} s"),
+                "is the address right, and does a firewall let it through?",
+            )]
+        }
+    }
+}
+
+fn data_directory(config: &Config) -> Finding {
+    let directory = config.data.display();
+    let trial = config.data.join(format!(".doctor.{}", std::process::id()));
+    let written = std::fs::create_dir_all(&config.data)
+        .and_then(|()| std::fs::write(&trial, b"Longshore was here.\n"))
+        .and_then(|()| std::fs::remove_file(&trial));
+    match written {
+        Ok(()) => Finding::ok("data directory", format!("{directory} can be written")),
+        Err(error) => Finding::fail(
+            "data directory",
+            format!("{directory}: {error}"),
+            "give this user the right to write it, or set LONGSHORE_DATA",
+        ),
+    }
+}
+
+async fn database(config: Config, secrets: SecretKey) -> Vec<Finding> {
+    const WHAT: &str = "database";
+    let (name, problems) = match inspect::reach(&config).await {
+        Ok(Some(server)) => {
+            let now = jiff::Timestamp::now().as_millisecond();
+            let (major, minor) = (server.version / 10_000, server.version % 10_000);
+            (format!("PostgreSQL {major}.{minor}"), server.problems(now))
+        }
+        Ok(None) => ("SQLite".to_owned(), Vec::new()),
+        Err(error) => {
+            return vec![Finding::fail(WHAT, error, "start it, or set LONGSHORE_DATABASE_URL")];
+        }
+    };
+    let mut findings: Vec<Finding> =
+        problems.into_iter().map(|problem| Finding::fail(WHAT, problem, "")).collect();
+    if let Err(error) = at_this_version(&config, &secrets).await {
+        findings.push(Finding::fail(WHAT, error, ""));
+    }
+    if findings.is_empty() {
+        findings.push(Finding::ok(WHAT, format!("{name}, at this version")));
+    }
+    findings
+}
+
+/// The errors of these say themselves what to run or to set.
+async fn at_this_version(
+    config: &Config,
+    secrets: &SecretKey,
+) -> Result<(), settings::SettingsError> {
+    let store = Store::connect(config).await?;
+    migrate::check(&store).await?;
+    let mut tx = store.snapshot().await?;
+    settings::check_partitions(&mut tx, config.log.partitions).await?;
+    settings::check_secret_key(&mut tx, secrets).await?;
+    tx.commit().await?;
+    store.close().await;
+    Ok(())
+}
+
+async fn log(config: Config) -> Vec<Finding> {
+    const WHAT: &str = "log";
+    const MEND: &str = "start it, or set LONGSHORE_LOG_URL";
+    let log = match Log::open(&config).await {
+        Ok(log) => log,
+        Err(error) => return vec![Finding::fail(WHAT, error, MEND)],
+    };
+    let findings = match log.check().await {
+        Ok(problems) if problems.is_empty() => {
+            let kind = if config.log.url == "embedded" { "embedded" } else { "Kafka" };
+            vec![Finding::ok(WHAT, format!("{kind}, all topics are as they should be"))]
+        }
+        Ok(problems) => {
+            problems.into_iter().map(|problem| Finding::fail(WHAT, problem, "")).collect()
+        }
+        Err(error) => vec![Finding::fail(WHAT, error, MEND)],
+    };
+    log.close().await;
+    findings
+}
+
+async fn objects(config: Config, secrets: SecretKey) -> Vec<Finding> {
+    let opened = Objects::open(&config.objects_url(), &secrets).await;
+    vec![place("objects", opened, "see LONGSHORE_OBJECTS_URL").await]
+}
+
+/// Tries a place with a real write.
+async fn place(
+    what: &str,
+    opened: Result<Objects, crate::objects::ObjectError>,
+    mend: &str,
+) -> Finding {
+    let probed = match opened {
+        Ok(objects) => workspaces::apply::probe(&objects).await,
+        Err(error) => Err(error),
+    };
+    match probed {
+        Ok(missing) if missing.is_empty() => Finding::ok(what, "can be written"),
+        Ok(missing) => Finding::ok(what, format!("can be written; {}", missing.join("; "))),
+        Err(error) => Finding::fail(what, error, mend),
+    }
+}
+
+/// Each workspace's own storage.
+async fn own_storage(config: Config, secrets: SecretKey) -> Vec<Finding> {
+    match storages(&config, &secrets).await {
+        Ok(findings) => findings,
+        // The database has said so already.
+        Err(_) => vec![Finding::fail("workspaces", "cannot be read", "mend the database first")],
+    }
+}
+
+async fn storages(
+    config: &Config,
+    secrets: &SecretKey,
+) -> Result<Vec<Finding>, storage::StorageError> {
+    let store = Store::connect(config).await?;
+    let mut tx = store.snapshot().await?;
+    let mut wanted = Vec::new();
+    for workspace in workspaces::list(&mut tx).await? {
+        for id in [workspace.s3_storage, workspace.azure_storage].into_iter().flatten() {
+            wanted.push((workspace.name.clone(), storage::settings(&mut tx, secrets, id).await));
+        }
+    }
+    tx.commit().await?;
+    store.close().await;
+    let mut findings = Vec::new();
+    for (workspace, settings) in wanted {
+        let settings = settings?;
+        let what = format!("storage of {workspace}, {}", settings.place());
+        let mend = "correct `storage` in the workspace file and apply it";
+        findings.push(place(&what, settings.connect(secrets).await, mend).await);
+    }
+    Ok(findings)
 }

@@ -1,11 +1,194 @@
 //! `longshore key`.
 
+use ipnet::IpNet;
+use serde_json::json;
+
 use super::CommandResult;
+use crate::app::App;
+use crate::clock::from_ms;
 use crate::config::Config;
+use crate::setup;
+use crate::workspaces::keys::{self, KeyInfo, NewKey};
+use crate::workspaces::only_or_named;
 
 #[derive(clap::Args)]
-pub struct Arguments {}
+#[command(after_help = "\
+Example:
+  $ longshore key create --name integrator --permission users.export.global_control_group
+  lsk_…
+  $ longshore key list
+  $ longshore key revoke integrator")]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
 
-pub async fn run(_config: Config, _arguments: Arguments) -> CommandResult {
-    Err("not built yet".into())
+#[derive(clap::Subcommand)]
+enum Command {
+    /// Make a key and print its secret, this once
+    #[command(after_help = "\
+Example:
+  $ longshore key create --workspace acme --name integrator \\
+        --permission users.track --permission users.export.global_control_group \\
+        --allow 203.0.113.0/24")]
+    Create(Create),
+    /// List keys: name, permissions, created, last used, revoked
+    #[command(after_help = "Example:\n  $ longshore key list --workspace acme --json")]
+    List(List),
+    /// End a key: within five seconds nobody can use it
+    #[command(after_help = "Example:\n  $ longshore key revoke --workspace acme integrator")]
+    Revoke(Revoke),
+}
+
+#[derive(clap::Args)]
+struct Create {
+    /// The workspace that the key belongs to; needed where there are several
+    #[arg(long)]
+    workspace: Option<String>,
+    /// What to call it
+    #[arg(long)]
+    name: String,
+    /// What it may be used for; give it once for each
+    #[arg(long = "permission", required = true, value_name = "PERMISSION",
+          help = permission_help())]
+    permissions: Vec<String>,
+    /// Network that it may be used from; give it once for each [default: everywhere]
+    #[arg(long, value_name = "CIDR", value_parser = network)]
+    allow: Vec<IpNet>,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args)]
+struct List {
+    /// Only the keys of this workspace
+    #[arg(long)]
+    workspace: Option<String>,
+    /// Print as JSON, a line each
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args)]
+struct Revoke {
+    /// The key's name or id
+    key: String,
+    /// The workspace that the key belongs to; needed where there are several
+    #[arg(long)]
+    workspace: Option<String>,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn permission_help() -> String {
+    format!("What it may be used for, once for each: {}", keys::PERMISSIONS.join(", "))
+}
+
+fn network(text: &str) -> Result<IpNet, String> {
+    keys::network(text)
+}
+
+pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
+    let app = App::open(config).await?;
+    setup::check(&app).await?;
+    match arguments.command {
+        Command::Create(arguments) => create(&app, arguments).await,
+        Command::List(arguments) => list(&app, arguments).await,
+        Command::Revoke(arguments) => revoke(&app, arguments).await,
+    }
+}
+
+async fn create(app: &App, arguments: Create) -> CommandResult {
+    let mut tx = app.store.write().await?;
+    let workspace = only_or_named(&mut tx, arguments.workspace.as_deref()).await?;
+    let key = NewKey {
+        workspace: workspace.id,
+        name: &arguments.name,
+        permissions: &arguments.permissions,
+        allow: &arguments.allow,
+        declared: false,
+    };
+    let secret = keys::create(&mut tx, &app.clock, key).await?;
+    tx.commit().await?;
+    if arguments.json {
+        let name = arguments.name;
+        println!("{}", json!({"workspace": workspace.name, "name": name, "secret": secret}));
+    } else {
+        eprintln!("key {} of {}; its secret is shown this once:", arguments.name, workspace.name);
+        println!("{secret}");
+    }
+    Ok(())
+}
+
+async fn list(app: &App, arguments: List) -> CommandResult {
+    let mut tx = app.store.snapshot().await?;
+    let workspace = match &arguments.workspace {
+        Some(name) => Some(only_or_named(&mut tx, Some(name)).await?.id),
+        None => None,
+    };
+    let keys = keys::list(&mut tx, workspace).await?;
+    tx.commit().await?;
+    for key in &keys {
+        if arguments.json {
+            println!("{}", as_json(key));
+        } else {
+            print(key);
+        }
+    }
+    if keys.is_empty() && !arguments.json {
+        println!("no keys");
+    }
+    Ok(())
+}
+
+async fn revoke(app: &App, arguments: Revoke) -> CommandResult {
+    let mut tx = app.store.write().await?;
+    let workspace = only_or_named(&mut tx, arguments.workspace.as_deref()).await?;
+    let key = keys::revoke(&mut tx, &app.clock, workspace.id, &arguments.key).await?;
+    tx.commit().await?;
+    if arguments.json {
+        println!("{}", json!({"id": key.id, "name": key.name, "revoked": true}));
+    } else {
+        println!("revoked {} of {}", key.name, workspace.name);
+    }
+    if key.declared {
+        eprintln!(
+            "the workspace file declares it: take it out there, or the next apply makes it again"
+        );
+    }
+    Ok(())
+}
+
+fn print(key: &KeyInfo) {
+    let time = |time: Option<i64>| time.map_or("never".into(), |ms| from_ms(ms).to_string());
+    let from = key.allow.iter().map(ToString::to_string).collect::<Vec<_>>();
+    println!("{} / {}{}", key.workspace, key.name, if key.declared { " (declared)" } else { "" });
+    println!("  id           {}", key.id);
+    println!("  permissions  {}", key.permissions.join(", "));
+    println!(
+        "  from         {}",
+        if from.is_empty() { "everywhere".into() } else { from.join(", ") }
+    );
+    println!("  created      {}", time(Some(key.created_at)));
+    println!("  last used    {}", time(key.last_used_at));
+    if key.revoked_at.is_some() {
+        println!("  revoked      {}", time(key.revoked_at));
+    }
+}
+
+fn as_json(key: &KeyInfo) -> serde_json::Value {
+    let time = |time: Option<i64>| time.map(|ms| from_ms(ms).to_string());
+    json!({
+        "id": key.id,
+        "workspace": key.workspace,
+        "name": key.name,
+        "permissions": key.permissions,
+        "allow": key.allow,
+        "declared": key.declared,
+        "created_at": time(Some(key.created_at)),
+        "last_used_at": time(key.last_used_at),
+        "revoked_at": time(key.revoked_at),
+    })
 }

@@ -5,7 +5,9 @@
 //! whichever database a transaction belongs to; [`Tx::is_postgres`] is for the few places
 //! that branch. Times are milliseconds since the epoch, ids are UUIDs, JSON is text.
 
+pub mod inspect;
 pub mod migrate;
+pub mod settings;
 
 use std::str::FromStr as _;
 use std::time::Duration;

@@ -13,7 +13,7 @@ use ipnet::IpNet;
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
-use super::{Workspace, key_rows};
+use super::{Workspace, key_rows, values};
 use crate::app::App;
 use crate::clock::Clock;
 use crate::retry::Retry;
@@ -146,6 +146,11 @@ pub async fn create_with_secret(
     } else {
         Err(KeyError::Taken(key.name.to_owned()))
     }
+}
+
+/// A network that a key may be used from: a CIDR, or one address.
+pub fn network(text: &str) -> Result<IpNet, String> {
+    values::network(text)
 }
 
 pub(super) fn check_name(name: &str) -> Result<(), KeyError> {

@@ -1,24 +1,35 @@
 //! Workspaces and what their file declares: keys, apps, storage, control group.
 //!
-//! [`file`](mod@file) reads and checks the workspace file, [`apply`] brings the store to it,
-//! [`keys`] are the API's, [`groups`] the global control group.
+//! [`file`](mod@file) reads and checks the workspace file, [`apply`] brings the store to
+//! it; [`keys`] are the API's, [`groups`] the global control group, [`storage`] where a
+//! workspace's own exports go.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ipnet::IpNet;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use uuid::Uuid;
 
-use crate::objects::{ObjectError, Objects};
+use crate::objects::Objects;
 use crate::retry::Retry;
-use crate::secrets::SecretError;
 use crate::store::{StoreError, Tx};
 
+pub mod apply;
+mod expand;
+pub mod file;
+pub mod groups;
 mod key_rows;
 pub mod keys;
+mod plan;
 mod rows;
+mod schema;
+pub mod storage;
+mod values;
+
+pub use groups::{ControlGroup, control_group};
+pub use schema::json_schema;
+pub use storage::{StorageError, callback_secret, open_storage};
 
 /// A workspace: the space that a key belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,33 +58,20 @@ impl Workspace {
     }
 }
 
-/// The global control group: the slices (hundreds of `random_bucket`) that belong to it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ControlGroup {
-    pub segment_id: Uuid,
-    pub percent: i32,
-    /// Ascending, each 0 to 99.
-    pub slices: Vec<i16>,
-}
-
 /// An app of a workspace.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct App {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeclaredApp {
     /// The app's API identifier.
     pub id: Uuid,
     pub name: String,
     pub platform: Platform,
-    #[serde(default)]
     pub bundle_id: Option<String>,
     /// Activity attributes types that the app has registered for push-to-start.
-    #[serde(default)]
     pub activity_types: Vec<String>,
 }
 
 /// What an app runs on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Platform {
     Ios,
     Android,
@@ -89,6 +87,14 @@ impl Platform {
             Self::Kindle => "kindle",
             Self::Web => "web",
         }
+    }
+
+    /// The platform of that name; the error says which there are.
+    pub fn parse(name: &str) -> Result<Self, String> {
+        [Self::Ios, Self::Android, Self::Kindle, Self::Web]
+            .into_iter()
+            .find(|platform| platform.name() == name)
+            .ok_or_else(|| format!("{name:?}: ios, android, kindle or web is meant"))
     }
 }
 
@@ -171,47 +177,4 @@ pub async fn only_or_named(tx: &mut Tx, name: Option<&str>) -> Result<Workspace,
             None => Err(ChoiceError::Unknown { name: name.to_owned(), there_are: names(&all) }),
         },
     }
-}
-
-/// The active control group of a workspace.
-pub async fn control_group(
-    tx: &mut Tx,
-    workspace: i32,
-) -> Result<Option<ControlGroup>, StoreError> {
-    rows::control_group(tx, workspace).await
-}
-
-/// What went wrong on the way to a workspace's own storage.
-#[derive(Debug, thiserror::Error)]
-pub enum StorageError {
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    #[error(transparent)]
-    Secret(#[from] SecretError),
-    #[error(transparent)]
-    Objects(#[from] ObjectError),
-}
-
-impl Retry for StorageError {
-    fn can_retry(&self) -> bool {
-        match self {
-            Self::Store(error) => error.can_retry(),
-            Self::Secret(error) => error.can_retry(),
-            Self::Objects(error) => error.can_retry(),
-        }
-    }
-}
-
-/// Opens a workspace's own storage with its stored credentials; clients are kept and
-/// shared by later calls.
-pub async fn open_storage(_app: &crate::app::App, _storage: Uuid) -> Result<Objects, StorageError> {
-    todo!()
-}
-
-/// The key that signs a workspace's callbacks (the bytes behind `whsec_…`).
-pub async fn callback_secret(
-    _app: &crate::app::App,
-    _workspace: i32,
-) -> Result<Vec<u8>, StorageError> {
-    todo!()
 }

@@ -3,7 +3,7 @@
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
-use super::{App as DeclaredApp, ControlGroup, Workspace, to_json};
+use super::{ControlGroup, DeclaredApp, Platform, Workspace, to_json};
 use crate::store::{StoreError, Tx, on};
 
 /// Reads a column that holds JSON.
@@ -124,6 +124,13 @@ pub(super) async fn update(tx: &mut Tx, workspace: &Workspace) -> Result<(), Sto
     Ok(())
 }
 
+/// Makes whoever else wants to change the workspace wait for the end of this transaction.
+pub(super) async fn lock(tx: &mut Tx, workspace: i32) -> Result<(), StoreError> {
+    on!(tx, c => sqlx::query("UPDATE workspaces SET name = name WHERE id = $1")
+        .bind(workspace).execute(c).await?.rows_affected());
+    Ok(())
+}
+
 /// The sealed callback secret; empty while there is none.
 pub(super) async fn callback_secret(
     tx: &mut Tx,
@@ -150,6 +157,19 @@ pub(super) async fn storage(
 ) -> Result<Option<(String, Vec<u8>)>, StoreError> {
     Ok(on!(tx, c => sqlx::query_as("SELECT kind, config FROM storages WHERE id = $1")
         .bind(id).fetch_optional(c).await?))
+}
+
+/// The sealed settings of every storage.
+pub(super) async fn storages(tx: &mut Tx) -> Result<Vec<(Uuid, Vec<u8>)>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_as("SELECT id, config FROM storages ORDER BY id")
+        .fetch_all(c).await?))
+}
+
+/// Writes the same settings, sealed anew.
+pub(super) async fn reseal_storage(tx: &mut Tx, id: Uuid, sealed: &[u8]) -> Result<(), StoreError> {
+    on!(tx, c => sqlx::query("UPDATE storages SET config = $2 WHERE id = $1")
+        .bind(id).bind(sealed).execute(c).await?.rows_affected());
+    Ok(())
 }
 
 pub(super) async fn insert_storage(
@@ -236,7 +256,9 @@ pub(super) async fn apps(tx: &mut Tx, workspace: i32) -> Result<Vec<DeclaredApp>
     .map(|row| {
         Ok(DeclaredApp {
             activity_types: parsed("apps.activity_types", row.id, &row.activity_types)?,
-            platform: parsed("apps.platform", row.id, &to_json(&row.platform))?,
+            platform: Platform::parse(&row.platform).map_err(|error| {
+                StoreError::Corrupt(format!("apps.platform of {}: {error}", row.id))
+            })?,
             id: row.id,
             name: row.name,
             bundle_id: row.bundle_id,

@@ -5,3 +5,4 @@ mod claims;
 mod shares;
 mod objects;
 mod support;
+mod workspaces;

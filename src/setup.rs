@@ -1,0 +1,59 @@
+//! Brings an installation to this version, and checks at a start that it is there.
+
+use crate::app::App;
+use crate::log::LogError;
+use crate::retry::Retry;
+use crate::store::settings::{self, Sealed, SettingsError};
+use crate::store::{self, StoreError};
+use crate::workspaces::storage::{self, StorageError};
+
+#[derive(Debug, thiserror::Error)]
+pub enum SetupError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    #[error(transparent)]
+    Log(#[from] LogError),
+}
+
+impl Retry for SetupError {
+    fn can_retry(&self) -> bool {
+        match self {
+            Self::Store(error) => error.can_retry(),
+            Self::Settings(error) => error.can_retry(),
+            Self::Storage(error) => error.can_retry(),
+            Self::Log(error) => error.can_retry(),
+        }
+    }
+}
+
+/// Migrates the database, writes down what is fixed from the first time on, and creates the
+/// topics. Safe to run from many processes at once, and again. Answers whether the stored
+/// secrets were sealed anew, because the secret key was rotated.
+pub async fn run(app: &App) -> Result<bool, SetupError> {
+    store::migrate::run(&app.store).await?;
+    let mut tx = app.store.write().await?;
+    settings::fix_partitions(&mut tx, app.config.log.partitions).await?;
+    let rotated = settings::fix_secret_key(&mut tx, &app.secrets).await? == Sealed::Old;
+    if rotated {
+        storage::reseal(&mut tx, &app.secrets).await?;
+        settings::put_secret_key(&mut tx, &app.secrets).await?;
+    }
+    tx.commit().await?;
+    app.log.create_topics().await?;
+    Ok(rotated)
+}
+
+/// Refuses to start on another schema, another number of partitions or another secret key
+/// than this installation's; the error says what to run or to set.
+pub async fn check(app: &App) -> Result<(), SetupError> {
+    store::migrate::check(&app.store).await?;
+    let mut tx = app.store.snapshot().await?;
+    settings::check_partitions(&mut tx, app.config.log.partitions).await?;
+    settings::check_secret_key(&mut tx, &app.secrets).await?;
+    tx.commit().await?;
+    Ok(())
+}

@@ -1,0 +1,239 @@
+//! Brings a workspace to what its file declares.
+//!
+//! What there is and what is declared are compared; the difference is a list of changes,
+//! which is what is printed, and what is done in one transaction. Applied again, the same
+//! file makes an empty list.
+
+use bytes::Bytes;
+use secrecy::ExposeSecret as _;
+use serde::Serialize;
+use uuid::Uuid;
+
+use super::file::{Declaration, DeclaredKey};
+use super::groups;
+use super::keys::{self, KeyError, NewKey};
+pub use super::plan::{Change, unusual};
+use super::plan::{Current, Plan, Step};
+use super::storage::{self, Settings, StorageError};
+use super::{Workspace, key_rows, rows};
+use crate::app::App;
+use crate::objects::{ObjectError, ObjectKey, Objects, PutOptions};
+use crate::retry::Retry;
+use crate::store::{StoreError, Tx};
+
+/// How to apply.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// Only say what would change.
+    pub dry_run: bool,
+    /// Also end what the file no longer declares: declared keys, apps, storage.
+    pub prune: bool,
+}
+
+/// What became of one document.
+#[derive(Serialize)]
+pub struct Applied {
+    pub workspace: String,
+    pub changes: Vec<Change>,
+    /// What the operator should know beside the changes.
+    pub notes: Vec<String>,
+    /// The callback secret, if it was made just now: shown this once.
+    pub callback_secret: Option<String>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ApplyError {
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    #[error("key {name}: {error}")]
+    Key { name: String, error: KeyError },
+    #[error("key {0}: another key of that name was made by `key create`; revoke it first")]
+    NotDeclared(String),
+    #[error("app {0}: another workspace has an app of that id")]
+    AppTaken(Uuid),
+    #[error(
+        "control_group.percent is {wanted} and the active group has {active}: \
+         another percentage is another group, with another segment id. Put {active} back into \
+         the file, or run `longshore control-group renew --percent {wanted}` first"
+    )]
+    Percent { active: i32, wanted: i32 },
+    #[error("storage.{kind}, {place}: {error}")]
+    Probe { kind: &'static str, place: String, error: ObjectError },
+    #[error("storage.{0} was changed by somebody else at the same time: apply again")]
+    Meanwhile(&'static str),
+}
+
+impl From<StoreError> for ApplyError {
+    fn from(error: StoreError) -> Self {
+        Self::Storage(error.into())
+    }
+}
+
+impl Retry for ApplyError {
+    fn can_retry(&self) -> bool {
+        match self {
+            Self::Storage(error) => error.can_retry(),
+            Self::Key { error, .. } => error.can_retry(),
+            Self::Probe { error, .. } => error.can_retry(),
+            Self::Meanwhile(_) => true,
+            Self::NotDeclared(_) | Self::AppTaken(_) | Self::Percent { .. } => false,
+        }
+    }
+}
+
+/// Brings the store to what `declaration` says, in one transaction; storage that is new or
+/// changed is tried first.
+pub async fn apply(
+    app: &App,
+    declaration: &Declaration,
+    options: Options,
+) -> Result<Applied, ApplyError> {
+    let mut tx = app.store.snapshot().await?;
+    let current = Current::read(&mut tx, app, &declaration.name).await?;
+    tx.commit().await?;
+    let plan = Plan::make(declaration, &current, options)?;
+    if options.dry_run {
+        // A secret that was made for nothing is not shown.
+        return Ok(Applied { callback_secret: None, ..plan.finished(declaration) });
+    }
+    if plan.changes.is_empty() {
+        return Ok(plan.finished(declaration));
+    }
+    let tried: Vec<&Settings> = plan.storages().collect();
+    let mut notes = Vec::new();
+    for settings in &tried {
+        notes.extend(try_out(app, settings).await?);
+    }
+
+    let mut tx = app.store.write().await?;
+    let (workspace, is_new) = make_or_lock(&mut tx, app, declaration).await?;
+    // Looked at again, now that nobody else can change it.
+    let mut current = Current::read(&mut tx, app, &declaration.name).await?;
+    current.is_new = is_new;
+    let mut plan = Plan::make(declaration, &current, options)?;
+    if let Some(settings) = plan.storages().find(|settings| !tried.contains(settings)) {
+        return Err(ApplyError::Meanwhile(settings.kind()));
+    }
+    plan.carry_out(&mut tx, app, workspace, declaration).await?;
+    tx.commit().await?;
+    plan.notes.extend(notes);
+    Ok(plan.finished(declaration))
+}
+
+/// The id of the workspace, and whether it was made just now; until the transaction ends
+/// nobody else applies to it.
+async fn make_or_lock(
+    tx: &mut Tx,
+    app: &App,
+    declaration: &Declaration,
+) -> Result<(i32, bool), StoreError> {
+    let new = declared_workspace(declaration, None);
+    if let Some(id) = rows::insert(tx, &new, app.clock.now_ms()).await? {
+        return Ok((id, true));
+    }
+    let id = rows::by_name(tx, &declaration.name).await?.map(|workspace| workspace.id);
+    let id = id.ok_or_else(|| StoreError::Corrupt("a workspace came and went".into()))?;
+    rows::lock(tx, id).await?;
+    Ok((id, false))
+}
+
+/// The workspace as declared, with the id and storage that it has.
+fn declared_workspace(declaration: &Declaration, current: Option<&Workspace>) -> Workspace {
+    Workspace {
+        id: current.map_or(0, |workspace| workspace.id),
+        name: declaration.name.clone(),
+        currency: declaration.currency.clone(),
+        exchange_rates: declaration.exchange_rates.clone(),
+        time_zone: declaration.time_zone.clone(),
+        ip_allowlist: declaration.ip_allowlist.clone(),
+        export_users_limit: declaration.export_users_limit,
+        export_bytes_limit: declaration.export_bytes_limit,
+        s3_storage: current.and_then(|workspace| workspace.s3_storage),
+        azure_storage: current.and_then(|workspace| workspace.azure_storage),
+        azure_is_default: declaration.azure_is_default,
+    }
+}
+
+impl Plan<'_> {
+    async fn carry_out(
+        &self,
+        tx: &mut Tx,
+        app: &App,
+        id: i32,
+        declared: &Declaration,
+    ) -> Result<(), ApplyError> {
+        let now = app.clock.now_ms();
+        let is = rows::by_id(tx, id).await?;
+        let mut workspace = declared_workspace(declared, is.as_ref());
+        for step in &self.steps {
+            match step {
+                Step::NewKey(key) => key.insert(tx, app, id).await?,
+                Step::UpdateKey(id, key) => {
+                    key_rows::update(tx, *id, &key.permissions, &key.allow).await?;
+                }
+                Step::RevokeKey(id) => {
+                    key_rows::revoke(tx, *id, now).await?;
+                }
+                Step::PutApp(new) => {
+                    if !rows::put_app(tx, id, new).await? {
+                        return Err(ApplyError::AppTaken(new.id));
+                    }
+                }
+                Step::DeleteApp(app) => rows::delete_app(tx, id, *app).await?,
+                Step::PutStorage(place, settings) => {
+                    let new = storage::insert(tx, &app.secrets, id, settings, now).await?;
+                    *place.of(&mut workspace) = Some(new);
+                }
+                Step::DropStorage(place) => *place.of(&mut workspace) = None,
+                Step::MakeGroup(percent) => {
+                    groups::renew(tx, id, *percent, now).await?;
+                }
+                Step::SetCallbackSecret(secret) => {
+                    storage::set_callback_secret(tx, &app.secrets, id, secret).await?;
+                }
+            }
+        }
+        rows::update(tx, &workspace).await?;
+        Ok(())
+    }
+}
+
+impl DeclaredKey {
+    async fn insert(&self, tx: &mut Tx, app: &App, workspace: i32) -> Result<(), ApplyError> {
+        let key = NewKey {
+            workspace,
+            name: &self.name,
+            permissions: &self.permissions,
+            allow: &self.allow,
+            declared: true,
+        };
+        keys::create_with_secret(tx, &app.clock, key, self.secret.expose_secret())
+            .await
+            .map_err(|error| ApplyError::Key { name: self.name.clone(), error })?;
+        Ok(())
+    }
+}
+
+/// Tries storage with a real write. A put that fails refuses it.
+async fn try_out(app: &App, settings: &Settings) -> Result<Vec<String>, ApplyError> {
+    let refused =
+        |error| ApplyError::Probe { kind: settings.kind(), place: settings.place(), error };
+    let objects = settings.connect(&app.secrets).await.map_err(refused)?;
+    probe(&objects).await.map_err(refused)
+}
+
+/// What goes without more than a put, in words; the error is that of the put.
+pub async fn probe(objects: &Objects) -> Result<Vec<String>, ObjectError> {
+    let key = ObjectKey::Probe { id: Uuid::new_v4(), name: "put" };
+    let body = Bytes::from_static(b"Longshore was here.\n");
+    objects
+        .put(&key, body, PutOptions { content_type: "text/plain", ..Default::default() })
+        .await?;
+    match objects.delete(&key).await {
+        Ok(()) => Ok(Vec::new()),
+        Err(error) => Ok(vec![format!(
+            "storage: objects cannot be deleted, so what a cancelled or failed export wrote \
+             stays ({error})"
+        )]),
+    }
+}

@@ -1,0 +1,390 @@
+//! Reads the workspace file and checks everything in it at once, so that one run says all
+//! that is wrong, each with its line and the path of the field.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
+use std::hash::Hash;
+
+use ipnet::IpNet;
+use secrecy::SecretString;
+
+use super::expand::expand;
+use super::schema::{AppFile, AzureFile, KeyFile, S3File, StorageFile, Text, WorkspaceFile};
+use super::storage::{Azure, S3, Settings};
+use super::{DeclaredApp, Platform, keys, values};
+use crate::retry::Retry;
+
+const EXPORT_USERS: i64 = 500_000;
+const EXPORT_BYTES: i64 = 5 << 30;
+
+/// What a file declares of one workspace, checked.
+pub struct Declaration {
+    pub name: String,
+    pub currency: String,
+    /// How many millionths of `currency` one of the other currency is.
+    pub exchange_rates: BTreeMap<String, i64>,
+    pub time_zone: String,
+    pub ip_allowlist: Vec<IpNet>,
+    pub export_users_limit: i64,
+    pub export_bytes_limit: i64,
+    pub keys: Vec<DeclaredKey>,
+    pub apps: Vec<DeclaredApp>,
+    pub s3: Option<Settings>,
+    pub azure: Option<Settings>,
+    pub azure_is_default: bool,
+    /// Of the control group.
+    pub percent: Option<i32>,
+    /// The bytes behind `whsec_…`.
+    pub callback_secret: Option<Vec<u8>>,
+}
+
+pub struct DeclaredKey {
+    pub name: String,
+    pub secret: SecretString,
+    pub permissions: Vec<String>,
+    pub allow: Vec<IpNet>,
+}
+
+/// Everything that is wrong with a file. No text repeats a secret.
+#[derive(Debug, thiserror::Error)]
+pub struct FileError {
+    pub problems: Vec<Problem>,
+}
+
+/// One thing that is wrong: where, and what.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Problem {
+    /// From 1; 0 where it is not known.
+    pub line: u64,
+    /// Such as `keys[0].permissions[1]`; empty where the file as a whole cannot be read.
+    pub path: String,
+    pub text: String,
+}
+
+impl fmt::Display for FileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the workspace file cannot be used:")?;
+        self.problems.iter().try_for_each(|problem| write!(f, "\n  - {problem}"))
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.line > 0 {
+            write!(f, "line {}: ", self.line)?;
+        }
+        if !self.path.is_empty() {
+            write!(f, "{}: ", self.path)?;
+        }
+        f.write_str(&self.text)
+    }
+}
+
+impl Retry for FileError {
+    fn can_retry(&self) -> bool {
+        false
+    }
+}
+
+/// Reads the documents of a file, one workspace each.
+pub fn read(
+    text: &str,
+    environment: &dyn Fn(&str) -> Option<String>,
+) -> Result<Vec<Declaration>, FileError> {
+    let documents = parse(text)?;
+    let mut check = Check { environment, problems: Vec::new() };
+    if documents.is_empty() {
+        check.refuse(0, "", "it declares no workspace");
+    }
+    let mut declarations = Vec::new();
+    let mut names = HashSet::new();
+    for document in documents {
+        let line = document.workspace.line();
+        let declaration = check.workspace(document);
+        if !names.insert(declaration.name.clone()) {
+            check.refuse(line, "workspace", "an earlier document declares it already");
+        }
+        declarations.push(declaration);
+    }
+    if check.problems.is_empty() {
+        return Ok(declarations);
+    }
+    check.problems.sort();
+    Err(FileError { problems: check.problems })
+}
+
+fn parse(text: &str) -> Result<Vec<WorkspaceFile>, FileError> {
+    // Without the source lines around it: they may hold credentials.
+    let options = serde_saphyr::options! { with_snippet: false };
+    serde_saphyr::from_multiple_with_options(text, options).map_err(|error| {
+        let line = error.location().map_or(0, |location| location.line());
+        let text = without_position(&error.to_string());
+        FileError { problems: vec![Problem { line, path: String::new(), text }] }
+    })
+}
+
+/// Takes the position off the end of the YAML reader's text: it is said before it.
+fn without_position(text: &str) -> String {
+    text.rsplit_once(" at line ").map_or(text, |(text, _)| text).to_owned()
+}
+
+struct Check<'a> {
+    environment: &'a dyn Fn(&str) -> Option<String>,
+    problems: Vec<Problem>,
+}
+
+impl Check<'_> {
+    fn refuse(&mut self, line: u64, path: &str, text: impl fmt::Display) {
+        self.problems.push(Problem { line, path: path.into(), text: text.to_string() });
+    }
+
+    /// A value, checked by `rule`; what is wrong is noted, and nothing answered.
+    fn value<T, E: fmt::Display>(
+        &mut self,
+        path: &str,
+        text: &Text,
+        rule: impl FnOnce(&str) -> Result<T, E>,
+    ) -> Option<T> {
+        let checked = expand(text.as_str(), self.environment)
+            .and_then(|expanded| rule(&expanded).map_err(|error| error.to_string()));
+        checked.map_err(|error| self.refuse(text.line(), path, error)).ok()
+    }
+
+    /// A value that may be absent; an empty text is absent too, so that a variable of the
+    /// environment can be empty.
+    fn optional<T, E: fmt::Display>(
+        &mut self,
+        path: &str,
+        text: Option<&Text>,
+        rule: impl FnOnce(&str) -> Result<T, E>,
+    ) -> Option<T> {
+        let rule = |text: &str| match text {
+            "" => Ok(None),
+            text => rule(text).map(Some),
+        };
+        text.and_then(|text| self.value(path, text, rule)).flatten()
+    }
+
+    fn list<T>(
+        &mut self,
+        path: &str,
+        texts: &[Text],
+        rule: impl Fn(&str) -> Result<T, String>,
+    ) -> Vec<T> {
+        let values = texts.iter().enumerate();
+        values.filter_map(|(i, text)| self.value(&format!("{path}[{i}]"), text, &rule)).collect()
+    }
+
+    /// Notes each value that an earlier one has already.
+    fn distinct<T: Eq + Hash>(&mut self, path: &str, seen: &mut HashSet<T>, value: T, text: &Text) {
+        if !seen.insert(value) {
+            self.refuse(text.line(), path, "an earlier one has the same");
+        }
+    }
+
+    fn workspace(&mut self, file: WorkspaceFile) -> Declaration {
+        let currency = self
+            .optional("currency", file.currency.as_ref(), values::currency)
+            .unwrap_or_else(|| "USD".into());
+        let limits = file.export_limits.as_ref();
+        let (keys, apps) = (self.keys(&file.keys), self.apps(&file.apps));
+        let (s3, azure, azure_is_default) = self.storage(file.storage.as_ref());
+        let callback_secret = file.callbacks.as_ref().and_then(|file| file.secret.as_ref());
+        Declaration {
+            name: self
+                .value("workspace", &file.workspace, values::workspace_name)
+                .unwrap_or_default(),
+            exchange_rates: self.exchange_rates(&file.exchange_rates, &currency),
+            currency,
+            time_zone: self
+                .optional("time_zone", file.time_zone.as_ref(), values::time_zone)
+                .unwrap_or_else(|| "UTC".into()),
+            ip_allowlist: self.list("ip_allowlist", &file.ip_allowlist, values::network),
+            export_users_limit: self
+                .optional(
+                    "export_limits.users",
+                    limits.and_then(|limits| limits.users.as_ref()),
+                    values::count,
+                )
+                .unwrap_or(EXPORT_USERS),
+            export_bytes_limit: self
+                .optional(
+                    "export_limits.bytes",
+                    limits.and_then(|limits| limits.bytes.as_ref()),
+                    values::bytes,
+                )
+                .unwrap_or(EXPORT_BYTES),
+            keys,
+            apps,
+            s3,
+            azure,
+            azure_is_default,
+            percent: file.control_group.as_ref().and_then(|file| {
+                self.value("control_group.percent", &file.percent, values::percent)
+            }),
+            callback_secret: self.optional(
+                "callbacks.secret",
+                callback_secret,
+                values::callback_secret,
+            ),
+        }
+    }
+
+    fn exchange_rates(
+        &mut self,
+        rates: &BTreeMap<String, Text>,
+        currency: &str,
+    ) -> BTreeMap<String, i64> {
+        let mut checked = BTreeMap::new();
+        for (code, rate) in rates {
+            let path = format!("exchange_rates.{code}");
+            if let Err(error) = values::currency(code) {
+                self.refuse(rate.line(), &path, error);
+            } else if code == currency {
+                self.refuse(rate.line(), &path, "this is the workspace's own currency");
+            }
+            if let Some(rate) = self.value(&path, rate, values::millionths) {
+                checked.insert(code.clone(), rate);
+            }
+        }
+        checked
+    }
+
+    fn keys(&mut self, files: &[KeyFile]) -> Vec<DeclaredKey> {
+        let mut declared = Vec::new();
+        let (mut names, mut secrets) = (HashSet::new(), HashSet::new());
+        for (i, file) in files.iter().enumerate() {
+            let path = format!("keys[{i}]");
+            let name_path = format!("{path}.name");
+            let name = self.value(&name_path, &file.name, |text| {
+                keys::check_name(text).map(|()| text.to_owned())
+            });
+            let secret_path = format!("{path}.secret");
+            let secret = self.value(&secret_path, &file.secret, |text| {
+                keys::check_secret(text).map(|()| text.to_owned())
+            });
+            let permissions_path = format!("{path}.permissions");
+            let permissions = self.list(&permissions_path, &file.permissions, |text| {
+                let one = [text.to_owned()];
+                keys::check_permissions(&one).map_err(|error| error.to_string())?;
+                Ok(text.to_owned())
+            });
+            if file.permissions.is_empty() {
+                self.refuse(file.name.line(), &permissions_path, keys::KeyError::NoPermissions);
+            }
+            let allow = self.list(&format!("{path}.allow"), &file.allow, values::network);
+            if let (Some(name), Some(secret)) = (name, secret) {
+                self.distinct(&name_path, &mut names, name.clone(), &file.name);
+                self.distinct(&secret_path, &mut secrets, secret.clone(), &file.secret);
+                declared.push(DeclaredKey { name, secret: secret.into(), permissions, allow });
+            }
+        }
+        declared
+    }
+
+    fn apps(&mut self, files: &[AppFile]) -> Vec<DeclaredApp> {
+        let mut declared = Vec::new();
+        let mut ids = HashSet::new();
+        for (i, file) in files.iter().enumerate() {
+            let path = format!("apps[{i}]");
+            let id = self.value(&format!("{path}.id"), &file.id, values::id);
+            let name = self.value(&format!("{path}.name"), &file.name, values::name);
+            let platform = self.value(&format!("{path}.platform"), &file.platform, Platform::parse);
+            let bundle_id =
+                self.optional(&format!("{path}.bundle_id"), file.bundle_id.as_ref(), values::name);
+            let activity_types =
+                self.list(&format!("{path}.activity_types"), &file.activity_types, values::name);
+            if let (Some(id), Some(name), Some(platform)) = (id, name, platform) {
+                self.distinct(&format!("{path}.id"), &mut ids, id, &file.id);
+                declared.push(DeclaredApp { id, name, platform, bundle_id, activity_types });
+            }
+        }
+        declared
+    }
+
+    fn storage(
+        &mut self,
+        file: Option<&StorageFile>,
+    ) -> (Option<Settings>, Option<Settings>, bool) {
+        let s3 = file.and_then(|file| file.s3.as_ref());
+        let azure = file.and_then(|file| file.azure.as_ref());
+        (
+            s3.and_then(|file| self.s3(file)),
+            azure.and_then(|file| self.azure(file)),
+            azure.is_some_and(|file| file.default_export_destination),
+        )
+    }
+
+    fn s3(&mut self, file: &S3File) -> Option<Settings> {
+        let mut credential = |name: &str, text: &Option<Text>| {
+            self.optional(&format!("storage.s3.{name}"), text.as_ref(), values::credential)
+        };
+        let access_key_id = credential("access_key_id", &file.access_key_id);
+        let secret_access_key = credential("secret_access_key", &file.secret_access_key);
+        let session_token = credential("session_token", &file.session_token);
+        let line = file.bucket.line();
+        if access_key_id.is_some() != secret_access_key.is_some() {
+            self.refuse(
+                line,
+                "storage.s3",
+                "access_key_id and secret_access_key go together; without both, the machine's \
+                 own credentials are used",
+            );
+        } else if session_token.is_some() && access_key_id.is_none() {
+            self.refuse(
+                line,
+                "storage.s3.session_token",
+                "it goes with access_key_id and secret_access_key",
+            );
+        }
+        let region = self.optional("storage.s3.region", file.region.as_ref(), values::region);
+        if file.region.is_none() && file.endpoint.is_none() {
+            self.refuse(line, "storage.s3.region", "it is missing, such as eu-west-1");
+        }
+        Some(Settings::S3(S3 {
+            bucket: self.value("storage.s3.bucket", &file.bucket, values::bucket)?,
+            region,
+            access_key_id,
+            secret_access_key,
+            session_token,
+            endpoint: self.optional(
+                "storage.s3.endpoint",
+                file.endpoint.as_ref(),
+                values::endpoint,
+            ),
+            path_style: file.path_style,
+        }))
+    }
+
+    fn azure(&mut self, file: &AzureFile) -> Option<Settings> {
+        let access_key =
+            self.optional("storage.azure.access_key", file.access_key.as_ref(), values::azure_key);
+        let sas_token = self.optional("storage.azure.sas_token", file.sas_token.as_ref(), |text| {
+            values::credential(text.strip_prefix('?').unwrap_or(text))
+        });
+        // Whether they were given at all: one that is wrong has been refused already.
+        if file.access_key.is_some() == file.sas_token.is_some()
+            && access_key.is_some() == sas_token.is_some()
+        {
+            self.refuse(
+                file.container.line(),
+                "storage.azure",
+                "one of access_key and sas_token is meant",
+            );
+        }
+        Some(Settings::Azure(Azure {
+            account: self.value("storage.azure.account", &file.account, values::account)?,
+            container: self.value("storage.azure.container", &file.container, values::container)?,
+            access_key,
+            sas_token,
+            endpoint: self.optional(
+                "storage.azure.endpoint",
+                file.endpoint.as_ref(),
+                values::endpoint,
+            ),
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests;

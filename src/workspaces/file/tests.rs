@@ -1,0 +1,202 @@
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use proptest::prelude::*;
+
+use super::*;
+
+const GOOD: &str = r#"
+workspace: acme
+currency: USD
+exchange_rates: {EUR: 1.08, JPY: "0.0067"}
+time_zone: America/New_York
+ip_allowlist: [10.0.0.0/8, "::1"]
+export_limits: {users: 1000, bytes: 5GiB}
+keys:
+  - name: integrator
+    secret: "${ACME_KEY}"
+    permissions: [users.track, users.export.global_control_group]
+    allow: [127.0.0.1]
+apps:
+  - {id: 7b1f8a34-8f4e-4d0e-9a55-0c5a2f3f6d01, name: Acme for iOS, platform: ios, bundle_id: com.acme.app, activity_types: [DeliveryAttributes]}
+storage:
+  s3: {bucket: acme-exports, region: eu-west-1, access_key_id: AKIA, secret_access_key: "${ACME_KEY}", session_token: null, endpoint: null, path_style: false}
+  azure: {account: acme, container: exports, access_key: "a2V5", sas_token: null, endpoint: null, default_export_destination: true}
+control_group: {percent: 5}
+---
+workspace: other
+"#;
+
+fn environment(name: &str) -> Option<String> {
+    match name {
+        "ACME_KEY" => Some("a-secret-of-the-environment".into()),
+        "EMPTY" => Some(String::new()),
+        _ => None,
+    }
+}
+
+fn problems(text: &str) -> Vec<Problem> {
+    match read(text, &environment) {
+        Ok(_) => panic!("this was taken:\n{text}"),
+        Err(error) => error.problems,
+    }
+}
+
+/// The one problem that the text has.
+fn problem(text: &str) -> String {
+    let problems = problems(text);
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    problems[0].to_string()
+}
+
+#[test]
+fn a_file_is_read_whole() {
+    let declared = read(GOOD, &environment).unwrap();
+    let [acme, other] = declared.as_slice() else { panic!("two documents") };
+    assert_eq!(acme.name, "acme");
+    assert_eq!(acme.exchange_rates["EUR"], 1_080_000);
+    assert_eq!(acme.exchange_rates["JPY"], 6_700);
+    assert_eq!(acme.time_zone, "America/New_York");
+    assert_eq!(acme.ip_allowlist.len(), 2);
+    assert_eq!((acme.export_users_limit, acme.export_bytes_limit), (1000, 5 << 30));
+    assert!(acme.keys.len() == 1 && acme.keys[0].permissions.len() == 2);
+    assert!(acme.apps.len() == 1 && acme.apps[0].platform == Platform::Ios);
+    let Some(Settings::S3(s3)) = &acme.s3 else { panic!("s3") };
+    assert_eq!(s3.secret_access_key.as_deref(), Some("a-secret-of-the-environment"));
+    assert_eq!((&s3.session_token, &s3.endpoint), (&None, &None));
+    assert!(acme.azure.is_some() && acme.azure_is_default);
+    assert_eq!(acme.percent, Some(5));
+    assert_eq!(other.currency, "USD");
+    assert_eq!(other.export_bytes_limit, EXPORT_BYTES);
+    assert!(other.keys.is_empty() && other.s3.is_none() && other.percent.is_none());
+}
+
+#[test]
+fn unknown_names_are_refused_with_their_line() {
+    for (text, line, name) in [
+        ("workspace: a\ncurency: USD\n", "line 2: ", "curency"),
+        ("workspace: a\nkeys:\n  - name: x\n    secert: y\n", "line 4: ", "secert"),
+        ("workspace: a\n\n\ncampaigns: []\n", "line 4: ", "campaigns"),
+        ("workspace: a\n---\nworkspace: b\nstorage: {gcs: {}}\n", "line 4: ", "gcs"),
+    ] {
+        let problem = problem(text);
+        assert!(problem.starts_with(line) && problem.contains(name), "{problem}");
+    }
+}
+
+#[test]
+fn each_bad_value_is_named_with_its_line_and_path() {
+    let key = |rest: &str| format!("workspace: a\nkeys:\n  - name: k\n{rest}");
+    let s3 = |rest: &str| format!("workspace: a\nstorage:\n  s3:\n{rest}");
+    let secret = "    secret: twenty-characters-ok\n";
+    for (text, expected) in [
+        ("workspace: a b\n".into(), "line 1: workspace: "),
+        ("workspace: ''\n".into(), "line 1: workspace: "),
+        ("workspace: a\ncurrency: usd\n".into(), "line 2: currency: \"usd\""),
+        ("workspace: a\ntime_zone: Mars/Base\n".into(), "line 2: time_zone: \"Mars/Base\""),
+        ("workspace: a\nexchange_rates:\n  EUR: 0\n".into(), "line 3: exchange_rates.EUR: \"0\""),
+        ("workspace: a\nexchange_rates: {USD: 1}\n".into(), "line 2: exchange_rates.USD: "),
+        ("workspace: a\nexchange_rates: {QQQ: 1}\n".into(), "line 2: exchange_rates.QQQ: "),
+        (
+            "workspace: a\nexchange_rates: {EUR: 1.0000001}\n".into(),
+            "line 2: exchange_rates.EUR: \"1.0000001\"",
+        ),
+        ("workspace: a\nip_allowlist:\n  - ::1\n  - x\n".into(), "line 4: ip_allowlist[1]: \"x\""),
+        ("workspace: a\nexport_limits: {users: 0}\n".into(), "line 2: export_limits.users: "),
+        ("workspace: a\nexport_limits: {bytes: 5 gigs}\n".into(), "line 2: export_limits.bytes: "),
+        ("workspace: a\ncontrol_group: {percent: 0}\n".into(), "line 2: control_group.percent: "),
+        ("workspace: a\ncontrol_group: {percent: 101}\n".into(), "line 2: control_group.percent: "),
+        ("workspace: a\ncontrol_group: {percent: 1.5}\n".into(), "line 2: control_group.percent: "),
+        ("workspace: a\ncallbacks: {secret: hush}\n".into(), "line 2: callbacks.secret: "),
+        (key("    secret: short\n    permissions: [users.track]\n"), "line 4: keys[0].secret: "),
+        (key(&format!("{secret}    permissions: [users.trak]\n")), "line 5: keys[0].permissions[0]: no such permission: users.trak;"),
+        (key(&format!("{secret}    permissions: []\n")), "line 3: keys[0].permissions: "),
+        (
+            key("    secret: ${NOT_SET}\n    permissions: [users.track]\n"),
+            "line 4: keys[0].secret: the environment has no NOT_SET",
+        ),
+        (
+            "workspace: a\napps:\n  - {id: 7, name: x, platform: ios}\n".into(),
+            "line 3: apps[0].id: \"7\" is no UUID",
+        ),
+        (
+            "workspace: a\napps:\n  - {id: 7b1f8a34-8f4e-4d0e-9a55-0c5a2f3f6d01, name: x, platform: os2}\n".into(),
+            "line 3: apps[0].platform: \"os2\"",
+        ),
+        (s3("    bucket: Acme\n    region: eu-west-1\n"), "line 4: storage.s3.bucket: \"Acme\""),
+        (s3("    bucket: acme\n"), "line 4: storage.s3.region: "),
+        (s3("    bucket: acme\n    region: e\n    access_key_id: A\n"), "line 4: storage.s3: "),
+        (s3("    bucket: acme\n    region: e\n    endpoint: ftp://x\n"), "line 6: storage.s3.endpoint: "),
+        (
+            "workspace: a\nstorage:\n  azure: {account: acme, container: exports}\n".into(),
+            "line 3: storage.azure: one of access_key and sas_token",
+        ),
+        (
+            "workspace: a\nstorage:\n  azure: {account: acme, container: a--b, sas_token: x}\n".into(),
+            "line 3: storage.azure.container: ",
+        ),
+        ("workspace: a\n---\nworkspace: a\n".into(), "line 3: workspace: "),
+        ("".into(), "it declares no workspace"),
+    ] {
+        let problem = problem(&text);
+        assert!(problem.starts_with(expected), "{text}\n{problem}");
+    }
+}
+
+#[test]
+fn all_that_is_wrong_is_said_at_once_and_no_secret_with_it() {
+    let text = "workspace: a\ncurrency: usd\ncallbacks: {secret: hidden-one}\n\
+                keys:\n  - {name: k, secret: hidden-two, permissions: [x], allow: [y]}\n\
+                storage: {azure: {account: acme, container: e, access_key: 'hidden three'}}\n";
+    let problems = problems(text);
+    let lines: Vec<u64> = problems.iter().map(|problem| problem.line).collect();
+    assert_eq!(lines, [2, 3, 5, 5, 5, 6, 6], "{problems:?}");
+    assert!(!format!("{problems:?}").contains("hidden"), "{problems:?}");
+}
+
+#[test]
+fn what_is_no_yaml_is_refused_with_its_line_and_without_its_text() {
+    for text in [
+        "workspace: a\nkeys:\n  - name: k\n    secret: [hidden\n",
+        "workspace: a\nkeys:\n  - name: k\n    secret: {hidden: hidden}\n    permissions: []\n",
+        "workspace: a\nstorage: {s3: {bucket: b, region: r, path_style: hidden}}\n",
+        "workspace: a\nkeys: hidden\n",
+        "workspace: a\ncurrency: USD\ncurrency: EUR\n",
+        "currency: USD\n",
+        "- a list\n",
+    ] {
+        let problem = problem(text);
+        assert!(problem.starts_with("line "), "{problem}");
+        assert!(!problem.contains("hidden"), "{problem}");
+    }
+}
+
+#[test]
+fn an_empty_variable_stands_for_absent() {
+    let text = "workspace: a\nstorage:\n  s3: {bucket: acme, region: e, access_key_id: AKIA, \
+                secret_access_key: s, session_token: \"${EMPTY}\"}\n";
+    let declared = read(text, &environment).unwrap();
+    let Some(Settings::S3(s3)) = &declared[0].s3 else { panic!("s3") };
+    assert_eq!(s3.session_token, None);
+}
+
+#[test]
+fn a_callback_secret_of_the_one_form_is_taken() {
+    let secret = BASE64_STANDARD.encode([9; 24]);
+    let text = format!("workspace: a\ncallbacks: {{secret: whsec_{secret}}}\n");
+    let declared = read(&text, &environment).unwrap();
+    assert_eq!(declared[0].callback_secret.as_deref(), Some([9; 24].as_slice()));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn nothing_panics(text in "(\\PC|\n|[-:{}\\[\\]&*!|>'\"%@`#,$ ])*") {
+        let _ = read(&text, &environment);
+    }
+
+    #[test]
+    fn no_change_of_a_good_file_panics(at in 0..GOOD.len(), with in "(\\PC|\n| ){0,4}") {
+        let text = format!("{}{with}{}", &GOOD[..at], &GOOD[at + 1..]);
+        let _ = read(&text, &environment);
+    }
+}

@@ -1,0 +1,83 @@
+//! The global control group: a set of randomly chosen slices (hundreds of `random_bucket`)
+//! that covers a whole percentage of the users.
+
+use rand::seq::index;
+use uuid::Uuid;
+
+use super::rows;
+use crate::store::{StoreError, Tx};
+use crate::users::SLICES;
+
+/// A live group has up to this many percent; above it, it is said to be unusual.
+pub const USUAL_PERCENT: i32 = 15;
+
+/// The global control group: the slices that belong to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ControlGroup {
+    pub segment_id: Uuid,
+    pub percent: i32,
+    /// Ascending, each 0 to 99.
+    pub slices: Vec<i16>,
+}
+
+impl ControlGroup {
+    /// A new group of randomly chosen slices; `percent` is 1 to 100.
+    fn choose(percent: i32) -> Self {
+        let slices = usize::from(SLICES.unsigned_abs());
+        let wanted = usize::try_from(percent).unwrap_or(0).min(slices);
+        let mut chosen: Vec<i16> = index::sample(&mut rand::rng(), slices, wanted)
+            .into_iter()
+            .filter_map(|slice| i16::try_from(slice).ok())
+            .collect();
+        chosen.sort_unstable();
+        Self { segment_id: Uuid::new_v4(), percent, slices: chosen }
+    }
+}
+
+/// The active control group of a workspace.
+pub async fn control_group(
+    tx: &mut Tx,
+    workspace: i32,
+) -> Result<Option<ControlGroup>, StoreError> {
+    rows::control_group(tx, workspace).await
+}
+
+/// Makes a new group with a new segment id the active one. Exports of the former group that
+/// run already go on with it.
+pub async fn renew(
+    tx: &mut Tx,
+    workspace: i32,
+    percent: i32,
+    now: i64,
+) -> Result<ControlGroup, StoreError> {
+    let group = ControlGroup::choose(percent);
+    rows::lock(tx, workspace).await?;
+    rows::activate(tx, workspace, &group, now).await?;
+    Ok(group)
+}
+
+/// How many users belong to the group now.
+pub async fn users(tx: &mut Tx, workspace: i32, group: &ControlGroup) -> Result<i64, StoreError> {
+    let mut users = 0;
+    for slice in &group.slices {
+        users += rows::users_in_slice(tx, workspace, *slice).await?;
+    }
+    Ok(users)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_has_as_many_slices_as_percent() {
+        for percent in [1, 5, 15, 99, 100] {
+            let group = ControlGroup::choose(percent);
+            assert_eq!(group.slices.len(), percent as usize);
+            assert!(group.slices.is_sorted_by(|a, b| a < b));
+            assert!(group.slices.iter().all(|slice| (0..SLICES).contains(slice)));
+        }
+        // 5 of 100 slices: that two choices are alike has one chance in 75 million.
+        assert_ne!(ControlGroup::choose(5).slices, ControlGroup::choose(5).slices);
+    }
+}

@@ -1,0 +1,377 @@
+//! What is declared, compared with what there is: the changes to print and the steps to take.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use ipnet::IpNet;
+use secrecy::ExposeSecret as _;
+use serde::Serialize;
+use uuid::Uuid;
+
+use super::apply::{Applied, ApplyError, Options};
+use super::file::{Declaration, DeclaredKey};
+use super::groups::{ControlGroup, USUAL_PERCENT};
+use super::keys::{self, KeyInfo};
+use super::storage::{self, Settings, StorageError};
+use super::{DeclaredApp, Workspace, rows, values};
+use crate::app::App;
+use crate::secrets::random_bytes;
+use crate::store::Tx;
+
+/// One thing that changes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// `+` made, `~` changed, `-` ended.
+    pub sign: char,
+    /// Such as `key integrator` or `storage.s3`.
+    pub what: String,
+    /// Without credentials; may be empty.
+    pub detail: String,
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.sign, self.what)?;
+        if self.detail.is_empty() { Ok(()) } else { write!(f, " ({})", self.detail) }
+    }
+}
+
+/// What there is of a workspace.
+pub(super) struct Current {
+    pub is_new: bool,
+    workspace: Option<Workspace>,
+    keys: Vec<KeyInfo>,
+    apps: Vec<DeclaredApp>,
+    s3: Option<Settings>,
+    azure: Option<Settings>,
+    group: Option<ControlGroup>,
+    callback_secret: Option<Vec<u8>>,
+}
+
+impl Current {
+    pub async fn read(tx: &mut Tx, app: &App, name: &str) -> Result<Self, StorageError> {
+        let Some(workspace) = rows::by_name(tx, name).await? else {
+            return Ok(Self {
+                is_new: true,
+                workspace: None,
+                keys: Vec::new(),
+                apps: Vec::new(),
+                s3: None,
+                azure: None,
+                group: None,
+                callback_secret: None,
+            });
+        };
+        let id = workspace.id;
+        let mut keys = keys::list(tx, Some(id)).await?;
+        keys.retain(|key| key.revoked_at.is_none());
+        Ok(Self {
+            is_new: false,
+            keys,
+            apps: rows::apps(tx, id).await?,
+            s3: settings(tx, app, workspace.s3_storage).await?,
+            azure: settings(tx, app, workspace.azure_storage).await?,
+            group: rows::control_group(tx, id).await?,
+            callback_secret: storage::stored_callback_secret(tx, &app.secrets, id).await?,
+            workspace: Some(workspace),
+        })
+    }
+}
+
+async fn settings(
+    tx: &mut Tx,
+    app: &App,
+    id: Option<Uuid>,
+) -> Result<Option<Settings>, StorageError> {
+    match id {
+        Some(id) => Ok(Some(storage::settings(tx, &app.secrets, id).await?)),
+        None => Ok(None),
+    }
+}
+
+/// One thing to do.
+pub(super) enum Step<'a> {
+    NewKey(&'a DeclaredKey),
+    UpdateKey(Uuid, &'a DeclaredKey),
+    RevokeKey(Uuid),
+    PutApp(&'a DeclaredApp),
+    DeleteApp(Uuid),
+    PutStorage(Place, &'a Settings),
+    DropStorage(Place),
+    MakeGroup(i32),
+    SetCallbackSecret(Vec<u8>),
+}
+
+#[derive(Clone, Copy)]
+pub(super) enum Place {
+    S3,
+    Azure,
+}
+
+#[derive(Default)]
+pub(super) struct Plan<'a> {
+    pub changes: Vec<Change>,
+    pub steps: Vec<Step<'a>>,
+    pub notes: Vec<String>,
+    callback_secret: Option<String>,
+}
+
+impl<'a> Plan<'a> {
+    pub fn make(
+        declared: &'a Declaration,
+        current: &Current,
+        options: Options,
+    ) -> Result<Self, ApplyError> {
+        let mut plan = Self::default();
+        if current.is_new {
+            plan.change('+', format!("workspace {}", declared.name), "");
+        }
+        if let Some(workspace) = current.workspace.as_ref().filter(|_| !current.is_new) {
+            plan.compare_workspace(workspace, declared);
+        }
+        plan.compare_keys(declared, current, options)?;
+        plan.compare_apps(declared, current, options);
+        plan.compare_storage(Place::S3, declared.s3.as_ref(), current.s3.as_ref(), options);
+        plan.compare_storage(
+            Place::Azure,
+            declared.azure.as_ref(),
+            current.azure.as_ref(),
+            options,
+        );
+        plan.compare_group(declared, current)?;
+        plan.compare_callback_secret(declared, current);
+        Ok(plan)
+    }
+
+    fn change(&mut self, sign: char, what: impl Into<String>, detail: impl Into<String>) {
+        self.changes.push(Change { sign, what: what.into(), detail: detail.into() });
+    }
+
+    fn compare_workspace(&mut self, is: &Workspace, declared: &Declaration) {
+        let mut compare = |what: &str, is: String, declared: String| {
+            if is != declared {
+                self.change('~', what, format!("{is} -> {declared}"));
+            }
+        };
+        let number = |number: i64| number.to_string();
+        compare("currency", is.currency.clone(), declared.currency.clone());
+        compare("exchange_rates", rates(&is.exchange_rates), rates(&declared.exchange_rates));
+        compare("time_zone", is.time_zone.clone(), declared.time_zone.clone());
+        compare("ip_allowlist", networks(&is.ip_allowlist), networks(&declared.ip_allowlist));
+        compare(
+            "export_limits.users",
+            number(is.export_users_limit),
+            number(declared.export_users_limit),
+        );
+        compare(
+            "export_limits.bytes",
+            number(is.export_bytes_limit),
+            number(declared.export_bytes_limit),
+        );
+        compare(
+            "storage.azure.default_export_destination",
+            is.azure_is_default.to_string(),
+            declared.azure_is_default.to_string(),
+        );
+    }
+
+    fn compare_keys(
+        &mut self,
+        declared: &'a Declaration,
+        current: &Current,
+        options: Options,
+    ) -> Result<(), ApplyError> {
+        let is_declared = |key: &KeyInfo| declared.keys.iter().any(|new| new.name == key.name);
+        // First what ends, so that a secret can move to another name.
+        for key in current.keys.iter().filter(|key| key.declared && !is_declared(key)) {
+            let what = format!("key {}", key.name);
+            if options.prune {
+                self.change('-', what, "revoked");
+                self.steps.push(Step::RevokeKey(key.id));
+            } else {
+                self.notes.push(format!("{what} is no longer in the file: --prune revokes it"));
+            }
+        }
+        let mut made = Vec::new();
+        for new in &declared.keys {
+            let what = format!("key {}", new.name);
+            match current.keys.iter().find(|key| key.name == new.name) {
+                None => {
+                    self.change('+', what, new.permissions.join(", "));
+                    made.push(Step::NewKey(new));
+                }
+                Some(key) if !key.declared => {
+                    return Err(ApplyError::NotDeclared(new.name.clone()));
+                }
+                Some(key) if !new.is_secret_of(key) => {
+                    self.change('~', what, "another secret; the former one is revoked");
+                    self.steps.push(Step::RevokeKey(key.id));
+                    made.push(Step::NewKey(new));
+                }
+                Some(key) if key.permissions != new.permissions || key.allow != new.allow => {
+                    let detail =
+                        format!("{}; from {}", new.permissions.join(", "), networks(&new.allow));
+                    self.change('~', what, detail);
+                    self.steps.push(Step::UpdateKey(key.id, new));
+                }
+                Some(_) => {}
+            }
+        }
+        self.steps.extend(made);
+        Ok(())
+    }
+
+    fn compare_apps(&mut self, declared: &'a Declaration, current: &Current, options: Options) {
+        for new in &declared.apps {
+            let sign = match current.apps.iter().find(|app| app.id == new.id) {
+                Some(app) if app == new => continue,
+                Some(_) => '~',
+                None => '+',
+            };
+            self.change(sign, format!("app {}", new.name), new.id.to_string());
+            self.steps.push(Step::PutApp(new));
+        }
+        let gone = |app: &&DeclaredApp| !declared.apps.iter().any(|new| new.id == app.id);
+        for app in current.apps.iter().filter(gone) {
+            let what = format!("app {}", app.name);
+            if options.prune {
+                self.change('-', what, app.id.to_string());
+                self.steps.push(Step::DeleteApp(app.id));
+            } else {
+                self.notes.push(format!("{what} is no longer in the file: --prune removes it"));
+            }
+        }
+    }
+
+    fn compare_storage(
+        &mut self,
+        place: Place,
+        new: Option<&'a Settings>,
+        current: Option<&Settings>,
+        options: Options,
+    ) {
+        let what = match place {
+            Place::S3 => "storage.s3",
+            Place::Azure => "storage.azure",
+        };
+        match (new, current) {
+            (Some(new), Some(current)) if new == current => {}
+            (Some(new), Some(current)) => {
+                self.change('~', what, current.difference(new));
+                self.steps.push(Step::PutStorage(place, new));
+            }
+            (Some(new), None) => {
+                self.change('+', what, new.place());
+                self.steps.push(Step::PutStorage(place, new));
+            }
+            (None, Some(current)) if options.prune => {
+                self.change('-', what, current.place());
+                self.steps.push(Step::DropStorage(place));
+            }
+            (None, Some(_)) => {
+                self.notes.push(format!("{what} is no longer in the file: --prune removes it"));
+            }
+            (None, None) => {}
+        }
+    }
+
+    fn compare_group(
+        &mut self,
+        declared: &Declaration,
+        current: &Current,
+    ) -> Result<(), ApplyError> {
+        match (declared.percent, &current.group) {
+            (Some(wanted), Some(group)) if group.percent != wanted => {
+                return Err(ApplyError::Percent { active: group.percent, wanted });
+            }
+            (Some(percent), None) => {
+                self.change('+', "control_group", format!("{percent}%"));
+                self.notes.extend(unusual(percent));
+                self.steps.push(Step::MakeGroup(percent));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn compare_callback_secret(&mut self, declared: &Declaration, current: &Current) {
+        let secret = match (&declared.callback_secret, &current.callback_secret) {
+            (Some(new), Some(current)) if new == current => return,
+            (None, Some(_)) => return,
+            (Some(new), Some(_)) => {
+                self.change('~', "callbacks.secret", "");
+                new.clone()
+            }
+            (Some(new), None) => {
+                self.change('+', "callbacks.secret", "");
+                new.clone()
+            }
+            (None, None) => {
+                self.change('+', "callbacks.secret", "made, since the file has none");
+                let secret = random_bytes::<32>().to_vec();
+                let text = BASE64_STANDARD.encode(&secret);
+                self.callback_secret = Some(format!("{}{text}", values::WHSEC));
+                secret
+            }
+        };
+        self.steps.push(Step::SetCallbackSecret(secret));
+    }
+
+    /// The storages that are new or changed.
+    pub fn storages(&self) -> impl Iterator<Item = &'a Settings> + '_ {
+        self.steps.iter().filter_map(|step| match step {
+            Step::PutStorage(_, settings) => Some(*settings),
+            _ => None,
+        })
+    }
+
+    pub fn finished(self, declared: &Declaration) -> Applied {
+        Applied {
+            workspace: declared.name.clone(),
+            changes: self.changes,
+            notes: self.notes,
+            callback_secret: self.callback_secret,
+        }
+    }
+}
+
+impl Place {
+    pub fn of(self, workspace: &mut Workspace) -> &mut Option<Uuid> {
+        match self {
+            Self::S3 => &mut workspace.s3_storage,
+            Self::Azure => &mut workspace.azure_storage,
+        }
+    }
+}
+
+impl DeclaredKey {
+    fn is_secret_of(&self, key: &KeyInfo) -> bool {
+        key.has_secret(self.secret.expose_secret())
+    }
+}
+
+/// What is to be said of a group larger than live ones are.
+pub fn unusual(percent: i32) -> Option<String> {
+    (percent > USUAL_PERCENT).then(|| {
+        format!("a control group of {percent}% is large: a live one has 1 to {USUAL_PERCENT}%")
+    })
+}
+
+fn rates(rates: &BTreeMap<String, i64>) -> String {
+    let each = rates.iter().map(|(code, rate)| {
+        let decimals = format!("{:06}", rate % 1_000_000);
+        let decimals = decimals.trim_end_matches('0');
+        let point = if decimals.is_empty() { "" } else { "." };
+        format!("{code} {}{point}{decimals}", rate / 1_000_000)
+    });
+    or(each.collect::<Vec<_>>().join(", "), "none")
+}
+
+fn networks(networks: &[IpNet]) -> String {
+    or(networks.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "), "everywhere")
+}
+
+fn or(text: String, nothing: &str) -> String {
+    if text.is_empty() { nothing.into() } else { text }
+}

@@ -1,0 +1,246 @@
+//! A workspace's own storage: its settings, sealed at rest, and the way to it.
+
+use serde::{Deserialize, Serialize};
+use url::form_urlencoded;
+use uuid::Uuid;
+
+use super::rows;
+use crate::app::App;
+use crate::objects::{ObjectError, Objects};
+use crate::retry::Retry;
+use crate::secrets::{SecretError, SecretKey};
+use crate::store::{StoreError, Tx};
+
+/// How many storages a process keeps clients for.
+const KEPT: usize = 1_000;
+
+/// The settings of own storage, credentials and all: for storing sealed and for
+/// connecting, never for printing.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Settings {
+    S3(S3),
+    Azure(Azure),
+}
+
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct S3 {
+    pub bucket: String,
+    /// Absent only with an endpoint.
+    pub region: Option<String>,
+    /// Absent: the default credential chain.
+    pub access_key_id: Option<String>,
+    pub secret_access_key: Option<String>,
+    pub session_token: Option<String>,
+    pub endpoint: Option<String>,
+    pub path_style: bool,
+}
+
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Azure {
+    pub account: String,
+    pub container: String,
+    pub access_key: Option<String>,
+    /// Without a question mark before it.
+    pub sas_token: Option<String>,
+    pub endpoint: Option<String>,
+}
+
+impl Settings {
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Self::S3(_) => "s3",
+            Self::Azure(_) => "azure",
+        }
+    }
+
+    /// Where it is, in words, without credentials.
+    pub fn place(&self) -> String {
+        let at = |endpoint: &Option<String>| match endpoint {
+            Some(endpoint) => format!(" at {endpoint}"),
+            None => String::new(),
+        };
+        match self {
+            Self::S3(s3) => {
+                let region = s3.region.as_deref().map(|region| format!(", {region}"));
+                let region = region.unwrap_or_default();
+                format!("bucket {}{region}{}", s3.bucket, at(&s3.endpoint))
+            }
+            Self::Azure(azure) => {
+                let (account, container) = (&azure.account, &azure.container);
+                format!("container {container} of {account}{}", at(&azure.endpoint))
+            }
+        }
+    }
+
+    /// What changes on the way to `new`, in words, without credentials.
+    pub(super) fn difference(&self, new: &Self) -> String {
+        if self.place() == new.place() {
+            return "credentials or addressing changed".into();
+        }
+        format!("{} -> {}", self.place(), new.place())
+    }
+
+    /// Opens the place. Makes no connection yet.
+    pub async fn connect(&self, secrets: &SecretKey) -> Result<Objects, ObjectError> {
+        Objects::open(&self.address(), secrets).await
+    }
+
+    /// The address of the place with its credentials.
+    fn address(&self) -> String {
+        let (scheme, host, query) = match self {
+            Self::S3(s3) => ("s3", &s3.bucket, s3.query()),
+            Self::Azure(azure) => ("azure", &azure.container, azure.query()),
+        };
+        let given = query.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(given).finish();
+        format!("{scheme}://{host}?{query}")
+    }
+}
+
+impl S3 {
+    fn query(&self) -> Vec<(&'static str, Option<&str>)> {
+        vec![
+            ("region", self.region.as_deref()),
+            ("access_key_id", self.access_key_id.as_deref()),
+            ("secret_access_key", self.secret_access_key.as_deref()),
+            ("session_token", self.session_token.as_deref()),
+            ("endpoint", self.endpoint.as_deref()),
+            ("path_style", self.path_style.then_some("true")),
+        ]
+    }
+}
+
+impl Azure {
+    fn query(&self) -> Vec<(&'static str, Option<&str>)> {
+        vec![
+            ("account", Some(&self.account)),
+            ("access_key", self.access_key.as_deref()),
+            ("sas_token", self.sas_token.as_deref()),
+            ("endpoint", self.endpoint.as_deref()),
+        ]
+    }
+}
+
+/// What went wrong on the way to a workspace's own storage.
+#[derive(Debug, thiserror::Error)]
+pub enum StorageError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Secret(#[from] SecretError),
+    #[error(transparent)]
+    Objects(#[from] ObjectError),
+}
+
+impl Retry for StorageError {
+    fn can_retry(&self) -> bool {
+        match self {
+            Self::Store(error) => error.can_retry(),
+            Self::Secret(error) => error.can_retry(),
+            Self::Objects(error) => error.can_retry(),
+        }
+    }
+}
+
+/// Opens a workspace's own storage with its stored credentials; clients are kept and
+/// shared by later calls, since what an id stands for never changes.
+pub async fn open_storage(app: &App, storage: Uuid) -> Result<Objects, StorageError> {
+    if let Some(objects) = super::lock(&app.kept.storages).get(&storage) {
+        return Ok(objects.clone());
+    }
+    let mut tx = app.store.snapshot().await?;
+    let settings = settings(&mut tx, &app.secrets, storage).await?;
+    tx.commit().await?;
+    let objects = settings.connect(&app.secrets).await?;
+    let mut kept = super::lock(&app.kept.storages);
+    if kept.len() >= KEPT {
+        kept.clear();
+    }
+    kept.insert(storage, objects.clone());
+    Ok(objects)
+}
+
+/// The settings that are stored under an id.
+pub async fn settings(
+    tx: &mut Tx,
+    secrets: &SecretKey,
+    id: Uuid,
+) -> Result<Settings, StorageError> {
+    let (_, sealed) = rows::storage(tx, id)
+        .await?
+        .ok_or_else(|| StoreError::Corrupt(format!("storages: {id} is not there")))?;
+    let plain = secrets.open(&id.to_string(), &sealed)?;
+    // The error of the JSON reader could repeat a credential.
+    let settings = serde_json::from_slice(&plain)
+        .map_err(|_| StoreError::Corrupt(format!("storages.config of {id}")))?;
+    Ok(settings)
+}
+
+/// Stores settings under a new id.
+pub(super) async fn insert(
+    tx: &mut Tx,
+    secrets: &SecretKey,
+    workspace: i32,
+    settings: &Settings,
+    now: i64,
+) -> Result<Uuid, StoreError> {
+    let id = Uuid::now_v7();
+    let sealed = secrets.seal(&id.to_string(), super::to_json(settings).as_bytes());
+    rows::insert_storage(tx, id, workspace, settings.kind(), &sealed, now).await?;
+    Ok(id)
+}
+
+/// The key that signs a workspace's callbacks (the bytes behind `whsec_…`).
+pub async fn callback_secret(app: &App, workspace: i32) -> Result<Vec<u8>, StorageError> {
+    let mut tx = app.store.snapshot().await?;
+    let secret = stored_callback_secret(&mut tx, &app.secrets, workspace).await?;
+    tx.commit().await?;
+    secret.ok_or_else(|| {
+        StoreError::Corrupt(format!("workspaces.callback_secret of {workspace} is not there"))
+            .into()
+    })
+}
+
+/// The callback secret, if there is one yet.
+pub(super) async fn stored_callback_secret(
+    tx: &mut Tx,
+    secrets: &SecretKey,
+    workspace: i32,
+) -> Result<Option<Vec<u8>>, StorageError> {
+    match rows::callback_secret(tx, workspace).await? {
+        Some(sealed) if !sealed.is_empty() => {
+            Ok(Some(secrets.open(&callback_context(workspace), &sealed)?))
+        }
+        _ => Ok(None),
+    }
+}
+
+pub(super) async fn set_callback_secret(
+    tx: &mut Tx,
+    secrets: &SecretKey,
+    workspace: i32,
+    secret: &[u8],
+) -> Result<(), StoreError> {
+    let sealed = secrets.seal(&callback_context(workspace), secret);
+    rows::set_callback_secret(tx, workspace, &sealed).await
+}
+
+fn callback_context(workspace: i32) -> String {
+    format!("callback secret of workspace {workspace}")
+}
+
+/// Seals everything anew under the current key, so that the former one is needed no more.
+pub async fn reseal(tx: &mut Tx, secrets: &SecretKey) -> Result<(), StorageError> {
+    for (id, sealed) in rows::storages(tx).await? {
+        let context = id.to_string();
+        let plain = secrets.open(&context, &sealed)?;
+        rows::reseal_storage(tx, id, &secrets.seal(&context, &plain)).await?;
+    }
+    for workspace in rows::list(tx).await? {
+        if let Some(secret) = stored_callback_secret(tx, secrets, workspace.id).await? {
+            set_callback_secret(tx, secrets, workspace.id, &secret).await?;
+        }
+    }
+    Ok(())
+}

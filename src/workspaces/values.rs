@@ -1,0 +1,306 @@
+//! The single values of the workspace file: what each may look like, and in words what is
+//! wrong with it. No error repeats a secret.
+
+use std::net::IpAddr;
+use std::str::FromStr as _;
+
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use ipnet::IpNet;
+use iso_currency::Currency;
+use jiff::tz::TimeZone;
+use url::Url;
+use uuid::Uuid;
+
+/// What callback secrets begin with (Standard Webhooks).
+pub(super) const WHSEC: &str = "whsec_";
+
+type Checked<T> = Result<T, String>;
+
+pub(super) fn workspace_name(text: &str) -> Checked<String> {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    if (1..=100).contains(&text.len()) && text.chars().all(allowed) {
+        Ok(text.to_owned())
+    } else {
+        Err("a workspace's name has 1 to 100 letters, digits, hyphens, underscores and dots".into())
+    }
+}
+
+pub(super) fn name(text: &str) -> Checked<String> {
+    if (1..=255).contains(&text.chars().count()) && !text.contains('\0') {
+        Ok(text.to_owned())
+    } else {
+        Err("1 to 255 characters are meant".into())
+    }
+}
+
+/// An active code of ISO 4217 that is money: no metals, no codes for testing.
+pub(super) fn currency(text: &str) -> Checked<String> {
+    match Currency::from_code(text) {
+        Some(currency) if currency.is_special() => {
+            Err(format!("{text} is no currency that anything is paid in"))
+        }
+        Some(currency) => match currency.is_superseded() {
+            Some(new) => Err(format!("{text} was replaced by {}", new.code())),
+            None => Ok(text.to_owned()),
+        },
+        None => Err(format!("{text:?} is no ISO 4217 currency code, such as USD")),
+    }
+}
+
+/// A decimal above 0 with at most six decimals, as millionths.
+pub(super) fn millionths(text: &str) -> Checked<i64> {
+    let wrong = || format!("{text:?}: a number above 0 with at most six decimals is meant");
+    let (whole, decimals) = text.split_once('.').unwrap_or((text, "0"));
+    let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    if !is_digits(whole) || !is_digits(decimals) || decimals.len() > 6 {
+        return Err(wrong());
+    }
+    let whole = whole.parse::<i64>().map_err(|_| wrong())?;
+    let decimals = format!("{decimals:0<6}").parse::<i64>().map_err(|_| wrong())?;
+    match whole.checked_mul(1_000_000).and_then(|whole| whole.checked_add(decimals)) {
+        Some(rate) if rate > 0 => Ok(rate),
+        _ => Err(wrong()),
+    }
+}
+
+pub(super) fn time_zone(text: &str) -> Checked<String> {
+    match TimeZone::get(text) {
+        Ok(_) => Ok(text.to_owned()),
+        Err(_) => Err(format!("{text:?} is no IANA time zone, such as America/New_York")),
+    }
+}
+
+/// A network as CIDR, or one address.
+pub(super) fn network(text: &str) -> Checked<IpNet> {
+    IpNet::from_str(text)
+        .or_else(|_| IpAddr::from_str(text).map(IpNet::from))
+        .map(|network| network.trunc())
+        .map_err(|_| format!("{text:?} is no address and no network, such as 10.0.0.0/8"))
+}
+
+pub(super) fn id(text: &str) -> Checked<Uuid> {
+    Uuid::parse_str(text).map_err(|_| format!("{text:?} is no UUID (make one with: uuidgen)"))
+}
+
+pub(super) fn percent(text: &str) -> Checked<i32> {
+    match text.parse::<i32>() {
+        Ok(percent) if (1..=100).contains(&percent) => Ok(percent),
+        _ => Err(format!("{text:?}: a whole number from 1 to 100 is meant")),
+    }
+}
+
+pub(super) fn count(text: &str) -> Checked<i64> {
+    match text.parse::<i64>() {
+        Ok(count) if count > 0 => Ok(count),
+        _ => Err(format!("{text:?}: a whole number above 0 is meant")),
+    }
+}
+
+/// Bytes: a whole number, or one with a unit as in `5GiB`.
+pub(super) fn bytes(text: &str) -> Checked<i64> {
+    const UNITS: &[(&str, i64)] = &[
+        ("", 1),
+        ("B", 1),
+        ("KB", 1_000),
+        ("MB", 1_000_000),
+        ("GB", 1_000_000_000),
+        ("TB", 1_000_000_000_000),
+        ("KiB", 1 << 10),
+        ("MiB", 1 << 20),
+        ("GiB", 1 << 30),
+        ("TiB", 1 << 40),
+    ];
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let unit = UNITS.iter().find(|(name, _)| *name == unit.trim_start());
+    number
+        .parse::<i64>()
+        .ok()
+        .zip(unit)
+        .and_then(|(number, (_, unit))| number.checked_mul(*unit))
+        .filter(|bytes| *bytes > 0)
+        .ok_or_else(|| {
+            format!(
+                "{text:?}: a whole number of bytes above 0 is meant, with a unit or without: 5GiB"
+            )
+        })
+}
+
+pub(super) fn bucket(text: &str) -> Checked<String> {
+    let bytes = text.as_bytes();
+    let ends = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+    let inner = |byte: &u8| {
+        byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.')
+    };
+    if (3..=63).contains(&bytes.len())
+        && ends(bytes.first())
+        && ends(bytes.last())
+        && bytes.iter().all(inner)
+        && !text.contains("..")
+    {
+        Ok(text.to_owned())
+    } else {
+        Err(format!(
+            "{text:?} is no bucket name: 3 to 63 lower-case letters, digits, hyphens and dots, \
+             with a letter or digit at both ends"
+        ))
+    }
+}
+
+pub(super) fn container(text: &str) -> Checked<String> {
+    if bucket(text).is_ok() && !text.contains('.') && !text.contains("--") {
+        Ok(text.to_owned())
+    } else {
+        Err(format!(
+            "{text:?} is no container name: 3 to 63 lower-case letters, digits and single \
+             hyphens, with a letter or digit at both ends"
+        ))
+    }
+}
+
+pub(super) fn account(text: &str) -> Checked<String> {
+    let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    if (3..=24).contains(&text.len()) && text.bytes().all(allowed) {
+        Ok(text.to_owned())
+    } else {
+        Err(format!("{text:?} is no storage account: 3 to 24 lower-case letters and digits"))
+    }
+}
+
+pub(super) fn region(text: &str) -> Checked<String> {
+    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
+        Ok(text.to_owned())
+    } else {
+        Err(format!("{text:?} is no region, such as eu-west-1"))
+    }
+}
+
+/// An http(s) address that carries nothing secret.
+pub(super) fn endpoint(text: &str) -> Checked<String> {
+    let url = Url::parse(text).ok().filter(|url| {
+        matches!(url.scheme(), "http" | "https")
+            && url.has_host()
+            && url.username().is_empty()
+            && url.password().is_none()
+            && url.query().is_none()
+            && url.fragment().is_none()
+    });
+    match url {
+        Some(url) => Ok(url.as_str().trim_end_matches('/').to_owned()),
+        None => Err("an http or https address is meant, without credentials and query".into()),
+    }
+}
+
+/// A credential: anything but nothing.
+pub(super) fn credential(text: &str) -> Checked<String> {
+    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        Ok(text.to_owned())
+    } else {
+        Err("printable ASCII without spaces is meant".into())
+    }
+}
+
+/// An account's access key, which is base64.
+pub(super) fn azure_key(text: &str) -> Checked<String> {
+    match BASE64_STANDARD.decode(text) {
+        Ok(bytes) if !bytes.is_empty() => Ok(text.to_owned()),
+        _ => Err("an access key is base64, as the portal shows it".into()),
+    }
+}
+
+/// The bytes behind `whsec_…`.
+pub(super) fn callback_secret(text: &str) -> Checked<Vec<u8>> {
+    text.strip_prefix(WHSEC)
+        .and_then(|text| BASE64_STANDARD.decode(text).ok())
+        .filter(|bytes| (24..=64).contains(&bytes.len()))
+        .ok_or_else(|| {
+            "a callback secret is whsec_ and 24 to 64 bytes in base64 (make one with: \
+             echo whsec_$(openssl rand -base64 32))"
+                .into()
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn rates_are_exact() {
+        for (text, rate) in
+            [("1.08", 1_080_000), ("1", 1_000_000), ("0.000001", 1), ("150.25", 150_250_000)]
+        {
+            assert_eq!(millionths(text), Ok(rate), "{text}");
+        }
+        for text in ["0", "0.0", "-1", "1e3", "1.0000001", "", ".5", "5.", "+1", "1_000", "NaN"] {
+            assert!(millionths(text).is_err(), "{text}");
+        }
+        assert!(millionths("9223372036854.775808").is_err());
+        assert_eq!(millionths("9223372036854.775807"), Ok(i64::MAX));
+    }
+
+    #[test]
+    fn bytes_have_units() {
+        for (text, expected) in
+            [("5GiB", 5 << 30), ("5 GiB", 5 << 30), ("1024", 1024), ("2MB", 2_000_000)]
+        {
+            assert_eq!(bytes(text), Ok(expected), "{text}");
+        }
+        for text in ["", "0", "-5GiB", "5 gigs", "GiB", "1.5GiB", "9999999999TiB"] {
+            assert!(bytes(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn currencies_zones_and_networks_are_known_ones() {
+        assert!(currency("EUR").is_ok());
+        for text in ["eur", "EURO", "XXX", "XAU", "HRK", ""] {
+            assert!(currency(text).is_err(), "{text}");
+        }
+        assert!(time_zone("Europe/Berlin").is_ok() && time_zone("UTC").is_ok());
+        assert!(time_zone("Mars/Olympus").is_err());
+        assert_eq!(network("10.1.2.3/8").unwrap().to_string(), "10.0.0.0/8");
+        assert_eq!(network("::1").unwrap().to_string(), "::1/128");
+        assert!(network("10.0.0.0/33").is_err() && network("host").is_err());
+    }
+
+    #[test]
+    fn names_of_places_have_their_shape() {
+        assert!(bucket("acme-exports.eu").is_ok());
+        for text in ["ab", "Acme", "-acme", "acme-", "a..b", "a/b", &"x".repeat(64)] {
+            assert!(bucket(text).is_err(), "{text}");
+        }
+        assert!(container("exports").is_ok() && container("a.b").is_err());
+        assert!(container("a--b").is_err());
+        assert!(endpoint("http://127.0.0.1:9000/").unwrap() == "http://127.0.0.1:9000");
+        for text in ["ftp://x", "http://u:p@x", "http://x?a=b", "x"] {
+            assert!(endpoint(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_callback_secret_has_one_form() {
+        let text = format!("whsec_{}", BASE64_STANDARD.encode([7; 32]));
+        assert_eq!(callback_secret(&text), Ok(vec![7; 32]));
+        for text in ["secret", "whsec_", "whsec_c2hvcnQ=", "whsec_***"] {
+            let error = callback_secret(text).unwrap_err();
+            assert!(error.contains("openssl rand"), "{error}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_panics(text in "\\PC*") {
+            let _ = (millionths(&text), bytes(&text), bucket(&text), container(&text));
+            let _ = (endpoint(&text), network(&text), time_zone(&text), callback_secret(&text));
+            let _ = (workspace_name(&text), account(&text), currency(&text), percent(&text));
+        }
+
+        #[test]
+        fn every_rate_comes_back(rate in 1..i64::MAX) {
+            let text = format!("{}.{:06}", rate / 1_000_000, rate % 1_000_000);
+            prop_assert_eq!(millionths(&text), Ok(rate));
+        }
+    }
+}
