@@ -92,15 +92,15 @@ CREATE TABLE activity (
 
 DO $$
 BEGIN
-    FOR slice IN 0..99 LOOP
+    FOR n IN 0..99 LOOP
         EXECUTE format(
             'CREATE TABLE users_%1$s PARTITION OF users FOR VALUES IN (%2$s)
              WITH (fillfactor = 90, toast_tuple_target = 8160)',
-            to_char(slice, 'FM00'), slice);
+            to_char(n, 'FM00'), n);
         EXECUTE format(
             'CREATE TABLE activity_%1$s PARTITION OF activity FOR VALUES IN (%2$s)
              WITH (fillfactor = 80, toast_tuple_target = 8160)',
-            to_char(slice, 'FM00'), slice);
+            to_char(n, 'FM00'), n);
     END LOOP;
 END $$;
 
