@@ -1,1 +1,4 @@
 //! Which roles run, message to domain, claims to domain, drain.
+
+pub mod messages;
+mod rows;
