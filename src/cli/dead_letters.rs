@@ -1,11 +1,218 @@
 //! `longshore dead-letters`.
 
+use clap::Subcommand;
+use jiff::{SpanRound, Timestamp, Unit};
+use serde_json::json;
+use uuid::Uuid;
+
 use super::CommandResult;
+use crate::clock::{Clock, from_ms};
 use crate::config::Config;
+use crate::log::Log;
+use crate::store::{Store, migrate};
+use crate::worker::messages::dead_letters::{self, DeadLetter};
+
+/// Characters of a payload that the list shows.
+const SHOWN: usize = 200;
 
 #[derive(clap::Args)]
-pub struct Arguments {}
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
 
-pub async fn run(_config: Config, _arguments: Arguments) -> CommandResult {
-    Err("not built yet".into())
+#[derive(Subcommand)]
+enum Command {
+    /// Show what could not be done, oldest first
+    #[command(after_help = "Example:\n  longshore dead-letters list --json | jq -r .reason")]
+    List {
+        /// One JSON object a line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Append messages again and remove them from the list
+    #[command(
+        after_help = "Example:\n  longshore dead-letters retry 01927b3e-5a1c-7cc3-98c4-dc0c0c07398f\n  \
+                      longshore dead-letters retry --all"
+    )]
+    Retry(Which),
+    /// Remove messages for good
+    #[command(
+        after_help = "Example:\n  longshore dead-letters discard 01927b3e-5a1c-7cc3-98c4-dc0c0c07398f"
+    )]
+    Discard(Which),
+}
+
+#[derive(clap::Args)]
+#[group(required = true, multiple = false)]
+struct Which {
+    /// The ids, as `list` shows them
+    #[arg(value_name = "ID")]
+    ids: Vec<Uuid>,
+    /// All that there are
+    #[arg(long)]
+    all: bool,
+}
+
+pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
+    let store = Store::connect(&config).await?;
+    migrate::check(&store).await?;
+    let result = match arguments.command {
+        Command::List { json } => list(&store, json).await,
+        Command::Retry(which) => retry(&config, &store, &which).await,
+        Command::Discard(which) => discard(&store, &which).await,
+    };
+    store.close().await;
+    result
+}
+
+async fn list(store: &Store, json: bool) -> CommandResult {
+    let now = Clock::system().now();
+    let mut count = 0;
+    let mut page = dead_letters::page(store, None).await?;
+    while let Some(last) = page.last().cloned() {
+        for letter in &page {
+            println!("{}", if json { as_json(letter) } else { as_text(letter, now) });
+        }
+        count += page.len();
+        page = dead_letters::page(store, Some(&last)).await?;
+    }
+    if !json {
+        println!("{count} dead letters");
+    }
+    Ok(())
+}
+
+async fn retry(config: &Config, store: &Store, which: &Which) -> CommandResult {
+    let log = Log::open(config).await?;
+    let mut failed = 0;
+    for id in chosen(store, which).await? {
+        let result = dead_letters::retry(store, &log, id).await;
+        failed += report(id, "appended again", result.map_err(Into::into));
+    }
+    log.close().await;
+    all_done(failed)
+}
+
+async fn discard(store: &Store, which: &Which) -> CommandResult {
+    let mut failed = 0;
+    for id in chosen(store, which).await? {
+        let result = dead_letters::discard(store, id).await;
+        failed += report(id, "discarded", result.map_err(Into::into));
+    }
+    all_done(failed)
+}
+
+/// The ids given, or all as of now: what fails again meanwhile is not taken twice.
+async fn chosen(
+    store: &Store,
+    which: &Which,
+) -> Result<Vec<Uuid>, Box<dyn std::error::Error + Send + Sync>> {
+    if !which.all {
+        return Ok(which.ids.clone());
+    }
+    let mut ids = Vec::new();
+    let mut page = dead_letters::page(store, None).await?;
+    while let Some(last) = page.last().cloned() {
+        ids.extend(page.iter().map(|letter| letter.id));
+        page = dead_letters::page(store, Some(&last)).await?;
+    }
+    Ok(ids)
+}
+
+/// Says how it went; answers how many failed.
+fn report(id: Uuid, done: &str, result: CommandResult) -> usize {
+    match result {
+        Ok(()) => {
+            println!("{id} {done}");
+            0
+        }
+        Err(error) => {
+            eprintln!("{id} {error}");
+            1
+        }
+    }
+}
+
+fn all_done(failed: usize) -> CommandResult {
+    if failed == 0 { Ok(()) } else { Err(format!("{failed} could not be done").into()) }
+}
+
+fn as_json(letter: &DeadLetter) -> String {
+    json!({
+        "id": letter.id,
+        "group": letter.consumer_group,
+        "topic": letter.topic,
+        "partition": letter.partition,
+        "offset": letter.position,
+        "key": readable(&letter.key),
+        "payload": readable(&letter.payload),
+        "request_id": letter.request_id,
+        "reason": letter.reason,
+        "attempts": letter.attempts,
+        "created_at": from_ms(letter.created_at).to_string(),
+    })
+    .to_string()
+}
+
+fn as_text(letter: &DeadLetter, now: Timestamp) -> String {
+    let payload = readable(&letter.payload);
+    let shown: String = payload.chars().take(SHOWN).flat_map(char::escape_debug).collect();
+    let more = if payload.chars().count() > SHOWN { "…" } else { "" };
+    format!(
+        "{id}  {topic} {partition}/{position} of {group}, {age} ago, attempts {attempts}\n  \
+         request {request}\n  reason  {reason}\n  payload {shown}{more}\n",
+        id = letter.id,
+        topic = letter.topic,
+        partition = letter.partition,
+        position = letter.position,
+        group = letter.consumer_group,
+        age = age(from_ms(letter.created_at), now),
+        attempts = letter.attempts,
+        request = letter.request_id,
+        reason = letter.reason,
+    )
+}
+
+/// How long ago, in days to seconds, such as `2d 3h 4m 5s`.
+fn age(then: Timestamp, now: Timestamp) -> String {
+    let rounding = SpanRound::new().largest(Unit::Day).smallest(Unit::Second).days_are_24_hours();
+    match (now - then.min(now)).round(rounding) {
+        Ok(span) => format!("{span:#}"),
+        Err(_) => (now - then.min(now)).to_string(),
+    }
+}
+
+/// Text as it is, an id as an id, other bytes in hexadecimal.
+fn readable(bytes: &[u8]) -> String {
+    let is_plain = |text: &&str| !text.contains(|c: char| c.is_control() && !c.is_whitespace());
+    if let Some(text) = std::str::from_utf8(bytes).ok().filter(is_plain) {
+        return text.to_owned();
+    }
+    if let Ok(id) = Uuid::from_slice(bytes) {
+        return id.to_string();
+    }
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn payloads_are_readable() {
+        let id = Uuid::now_v7();
+        assert_eq!(readable(id.to_string().as_bytes()), id.to_string());
+        assert_eq!(readable(id.as_bytes()), id.to_string());
+        assert_eq!(readable(b"{\"a\":\n1}"), "{\"a\":\n1}");
+        assert_eq!(readable(&[0, 255]), "00ff");
+    }
+
+    #[test]
+    fn ages_read_well() {
+        let now: Timestamp = "2026-03-04T05:06:07Z".parse().unwrap();
+        let then: Timestamp = "2026-03-02T04:06:02Z".parse().unwrap();
+        assert_eq!(age(then, now), "2d 1h 5s");
+        assert_eq!(age(now, then), "0s");
+    }
 }

@@ -1,16 +1,54 @@
 //! The log: append and consume. Kafka for a fleet, a table in a SQLite file of its own
 //! alone; the same semantics.
+//!
+//! A message belongs to the partition of its key, and messages of a partition are given
+//! out in order. The consumers of a group share the partitions; each group sees every
+//! message. What a group has done with is written down only after the work, and in order:
+//! a message comes again unless it and all before it on its partition were acknowledged.
 
-use std::time::Duration;
+mod consumer;
+mod embedded;
+mod kafka;
+mod ordered;
+
+use std::time::{Duration, Instant};
+
+pub use consumer::{Ack, Consumer};
 
 use crate::config::Config;
 use crate::retry::Retry;
 
-/// What messages are about. Its name in the log is `Config::log.topic_prefix` and this.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// The most that a message's key, payload and request id may have together, in bytes.
+pub const MAX_MESSAGE_BYTES: usize = 5 << 20;
+
+/// How long a partition that goes to another consumer waits for the work under way on it.
+/// What is not done by then is given out again, perhaps while it still runs.
+const REVOKE_WAIT: Duration = Duration::from_secs(5);
+
+/// How often done work is written down.
+const COMMIT_EVERY: Duration = Duration::from_millis(200);
+
+/// What messages are about. Its name in Kafka is `Config::log.topic_prefix` and
+/// [`name`](Self::name).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Topic {
     /// Exports that wait to be planned; key and payload are the job's id.
     Exports,
+}
+
+impl Topic {
+    pub const ALL: &[Self] = &[Self::Exports];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Exports => "exports",
+        }
+    }
+
+    /// The topic of that [`name`](Self::name).
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|topic| topic.name() == name)
+    }
 }
 
 /// A message to append.
@@ -24,8 +62,14 @@ pub struct NewMessage {
     pub request_id: String,
 }
 
+impl NewMessage {
+    fn bytes(&self) -> usize {
+        self.key.len() + self.payload.len() + self.request_id.len()
+    }
+}
+
 /// A message as consumed.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
     pub topic: Topic,
     pub partition: i32,
@@ -35,7 +79,7 @@ pub struct Message {
     pub request_id: String,
 }
 
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum LogError {
     #[error("the log cannot be reached: {0}")]
     Unavailable(String),
@@ -43,6 +87,12 @@ pub enum LogError {
     Refused(String),
     #[error("the log's settings: {0}")]
     Settings(String),
+}
+
+impl LogError {
+    fn closed() -> Self {
+        Self::Unavailable("it was closed".into())
+    }
 }
 
 impl Retry for LogError {
@@ -53,65 +103,105 @@ impl Retry for LogError {
 
 /// The log. Cheap to clone.
 #[derive(Clone)]
-pub struct Log {}
+pub enum Log {
+    Embedded(embedded::Embedded),
+    Kafka(kafka::Kafka),
+}
 
 impl Log {
-    pub async fn open(_config: &Config) -> Result<Self, LogError> {
-        todo!()
+    /// Opens the log of `config.log.url`: the embedded one's file is made where it is
+    /// missing, Kafka is not spoken to before it is needed.
+    pub async fn open(config: &Config) -> Result<Self, LogError> {
+        if config.log.url == "embedded" {
+            Ok(Self::Embedded(embedded::Embedded::open(config).await?))
+        } else {
+            Ok(Self::Kafka(kafka::Kafka::open(config)?))
+        }
     }
 
     /// Creates the topics that are missing (`migrate`). Safe to run from many processes.
     pub async fn create_topics(&self) -> Result<(), LogError> {
-        todo!()
+        match self {
+            // Opening made all there is to make.
+            Self::Embedded(_) => Ok(()),
+            Self::Kafka(kafka) => kafka.create_topics().await,
+        }
     }
 
     /// What is wrong with the topics, a line each (`doctor`); none when all is well.
     pub async fn check(&self) -> Result<Vec<String>, LogError> {
-        todo!()
+        match self {
+            Self::Embedded(embedded) => embedded.check().await,
+            Self::Kafka(kafka) => kafka.check().await,
+        }
     }
 
-    /// Appends all; returns once every message is durable. After an error some may be in
-    /// the log: appending the same again must be harmless to whoever consumes them.
-    pub async fn append(&self, _messages: Vec<NewMessage>) -> Result<(), LogError> {
-        todo!()
+    /// Appends all; returns once every message is durable, and within
+    /// `config.log.append_timeout_ms`. After an error some may be in the log: appending
+    /// the same again must be harmless to whoever consumes them.
+    pub async fn append(&self, messages: Vec<NewMessage>) -> Result<(), LogError> {
+        if let Some(message) = messages.iter().find(|m| m.bytes() > MAX_MESSAGE_BYTES) {
+            return Err(LogError::Refused(format!(
+                "it has {} bytes, and {MAX_MESSAGE_BYTES} are the most",
+                message.bytes()
+            )));
+        }
+        if messages.is_empty() {
+            return Ok(());
+        }
+        let count = messages.len() as u64;
+        let began = Instant::now();
+        let result = match self {
+            Self::Embedded(embedded) => embedded.append(messages).await,
+            Self::Kafka(kafka) => kafka.append(messages).await,
+        };
+        let outcome = if result.is_ok() { "ok" } else { "error" };
+        metrics::histogram!("longshore_log_append_seconds", "outcome" => outcome)
+            .record(began.elapsed());
+        metrics::counter!("longshore_log_appended_total", "outcome" => outcome).increment(count);
+        result
     }
 
-    /// A consumer of `topic` for `group`; several share the partitions among them.
+    /// A consumer of `topic` for `group`; several share the partitions among them. A group
+    /// that is new starts with the oldest message. At most `in_flight` messages are given
+    /// out and not yet acknowledged. To be called on the runtime.
     pub fn consumer(
         &self,
-        _group: &str,
-        _topic: Topic,
-        _in_flight: usize,
+        group: &str,
+        topic: Topic,
+        in_flight: usize,
     ) -> Result<Consumer, LogError> {
-        todo!()
+        match self {
+            Self::Embedded(embedded) => embedded.consumer(group, topic, in_flight),
+            Self::Kafka(kafka) => kafka.consumer(group, topic, in_flight),
+        }
     }
 
+    /// Writes down what is done and lets go; later appends fail.
     pub async fn close(&self) {
-        todo!()
+        match self {
+            Self::Embedded(embedded) => embedded.close().await,
+            Self::Kafka(kafka) => kafka.close().await,
+        }
     }
 }
 
-pub struct Consumer {}
-
-impl Consumer {
-    /// The next message, with its acknowledgement; waits while too many are under way.
-    /// May be dropped while waiting.
-    pub async fn next(&mut self) -> Result<(Message, Ack), LogError> {
-        todo!()
-    }
-
-    /// Takes no more, waits up to `deadline` for what is under way, commits and leaves.
-    pub async fn drain(self, _deadline: Duration) {
-        todo!()
-    }
-}
-
-/// Says that a message's work is done. Dropped unsaid, the message comes again after the
-/// next rebalance or restart.
-pub struct Ack {}
-
-impl Ack {
-    pub fn done(self) {
-        todo!()
-    }
+/// Help texts of this module's metrics, for the exporter.
+pub fn describe_metrics() {
+    use metrics::{Unit, describe_counter, describe_histogram};
+    describe_histogram!(
+        "longshore_log_append_seconds",
+        Unit::Seconds,
+        "Time until an append was durable or had failed, by outcome (ok, error)"
+    );
+    describe_counter!(
+        "longshore_log_appended_total",
+        Unit::Count,
+        "Messages appended, by outcome (ok, error)"
+    );
+    describe_counter!(
+        "longshore_log_consumed_total",
+        Unit::Count,
+        "Messages given out to be worked on, by topic and group"
+    );
 }

@@ -4,5 +4,6 @@
 mod claims;
 mod shares;
 mod objects;
+mod log;
 mod support;
 mod workspaces;

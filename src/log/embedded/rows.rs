@@ -1,0 +1,244 @@
+//! The embedded log's tables and SQL.
+
+use std::collections::BTreeMap;
+
+use futures::TryStreamExt as _;
+use sqlx::{QueryBuilder, Sqlite, SqliteConnection, SqlitePool};
+use uuid::Uuid;
+
+use crate::log::{Message, Topic};
+
+/// Rows of one statement: statements cost, not rows.
+const ROWS: usize = 50;
+
+/// Bytes of payload after which a read ends, though it may be short of its limit.
+const READ_BYTES: usize = 4 << 20;
+
+/// Messages removed by one [`trim`].
+const TRIM: i64 = 1_000;
+
+/// The next offset of each partition.
+pub type Positions = BTreeMap<(Topic, i32), i64>;
+
+/// A message with its place.
+pub struct Row {
+    pub topic: Topic,
+    pub partition: i32,
+    pub offset: i64,
+    pub key: Vec<u8>,
+    pub payload: Vec<u8>,
+    pub request_id: String,
+    pub appended_at: i64,
+}
+
+/// Makes the tables where they are missing; answers the partition count that is fixed in
+/// the file, which is `partitions` if the file is new.
+pub async fn create(pool: &SqlitePool, partitions: u32) -> Result<u32, sqlx::Error> {
+    let mut tx = pool.begin_with("BEGIN IMMEDIATE").await?;
+    sqlx::raw_sql(
+        "CREATE TABLE IF NOT EXISTS settings (
+             name  TEXT PRIMARY KEY,
+             value TEXT NOT NULL
+         );
+         CREATE TABLE IF NOT EXISTS messages (
+             id          INTEGER PRIMARY KEY,
+             topic       TEXT NOT NULL,
+             partition   INTEGER NOT NULL,
+             position    INTEGER NOT NULL,
+             key         BLOB NOT NULL,
+             payload     BLOB NOT NULL,
+             request_id  TEXT NOT NULL,
+             appended_at INTEGER NOT NULL,
+             UNIQUE (topic, partition, position)
+         );
+         -- The position that the next message of a partition gets, kept when all are trimmed.
+         CREATE TABLE IF NOT EXISTS ends (
+             topic     TEXT NOT NULL,
+             partition INTEGER NOT NULL,
+             next      INTEGER NOT NULL,
+             PRIMARY KEY (topic, partition)
+         ) WITHOUT ROWID;
+         -- The position before which a group is done with a partition.
+         CREATE TABLE IF NOT EXISTS offsets (
+             consumer_group TEXT NOT NULL,
+             topic          TEXT NOT NULL,
+             partition      INTEGER NOT NULL,
+             next           INTEGER NOT NULL,
+             PRIMARY KEY (consumer_group, topic, partition)
+         ) WITHOUT ROWID;",
+    )
+    .execute(&mut *tx)
+    .await?;
+    // The id tells this log from one made anew in its place.
+    sqlx::query(
+        "INSERT INTO settings (name, value) VALUES ('partitions', $1), ('id', $2)
+         ON CONFLICT (name) DO NOTHING",
+    )
+    .bind(partitions.to_string())
+    .bind(Uuid::new_v4().to_string())
+    .execute(&mut *tx)
+    .await?;
+    let fixed =
+        sqlx::query_scalar("SELECT CAST(value AS INTEGER) FROM settings WHERE name = 'partitions'")
+            .fetch_one(&mut *tx)
+            .await?;
+    tx.commit().await?;
+    Ok(fixed)
+}
+
+/// A number that changes when another connection has changed the file.
+pub async fn data_version(c: &mut SqliteConnection) -> Result<i64, sqlx::Error> {
+    sqlx::query_scalar("PRAGMA data_version").fetch_one(c).await
+}
+
+/// What SQLite's own check of the file finds wrong.
+pub async fn check(pool: &SqlitePool) -> Result<Vec<String>, sqlx::Error> {
+    let found: Vec<String> = sqlx::query_scalar("PRAGMA quick_check").fetch_all(pool).await?;
+    Ok(found.into_iter().filter(|line| line != "ok").map(|l| format!("log.db: {l}")).collect())
+}
+
+pub async fn ends(c: &mut SqliteConnection) -> Result<Positions, sqlx::Error> {
+    let rows: Vec<(String, i32, i64)> =
+        sqlx::query_as("SELECT topic, partition, next FROM ends").fetch_all(c).await?;
+    let known = rows.into_iter().filter_map(|(topic, partition, next)| {
+        Some(((Topic::from_name(&topic)?, partition), next))
+    });
+    Ok(known.collect())
+}
+
+pub async fn set_ends(c: &mut SqliteConnection, ends: &Positions) -> Result<(), sqlx::Error> {
+    if ends.is_empty() {
+        return Ok(());
+    }
+    let mut query = QueryBuilder::<Sqlite>::new("INSERT INTO ends (topic, partition, next) ");
+    query.push_values(ends, |mut values, ((topic, partition), next)| {
+        values.push_bind(topic.name()).push_bind(*partition).push_bind(*next);
+    });
+    query.push(" ON CONFLICT (topic, partition) DO UPDATE SET next = excluded.next");
+    query.build().execute(c).await?;
+    Ok(())
+}
+
+pub async fn insert(c: &mut SqliteConnection, rows: Vec<Row>) -> Result<(), sqlx::Error> {
+    let mut rows = rows.into_iter().peekable();
+    while rows.peek().is_some() {
+        let mut query = QueryBuilder::<Sqlite>::new(
+            "INSERT INTO messages
+             (topic, partition, position, key, payload, request_id, appended_at) ",
+        );
+        query.push_values(rows.by_ref().take(ROWS), |mut values, row| {
+            values
+                .push_bind(row.topic.name())
+                .push_bind(row.partition)
+                .push_bind(row.offset)
+                .push_bind(row.key)
+                .push_bind(row.payload)
+                .push_bind(row.request_id)
+                .push_bind(row.appended_at);
+        });
+        query.build().execute(&mut *c).await?;
+    }
+    Ok(())
+}
+
+/// Messages of a partition from `from` on: up to `limit`, fewer where they are large.
+pub async fn read(
+    pool: &SqlitePool,
+    topic: Topic,
+    partition: i32,
+    from: i64,
+    limit: usize,
+) -> Result<Vec<Message>, sqlx::Error> {
+    let mut rows = sqlx::query_as::<_, (i64, Vec<u8>, Vec<u8>, String)>(
+        "SELECT position, key, payload, request_id FROM messages
+         WHERE topic = $1 AND partition = $2 AND position >= $3
+         ORDER BY position LIMIT $4",
+    )
+    .bind(topic.name())
+    .bind(partition)
+    .bind(from)
+    .bind(i64::try_from(limit).unwrap_or(i64::MAX))
+    .fetch(pool);
+    let (mut messages, mut bytes) = (Vec::new(), 0);
+    while bytes < READ_BYTES
+        && let Some((offset, key, payload, request_id)) = rows.try_next().await?
+    {
+        bytes += payload.len();
+        messages.push(Message { topic, partition, offset, key, payload, request_id });
+    }
+    Ok(messages)
+}
+
+/// Makes a group known, at the oldest message of each of its partitions where it is new;
+/// answers where it is in each.
+pub async fn register(
+    pool: &SqlitePool,
+    group: &str,
+    topic: Topic,
+    partitions: u32,
+) -> Result<Vec<i64>, sqlx::Error> {
+    sqlx::query(
+        "WITH RECURSIVE numbers (n) AS (
+             SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n + 1 < $3
+         )
+         INSERT INTO offsets (consumer_group, topic, partition, next)
+         SELECT $1, $2, n, 0 FROM numbers WHERE true
+         ON CONFLICT (consumer_group, topic, partition) DO NOTHING",
+    )
+    .bind(group)
+    .bind(topic.name())
+    .bind(partitions)
+    .execute(pool)
+    .await?;
+    sqlx::query_scalar(
+        "SELECT next FROM offsets WHERE consumer_group = $1 AND topic = $2 ORDER BY partition",
+    )
+    .bind(group)
+    .bind(topic.name())
+    .fetch_all(pool)
+    .await
+}
+
+/// Writes down where a group is; never goes back.
+pub async fn commit(
+    c: &mut SqliteConnection,
+    group: &str,
+    topic: Topic,
+    positions: &[(i32, i64)],
+) -> Result<(), sqlx::Error> {
+    if positions.is_empty() {
+        return Ok(());
+    }
+    let mut query = QueryBuilder::<Sqlite>::new(
+        "INSERT INTO offsets (consumer_group, topic, partition, next) ",
+    );
+    query.push_values(positions, |mut values, (partition, next)| {
+        values.push_bind(group).push_bind(topic.name()).push_bind(*partition).push_bind(*next);
+    });
+    query.push(
+        " ON CONFLICT (consumer_group, topic, partition)
+          DO UPDATE SET next = max(next, excluded.next)",
+    );
+    query.build().execute(c).await?;
+    Ok(())
+}
+
+/// Removes some messages appended before `before` that every known group is done with;
+/// answers how many.
+pub async fn trim(pool: &SqlitePool, before: i64) -> Result<u64, sqlx::Error> {
+    let done = sqlx::query(
+        "DELETE FROM messages WHERE id IN (
+             SELECT messages.id FROM messages
+             JOIN (SELECT topic, partition, min(next) AS next FROM offsets
+                   GROUP BY topic, partition) AS done
+               ON done.topic = messages.topic AND done.partition = messages.partition
+              AND messages.position < done.next
+             WHERE messages.appended_at < $1
+             LIMIT $2)",
+    )
+    .bind(before)
+    .bind(TRIM)
+    .execute(pool)
+    .await?;
+    Ok(done.rows_affected())
+}

@@ -1,0 +1,209 @@
+//! Appends to Kafka: an idempotent producer that waits for all in-sync replicas.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::message::{Header, OwnedHeaders};
+use rdkafka::producer::{DeliveryFuture, FutureProducer, FutureRecord, Producer as _};
+use tokio::time::{Instant, sleep, timeout_at};
+
+use super::{MAX_BATCH_BYTES, QUEUE_KBYTES, REQUEST_ID, Settings, Tracing, create, unavailable};
+use crate::log::{LogError, NewMessage};
+
+/// How long to wait for room in librdkafka's queue when none of it is this append's own.
+const FULL_PAUSE: Duration = Duration::from_millis(10);
+
+type Client = FutureProducer<Tracing>;
+
+pub(super) struct Producer {
+    settings: Arc<Settings>,
+    /// None once closed.
+    client: RwLock<Option<Client>>,
+}
+
+impl Producer {
+    pub fn new(settings: Arc<Settings>) -> Result<Self, LogError> {
+        let client = RwLock::new(Some(client(&settings)?));
+        Ok(Self { settings, client })
+    }
+
+    pub async fn append(&self, messages: &[NewMessage]) -> Result<(), LogError> {
+        let client = self.current()?;
+        let deadline = Instant::now() + self.settings.timeout;
+        let result =
+            timeout_at(deadline, self.send_all(&client, messages)).await.unwrap_or_else(|_| {
+                Err(LogError::Unavailable(format!(
+                    "Kafka did not confirm within {:?}",
+                    self.settings.timeout
+                )))
+            });
+        if result.is_err() {
+            self.replace_if_broken(client);
+        }
+        result
+    }
+
+    fn current(&self) -> Result<Client, LogError> {
+        let client = self.client.read().unwrap_or_else(PoisonError::into_inner);
+        client.clone().ok_or_else(LogError::closed)
+    }
+
+    /// Sends all, then waits for all, so that they share batches.
+    async fn send_all(&self, client: &Client, messages: &[NewMessage]) -> Result<(), LogError> {
+        let mut sent = VecDeque::with_capacity(messages.len());
+        for message in messages {
+            let topic = self.settings.topic(message.topic);
+            loop {
+                let request_id = Header { key: REQUEST_ID, value: Some(&message.request_id) };
+                let record = FutureRecord::to(&topic)
+                    .key(&message.key)
+                    .payload(&message.payload)
+                    .headers(OwnedHeaders::new_with_capacity(1).insert(request_id));
+                match client.send_result(record) {
+                    Ok(delivery) => break sent.push_back(delivery),
+                    Err((KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull), _)) => {
+                        match sent.pop_front() {
+                            Some(delivery) => self.delivered(delivery).await?,
+                            None => sleep(FULL_PAUSE).await,
+                        }
+                    }
+                    Err((error, _)) => return Err(self.explain(error)),
+                }
+            }
+        }
+        for delivery in sent {
+            self.delivered(delivery).await?;
+        }
+        Ok(())
+    }
+
+    async fn delivered(&self, delivery: DeliveryFuture) -> Result<(), LogError> {
+        match delivery.await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err((error, _))) => Err(self.explain(error)),
+            Err(_) => Err(LogError::closed()),
+        }
+    }
+
+    fn explain(&self, error: KafkaError) -> LogError {
+        match error.rdkafka_error_code() {
+            Some(RDKafkaErrorCode::MessageSizeTooLarge | RDKafkaErrorCode::InvalidMessageSize) => {
+                LogError::Refused("it is larger than the topic takes (max.message.bytes)".into())
+            }
+            Some(RDKafkaErrorCode::UnknownTopic | RDKafkaErrorCode::UnknownTopicOrPartition) => {
+                LogError::Unavailable("the topic does not exist: run `longshore migrate`".into())
+            }
+            _ => unavailable(error),
+        }
+    }
+
+    /// An idempotent producer that lost its place can send nothing more: a new one starts
+    /// afresh.
+    fn replace_if_broken(&self, broken: Client) {
+        let Some((code, reason)) = broken.client().fatal_error() else { return };
+        let mut current = self.client.write().unwrap_or_else(PoisonError::into_inner);
+        let is_replaced =
+            current.as_ref().is_none_or(|client| client.client().fatal_error().is_none());
+        if is_replaced {
+            return;
+        }
+        tracing::warn!(%code, reason, "the Kafka producer is broken and is replaced");
+        match client(&self.settings) {
+            // Letting go joins a thread: not here.
+            Ok(new) => drop(tokio::task::spawn_blocking({
+                let old = current.replace(new);
+                move || drop((old, broken))
+            })),
+            Err(error) => tracing::error!(%error, "no new Kafka producer could be made"),
+        }
+    }
+
+    pub async fn close(&self) {
+        let client = self.client.write().unwrap_or_else(PoisonError::into_inner).take();
+        let timeout = self.settings.timeout;
+        let flushed = tokio::task::spawn_blocking(move || {
+            client.map_or(Ok(()), |client| client.flush(timeout))
+        });
+        match flushed.await {
+            Ok(Err(error)) => tracing::warn!(%error, "the Kafka producer was not flushed"),
+            Ok(Ok(())) | Err(_) => {}
+        }
+    }
+}
+
+fn client(settings: &Settings) -> Result<Client, LogError> {
+    let max_bytes = MAX_BATCH_BYTES.to_string();
+    let timeout_ms = settings.timeout.as_millis().to_string();
+    let defaults = [
+        // Costs no throughput for appends up to 100 messages, which share batches anyway.
+        ("linger.ms", "0"),
+        ("compression.codec", "none"),
+        ("queue.buffering.max.kbytes", QUEUE_KBYTES),
+        // The one that other Kafka clients use, so that they find a key where it is.
+        ("partitioner", "murmur2_random"),
+    ];
+    let fixed = [
+        ("enable.idempotence", "true"),
+        ("acks", "all"),
+        ("message.max.bytes", max_bytes.as_str()),
+        ("message.timeout.ms", timeout_ms.as_str()),
+    ];
+    create(&settings.client(&defaults, &fixed), Tracing)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::log::Topic;
+
+    fn settings(properties: &[(&str, &str)]) -> Arc<Settings> {
+        Arc::new(Settings {
+            brokers: "127.0.0.1:1".into(),
+            topic_prefix: "t.".into(),
+            partitions: 1,
+            replication: 1,
+            timeout: Duration::from_millis(200),
+            properties: properties
+                .iter()
+                .map(|(n, v)| ((*n).into(), (*v).into()))
+                .collect::<BTreeMap<_, _>>(),
+        })
+    }
+
+    #[tokio::test]
+    async fn a_broken_producer_is_replaced() {
+        let producer = Producer::new(settings(&[])).unwrap();
+        let native = producer.current().unwrap();
+        let reason = c"on purpose";
+        // SAFETY: the client lives, and the text ends with a NUL.
+        unsafe {
+            rdkafka::bindings::rd_kafka_test_fatal_error(
+                native.client().native_ptr(),
+                rdkafka::types::RDKafkaRespErr::RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER,
+                reason.as_ptr(),
+            );
+        }
+        assert!(native.client().fatal_error().is_some());
+        let message = NewMessage {
+            topic: Topic::Exports,
+            key: vec![1],
+            payload: vec![],
+            request_id: String::new(),
+        };
+        let error = producer.append(&[message]).await.unwrap_err();
+        assert!(matches!(error, LogError::Unavailable(_)), "{error}");
+        assert!(producer.current().unwrap().client().fatal_error().is_none());
+    }
+
+    #[test]
+    fn a_wrong_property_is_named_and_its_value_is_not() {
+        for (name, value) in [("sasl.pasword", "hidden"), ("security.protocol", "hidden")] {
+            let error = Producer::new(settings(&[(name, value)])).err().unwrap().to_string();
+            assert!(error.contains(name) && !error.contains("hidden"), "{error}");
+        }
+    }
+}

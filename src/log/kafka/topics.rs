@@ -1,0 +1,249 @@
+//! Creates the topics, and says in words how they differ from what they should be.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, ResourceSpecifier, TopicReplication};
+use rdkafka::error::RDKafkaErrorCode;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::{MAX_BATCH_BYTES, Settings, Tracing, create as create_client, unavailable};
+use crate::log::{LogError, Topic};
+
+type Admin = AdminClient<Tracing>;
+
+/// How long an answer of the cluster may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What the cluster says of itself.
+struct Cluster {
+    brokers: usize,
+    topics: BTreeMap<String, TopicState>,
+}
+
+struct TopicState {
+    partitions: usize,
+    /// The fewest copies that a partition has, and how many partitions lack some of theirs.
+    replication: usize,
+    behind: usize,
+}
+
+/// Creates the topics that are missing.
+pub(super) async fn create(settings: &Settings) -> Result<(), LogError> {
+    let admin = admin(settings)?;
+    let (admin, cluster) = describe_cluster(admin).await?;
+    let replication = attainable_replication(settings, cluster.brokers);
+    let min_in_sync = min_in_sync(replication).to_string();
+    let max_bytes = MAX_BATCH_BYTES.to_string();
+    let names: Vec<String> = Topic::ALL.iter().map(|topic| settings.topic(*topic)).collect();
+    let missing: Vec<_> = names
+        .iter()
+        .filter(|name| !cluster.topics.contains_key(*name))
+        .map(|name| {
+            NewTopic::new(name, settings.partitions, TopicReplication::Fixed(replication))
+                .set("cleanup.policy", "delete")
+                // No outage outlasts it.
+                .set("retention.ms", "-1")
+                .set("retention.bytes", "-1")
+                .set("max.message.bytes", &max_bytes)
+                .set("min.insync.replicas", &min_in_sync)
+        })
+        .collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let options =
+        AdminOptions::new().request_timeout(Some(PATIENCE * 2)).operation_timeout(Some(PATIENCE));
+    for result in admin.create_topics(&missing, &options).await.map_err(unavailable)? {
+        match result {
+            Ok(topic) => tracing::info!(topic, "topic created"),
+            // Another process was first.
+            Err((_, RDKafkaErrorCode::TopicAlreadyExists)) => {}
+            Err((topic, code)) => {
+                return Err(LogError::Unavailable(format!(
+                    "topic {topic} could not be created: {code}"
+                )));
+            }
+        }
+    }
+    let_go(admin).await;
+    Ok(())
+}
+
+/// What is wrong, a line each.
+pub(super) async fn check(settings: &Settings) -> Result<Vec<String>, LogError> {
+    let mut lines = unreachable_brokers(&settings.brokers).await;
+    let (admin, cluster) = match describe_cluster(admin(settings)?).await {
+        Ok(answer) => answer,
+        Err(error) if lines.is_empty() => return Err(error),
+        Err(error) => {
+            lines.push(error.to_string());
+            return Ok(lines);
+        }
+    };
+    for topic in Topic::ALL {
+        let name = settings.topic(*topic);
+        let Some(state) = cluster.topics.get(&name) else {
+            lines.push(format!("topic {name} does not exist: run `longshore migrate`"));
+            continue;
+        };
+        lines.extend(wrong_shape(settings, &name, state, cluster.brokers));
+        lines.extend(wrong_properties(&admin, &name, state.replication).await?);
+    }
+    let_go(admin).await;
+    Ok(lines)
+}
+
+fn wrong_shape(settings: &Settings, name: &str, state: &TopicState, brokers: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    if state.partitions != settings.partitions as usize {
+        lines.push(format!(
+            "topic {name} has {} partitions and log.partitions is {}: set it to {0}, since more \
+             partitions would break the order of keys",
+            state.partitions, settings.partitions
+        ));
+    }
+    if state.replication < settings.replication as usize {
+        lines.push(format!(
+            "topic {name} is kept {} times and log.replication is {} (the cluster has {brokers} \
+             brokers): a broker that is lost may lose messages",
+            state.replication, settings.replication
+        ));
+    }
+    if state.behind > 0 {
+        lines.push(format!(
+            "topic {name}: {} of {} partitions lack copies that are up to date: a broker is down \
+             or slow",
+            state.behind, state.partitions
+        ));
+    }
+    lines
+}
+
+async fn wrong_properties(
+    admin: &Admin,
+    name: &str,
+    replication: usize,
+) -> Result<Vec<String>, LogError> {
+    let options = AdminOptions::new().request_timeout(Some(PATIENCE));
+    let topic = [ResourceSpecifier::Topic(name)];
+    let answers = admin.describe_configs(&topic, &options).await.map_err(unavailable)?;
+    let mut lines = Vec::new();
+    for answer in answers {
+        let described = match answer {
+            Ok(described) => described,
+            Err(code) => {
+                lines.push(format!("topic {name} cannot be described: {code}"));
+                continue;
+            }
+        };
+        let properties = described.entry_map();
+        let value = |property: &str| properties.get(property).and_then(|p| p.value.as_deref());
+        let number = |property: &str| value(property)?.parse::<i64>().ok();
+        // -1 is for ever.
+        if number("retention.ms").is_some_and(|ms| ms >= 0) {
+            lines.push(format!(
+                "topic {name} has retention.ms {}: messages that an outage holds up longer are \
+                 lost; set it to -1",
+                value("retention.ms").unwrap_or_default()
+            ));
+        }
+        if number("retention.bytes").is_some_and(|bytes| bytes >= 0) {
+            lines.push(format!(
+                "topic {name} has a limit of retention.bytes: messages that wait may be lost; set \
+                 it to -1"
+            ));
+        }
+        if value("cleanup.policy").is_some_and(|policy| policy.contains("compact")) {
+            lines.push(format!(
+                "topic {name} is compacted, which loses messages: set \
+                 cleanup.policy to delete"
+            ));
+        }
+        if number("max.message.bytes").is_some_and(|bytes| bytes < MAX_BATCH_BYTES as i64) {
+            lines.push(format!(
+                "topic {name} has max.message.bytes {}: large messages are refused; set it to \
+                 {MAX_BATCH_BYTES}",
+                value("max.message.bytes").unwrap_or_default()
+            ));
+        }
+        let wanted = min_in_sync(replication as i32);
+        if number("min.insync.replicas").is_some_and(|count| count < i64::from(wanted)) {
+            lines.push(format!(
+                "topic {name} has min.insync.replicas {}: an append may live on one broker only; \
+                 set it to {wanted}",
+                value("min.insync.replicas").unwrap_or_default()
+            ));
+        }
+    }
+    Ok(lines)
+}
+
+/// The copies that this cluster can keep.
+fn attainable_replication(settings: &Settings, brokers: usize) -> i32 {
+    let brokers = i32::try_from(brokers).unwrap_or(i32::MAX).max(1);
+    if settings.replication > brokers {
+        tracing::warn!(
+            wanted = settings.replication,
+            brokers,
+            "the cluster has fewer brokers than log.replication: topics are kept as often as it \
+             can, and a broker that is lost may lose messages"
+        );
+    }
+    settings.replication.min(brokers)
+}
+
+/// Copies that must have a message before its append is answered.
+fn min_in_sync(replication: i32) -> i32 {
+    if replication >= 3 { 2 } else { 1 }
+}
+
+fn admin(settings: &Settings) -> Result<Admin, LogError> {
+    create_client(&settings.client(&[], &[]), Tracing)
+}
+
+/// Asks the cluster; the client goes along, since asking blocks.
+async fn describe_cluster(admin: Admin) -> Result<(Admin, Cluster), LogError> {
+    tokio::task::spawn_blocking(move || {
+        let metadata = admin.inner().fetch_metadata(None, PATIENCE).map_err(unavailable)?;
+        let known = metadata.topics().iter().filter(|topic| topic.error().is_none());
+        let topics = known
+            .map(|topic| {
+                let partitions = topic.partitions();
+                let state = TopicState {
+                    partitions: partitions.len(),
+                    replication: partitions.iter().map(|p| p.replicas().len()).min().unwrap_or(0),
+                    behind: partitions
+                        .iter()
+                        .filter(|p| p.isr().len() < p.replicas().len())
+                        .count(),
+                };
+                (topic.name().to_owned(), state)
+            })
+            .collect();
+        let cluster = Cluster { brokers: metadata.brokers().len(), topics };
+        Ok((admin, cluster))
+    })
+    .await
+    .map_err(|error| LogError::Unavailable(error.to_string()))?
+}
+
+/// Letting go of a client joins its thread.
+async fn let_go(admin: Admin) {
+    let _ = tokio::task::spawn_blocking(move || drop(admin)).await;
+}
+
+async fn unreachable_brokers(brokers: &str) -> Vec<String> {
+    let mut lines = Vec::new();
+    for broker in brokers.split(',').map(str::trim) {
+        let address =
+            if broker.contains(':') { broker.to_owned() } else { format!("{broker}:9092") };
+        match timeout(PATIENCE / 3, TcpStream::connect(&address)).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => lines.push(format!("broker {address} cannot be reached: {error}")),
+            Err(_) => lines.push(format!("broker {address} does not answer")),
+        }
+    }
+    lines
+}

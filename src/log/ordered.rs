@@ -1,0 +1,275 @@
+//! Acknowledgement strictly in order: what a consumer holds, what of it is under way, and
+//! up to where each partition is done.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use tokio::sync::watch;
+
+/// The messages of one partition that were given out, from the first that is not done.
+#[derive(Debug, Default)]
+struct Ordered {
+    /// Ascending by offset, which may have gaps.
+    given_out: VecDeque<(i64, State)>,
+    under_way: usize,
+    position: Option<i64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    UnderWay,
+    Done,
+    /// Its acknowledgement was dropped unsaid: it must come again.
+    GivenUp,
+}
+
+impl Ordered {
+    /// Notes that the message at `offset` was given out; offsets ascend.
+    fn start(&mut self, offset: i64) {
+        self.given_out.push_back((offset, State::UnderWay));
+        self.under_way += 1;
+    }
+
+    fn finish(&mut self, offset: i64, done: bool) {
+        let Ok(index) = self.given_out.binary_search_by_key(&offset, |(offset, _)| *offset) else {
+            return;
+        };
+        self.given_out[index].1 = if done { State::Done } else { State::GivenUp };
+        self.under_way -= 1;
+        while let Some((offset, State::Done)) = self.given_out.front() {
+            self.position = Some(offset + 1);
+            self.given_out.pop_front();
+        }
+    }
+
+    /// The offset before which everything is done; none while nothing is.
+    fn position(&self) -> Option<i64> {
+        self.position
+    }
+
+    fn is_busy(&self) -> bool {
+        self.under_way > 0
+    }
+}
+
+/// The partitions that a consumer holds.
+///
+/// Each time that one is assigned begins an epoch of it; what is said about a message of
+/// another epoch is ignored, since the partition may be somebody else's by now.
+#[derive(Debug)]
+pub(super) struct Partitions {
+    state: Mutex<Holdings>,
+    finished: Condvar,
+    /// Told whenever work has ended.
+    changed: watch::Sender<()>,
+}
+
+#[derive(Debug, Default)]
+struct Holdings {
+    held: BTreeMap<i32, Held>,
+    epochs: u64,
+}
+
+#[derive(Debug)]
+struct Held {
+    epoch: u64,
+    stopped: bool,
+    ordered: Ordered,
+    committed: Option<i64>,
+}
+
+impl Partitions {
+    pub fn new(changed: watch::Sender<()>) -> Self {
+        Self { state: Mutex::default(), finished: Condvar::new(), changed }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Holdings> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins an epoch of `partition`.
+    pub fn assign(&self, partition: i32) -> u64 {
+        let mut state = self.lock();
+        state.epochs += 1;
+        let epoch = state.epochs;
+        let held = Held { epoch, stopped: false, ordered: Ordered::default(), committed: None };
+        state.held.insert(partition, held);
+        epoch
+    }
+
+    /// The epoch of `partition`, while messages of it may be given out.
+    pub fn epoch(&self, partition: i32) -> Option<u64> {
+        self.lock().held.get(&partition).filter(|held| !held.stopped).map(|held| held.epoch)
+    }
+
+    /// Whether `partition` is still held in this epoch.
+    pub fn holds(&self, partition: i32, epoch: u64) -> bool {
+        self.lock().held.get(&partition).is_some_and(|held| held.epoch == epoch)
+    }
+
+    /// Notes that a message is given out; `false` if it must not be.
+    pub fn start(&self, partition: i32, epoch: u64, offset: i64) -> bool {
+        match self.lock().held.get_mut(&partition) {
+            Some(held) if held.epoch == epoch && !held.stopped => {
+                held.ordered.start(offset);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Notes that work on a message has ended: done, or given up and to come again.
+    pub fn finish(&self, partition: i32, epoch: u64, offset: i64, done: bool) {
+        if let Some(held) = self.lock().held.get_mut(&partition)
+            && held.epoch == epoch
+        {
+            held.ordered.finish(offset, done);
+        }
+        self.finished.notify_all();
+        self.changed.send_replace(());
+    }
+
+    /// Gives out nothing more of these.
+    pub fn stop(&self, partitions: &[i32]) {
+        let mut state = self.lock();
+        for partition in partitions {
+            if let Some(held) = state.held.get_mut(partition) {
+                held.stopped = true;
+            }
+        }
+    }
+
+    /// Gives out nothing more at all.
+    pub fn stop_all(&self) {
+        self.lock().held.values_mut().for_each(|held| held.stopped = true);
+    }
+
+    pub fn is_busy(&self, partition: i32) -> bool {
+        self.lock().held.get(&partition).is_some_and(|held| held.ordered.is_busy())
+    }
+
+    pub fn any_busy(&self) -> bool {
+        self.lock().held.values().any(|held| held.ordered.is_busy())
+    }
+
+    /// Blocks this thread until nothing of `partitions` is under way, or `deadline`.
+    pub fn wait_idle(&self, partitions: &[i32], deadline: Instant) {
+        let mut state = self.lock();
+        let busy = |state: &Holdings| {
+            partitions
+                .iter()
+                .any(|partition| state.held.get(partition).is_some_and(|h| h.ordered.is_busy()))
+        };
+        while busy(&state) {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            state =
+                self.finished.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Lets `partition` go; answers up to where it is done, if this epoch did anything.
+    pub fn revoke(&self, partition: i32) -> Option<i64> {
+        self.lock().held.remove(&partition)?.ordered.position()
+    }
+
+    /// Up to where `partition` is done, if this epoch did anything.
+    pub fn position(&self, partition: i32) -> Option<i64> {
+        self.lock().held.get(&partition)?.ordered.position()
+    }
+
+    /// The positions that have moved since [`committed`](Self::committed).
+    pub fn to_commit(&self) -> Vec<(i32, i64)> {
+        let state = self.lock();
+        let moved = state.held.iter().filter_map(|(partition, held)| {
+            let position = held.ordered.position()?;
+            (held.committed < Some(position)).then_some((*partition, position))
+        });
+        moved.collect()
+    }
+
+    /// Notes what was written down.
+    pub fn committed(&self, positions: &[(i32, i64)]) {
+        let mut state = self.lock();
+        for (partition, position) in positions {
+            if let Some(held) = state.held.get_mut(partition) {
+                held.committed = held.committed.max(Some(*position));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn partitions() -> Partitions {
+        Partitions::new(watch::Sender::new(()))
+    }
+
+    proptest! {
+        /// Whatever the gaps and the order of acknowledgement: everything before the
+        /// position is done, and the first message that is not done is not before it.
+        #[test]
+        fn the_position_never_passes_what_is_not_done(
+            gaps in prop::collection::vec(1i64..5, 1..60),
+            order in prop::collection::vec((any::<prop::sample::Index>(), any::<bool>()), 0..80),
+        ) {
+            let offsets: Vec<i64> = gaps.iter().scan(0, |at, gap| { *at += gap; Some(*at) }).collect();
+            let mut ordered = Ordered::default();
+            offsets.iter().for_each(|offset| ordered.start(*offset));
+            let (mut open, mut done) = (offsets.clone(), BTreeSet::new());
+            for (index, is_done) in order {
+                if open.is_empty() {
+                    break;
+                }
+                let offset = open.remove(index.index(open.len()));
+                ordered.finish(offset, is_done);
+                if is_done {
+                    done.insert(offset);
+                }
+                let prefix = offsets.iter().take_while(|offset| done.contains(offset)).last();
+                prop_assert_eq!(ordered.position(), prefix.map(|offset| offset + 1));
+                prop_assert_eq!(ordered.is_busy(), !open.is_empty());
+            }
+        }
+    }
+
+    #[test]
+    fn words_about_another_epoch_are_ignored() {
+        let partitions = partitions();
+        let first = partitions.assign(3);
+        assert!(partitions.start(3, first, 10));
+        assert_eq!(partitions.revoke(3), None);
+        let second = partitions.assign(3);
+        partitions.finish(3, first, 10, true);
+        assert!(!partitions.start(3, first, 11));
+        assert!(partitions.start(3, second, 10));
+        assert!(partitions.is_busy(3));
+        assert!(partitions.to_commit().is_empty());
+        partitions.finish(3, second, 10, true);
+        assert_eq!(partitions.to_commit(), [(3, 11)]);
+        partitions.committed(&[(3, 11)]);
+        assert!(partitions.to_commit().is_empty());
+    }
+
+    #[test]
+    fn what_is_stopped_is_not_given_out_and_still_acknowledged() {
+        let partitions = partitions();
+        let epoch = partitions.assign(0);
+        assert!(partitions.start(0, epoch, 5));
+        partitions.stop(&[0]);
+        assert!(!partitions.start(0, epoch, 6));
+        assert_eq!(partitions.epoch(0), None);
+        partitions.finish(0, epoch, 5, true);
+        partitions.wait_idle(&[0], Instant::now());
+        assert_eq!(partitions.revoke(0), Some(6));
+    }
+}

@@ -1,0 +1,215 @@
+//! One message, from being taken to a clean end: done, a dead letter, or handed back.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::FutureExt as _;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use super::{Handler, Settings};
+use crate::log::{Ack, Message};
+use crate::retry::{self, Retry};
+use crate::store::StoreError;
+use crate::worker::rows::{self, Attempts};
+
+/// Noted beginnings without a clean end after which a message is tried alone.
+const SUSPECT: i32 = 2;
+
+/// The longest pause between tries.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// What all messages of a runner share.
+pub(super) struct Shared<H> {
+    pub settings: Settings,
+    pub handler: H,
+    /// One permit a message at work; who must be alone takes all.
+    pub slots: Arc<Semaphore>,
+    pub shutdown: CancellationToken,
+}
+
+/// How a try of the handler ended.
+enum Outcome {
+    Done,
+    Refused(String),
+    Failed(String),
+    Panicked(String),
+}
+
+/// What to do with a message, as far as its notes tell.
+enum Verdict {
+    Try {
+        alone: bool,
+    },
+    /// It ended a worker while nothing else was under way.
+    Kills(Attempts),
+}
+
+/// Sees a message through. It is acknowledged when done or buried; otherwise it is handed
+/// back by dropping its acknowledgement.
+pub(super) async fn see_through<H: Handler>(shared: &Shared<H>, message: &Message, ack: Ack) {
+    let began = Instant::now();
+    let attempt = Attempt { shared, message, tries: 0, begun: None, last_panic: None };
+    let outcome = attempt.run(&ack).await;
+    if outcome != "handed_back" {
+        ack.done();
+    }
+    let topic = message.topic.name();
+    metrics::counter!("longshore_messages_total", "topic" => topic, "outcome" => outcome)
+        .increment(1);
+    metrics::histogram!("longshore_message_seconds", "topic" => topic).record(began.elapsed());
+}
+
+struct Attempt<'a, H> {
+    shared: &'a Shared<H>,
+    message: &'a Message,
+    tries: u32,
+    /// Whether a note of this very attempt is or may be in the store, and whether it says
+    /// alone: it must not be taken for the note of a worker that ended.
+    begun: Option<bool>,
+    last_panic: Option<String>,
+}
+
+impl<H: Handler> Attempt<'_, H> {
+    /// Tries until there is a clean end, which it names.
+    async fn run(mut self, ack: &Ack) -> &'static str {
+        loop {
+            match self.once().await {
+                Ok(Some(outcome)) => return outcome,
+                Ok(None) => {}
+                Err(error) => {
+                    tracing::warn!(%error, "the store cannot be reached: the message waits");
+                }
+            }
+            self.tries = self.tries.saturating_add(1);
+            let base = self.shared.settings.first_pause;
+            tokio::select! {
+                () = tokio::time::sleep(retry::pause(self.tries, base, LONGEST_PAUSE)) => {}
+                () = self.shared.shutdown.cancelled() => break,
+            }
+            if !ack.is_ours() {
+                break;
+            }
+        }
+        if self.begun.is_some() {
+            self.forget_or_warn().await;
+        }
+        "handed_back"
+    }
+
+    /// One try: the name of its clean end, or none if it is to be tried again.
+    async fn once(&mut self) -> Result<Option<&'static str>, StoreError> {
+        let alone = match self.begun {
+            Some(alone) => alone,
+            None => match self.judge().await? {
+                Verdict::Kills(attempts) => return self.bury_killer(attempts).await.map(Some),
+                Verdict::Try { alone } => alone,
+            },
+        };
+        let all = self.shared.settings.in_flight;
+        let permits = if alone { all } else { 1 };
+        let slot = tokio::select! {
+            slot = self.shared.slots.acquire_many(permits) => slot,
+            () = self.shared.shutdown.cancelled() => return Ok(Some("handed_back")),
+        };
+        if slot.is_err() {
+            return Ok(Some("handed_back"));
+        }
+        self.begun = Some(alone);
+        self.note(alone).await?;
+        let outcome = self.handle().await;
+        drop(slot);
+        match outcome {
+            Outcome::Done => {
+                self.forget_or_warn().await;
+                Ok(Some("done"))
+            }
+            Outcome::Failed(error) => {
+                tracing::warn!(error, tries = self.tries + 1, "the message is tried again later");
+                self.forget_or_warn().await;
+                Ok(None)
+            }
+            Outcome::Refused(reason) => self.bury(&reason, self.tries_so_far()).await.map(Some),
+            Outcome::Panicked(reason) => {
+                tracing::error!(reason, "the handler panicked");
+                // The note stays, as that of an unclean end.
+                self.begun = None;
+                self.last_panic = Some(reason);
+                Ok(None)
+            }
+        }
+    }
+
+    async fn judge(&self) -> Result<Verdict, StoreError> {
+        let mut tx = self.shared.settings.store.snapshot().await?;
+        let attempts = rows::attempts(&mut tx, self.shared.settings.group, self.message).await?;
+        Ok(if attempts.alone {
+            Verdict::Kills(attempts)
+        } else {
+            Verdict::Try { alone: attempts.count >= SUSPECT }
+        })
+    }
+
+    async fn note(&self, alone: bool) -> Result<(), StoreError> {
+        let mut tx = self.shared.settings.store.write().await?;
+        rows::note(&mut tx, self.shared.settings.group, self.message, alone).await?;
+        tx.commit().await
+    }
+
+    async fn handle(&self) -> Outcome {
+        let handled = AssertUnwindSafe(self.shared.handler.handle(self.message)).catch_unwind();
+        match handled.await {
+            Ok(Ok(())) => Outcome::Done,
+            Ok(Err(error)) if error.can_retry() => Outcome::Failed(error.to_string()),
+            Ok(Err(error)) => Outcome::Refused(error.to_string()),
+            Err(panic) => Outcome::Panicked(panic_text(panic.as_ref())),
+        }
+    }
+
+    fn tries_so_far(&self) -> i32 {
+        i32::try_from(self.tries).unwrap_or(i32::MAX).saturating_add(1)
+    }
+
+    async fn bury_killer(&self, attempts: Attempts) -> Result<&'static str, StoreError> {
+        let reason = match &self.last_panic {
+            Some(panic) => format!("the handler panicked each time, also alone: {panic}"),
+            None => format!(
+                "it ended its worker {} times, the last time while nothing else was under way",
+                attempts.count
+            ),
+        };
+        self.bury(&reason, attempts.count).await
+    }
+
+    async fn bury(&self, reason: &str, attempts: i32) -> Result<&'static str, StoreError> {
+        let Settings { store, group, clock, .. } = &self.shared.settings;
+        let mut tx = store.write().await?;
+        rows::bury(&mut tx, group, self.message, reason, attempts, clock.now_ms()).await?;
+        rows::forget(&mut tx, group, self.message).await?;
+        tx.commit().await?;
+        tracing::error!(reason, attempts, "the message is a dead letter now");
+        Ok("dead_letter")
+    }
+
+    /// A note that stays behind makes the next worker more careful, and nothing else.
+    async fn forget_or_warn(&mut self) {
+        match forget(&self.shared.settings, self.message).await {
+            Ok(()) => self.begun = None,
+            Err(error) => tracing::warn!(%error, "the note of a message could not be removed"),
+        }
+    }
+}
+
+/// Removes the note of a message that came to a clean end.
+pub(super) async fn forget(settings: &Settings, message: &Message) -> Result<(), StoreError> {
+    let mut tx = settings.store.write().await?;
+    rows::forget(&mut tx, settings.group, message).await?;
+    tx.commit().await
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "without a text".to_owned())
+}

@@ -1,0 +1,94 @@
+//! Messages that could not be done: kept with the reason until somebody has them tried
+//! again or discards them.
+
+use sqlx::FromRow;
+use uuid::Uuid;
+
+use crate::log::{Log, LogError, NewMessage, Topic};
+use crate::retry::Retry;
+use crate::store::{Store, StoreError};
+use crate::worker::rows;
+
+/// Dead letters read at once.
+const PAGE: i64 = 100;
+
+/// A message that could not be done, and why.
+#[derive(Clone, Debug, PartialEq, Eq, FromRow)]
+pub struct DeadLetter {
+    pub id: Uuid,
+    pub consumer_group: String,
+    pub topic: String,
+    pub partition: i32,
+    /// The message's offset.
+    pub position: i64,
+    pub key: Vec<u8>,
+    pub payload: Vec<u8>,
+    pub request_id: String,
+    pub reason: String,
+    pub attempts: i32,
+    /// Milliseconds since the epoch.
+    pub created_at: i64,
+}
+
+/// What can go wrong with a dead letter.
+#[derive(Debug, thiserror::Error)]
+pub enum DeadLetterError {
+    #[error("no dead letter has the id {0}")]
+    Unknown(Uuid),
+    #[error("dead letter {id} is of topic {topic}, which this version does not have")]
+    Topic { id: Uuid, topic: String },
+    #[error(transparent)]
+    Log(#[from] LogError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Retry for DeadLetterError {
+    fn can_retry(&self) -> bool {
+        match self {
+            Self::Unknown(_) | Self::Topic { .. } => false,
+            Self::Log(error) => error.can_retry(),
+            Self::Store(error) => error.can_retry(),
+        }
+    }
+}
+
+/// The dead letters that come after `after`, oldest first, some at a time; none when there
+/// are no more.
+pub async fn page(
+    store: &Store,
+    after: Option<&DeadLetter>,
+) -> Result<Vec<DeadLetter>, StoreError> {
+    let mut tx = store.snapshot().await?;
+    rows::dead_letters(&mut tx, after.map(|letter| (letter.created_at, letter.id)), PAGE).await
+}
+
+/// Appends the message again, then removes the dead letter. Between the two a crash leaves
+/// both, and the message is done twice, which is harmless.
+pub async fn retry(store: &Store, log: &Log, id: Uuid) -> Result<(), DeadLetterError> {
+    let mut tx = store.snapshot().await?;
+    let letter = rows::dead_letter(&mut tx, id).await?.ok_or(DeadLetterError::Unknown(id))?;
+    drop(tx);
+    let Some(topic) = Topic::from_name(&letter.topic) else {
+        return Err(DeadLetterError::Topic { id, topic: letter.topic });
+    };
+    log.append(vec![NewMessage {
+        topic,
+        key: letter.key,
+        payload: letter.payload,
+        request_id: letter.request_id,
+    }])
+    .await?;
+    let mut tx = store.write().await?;
+    rows::remove(&mut tx, id).await?;
+    Ok(tx.commit().await?)
+}
+
+/// Removes the dead letter for good.
+pub async fn discard(store: &Store, id: Uuid) -> Result<(), DeadLetterError> {
+    let mut tx = store.write().await?;
+    if !rows::remove(&mut tx, id).await? {
+        return Err(DeadLetterError::Unknown(id));
+    }
+    Ok(tx.commit().await?)
+}

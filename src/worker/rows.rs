@@ -1,0 +1,112 @@
+//! The SQL of messages that could not be done, and of those under way.
+
+use uuid::Uuid;
+
+use super::messages::dead_letters::DeadLetter;
+use crate::log::Message;
+use crate::store::{StoreError, Tx, on};
+
+/// What is noted of a message: how many times it was begun without a clean end, and
+/// whether the last time it was alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Attempts {
+    pub count: i32,
+    pub alone: bool,
+}
+
+pub async fn attempts(tx: &mut Tx, group: &str, message: &Message) -> Result<Attempts, StoreError> {
+    let noted = on!(tx, c => sqlx::query_as::<_, (i32, bool)>(
+        "SELECT attempts, alone FROM message_attempts
+         WHERE consumer_group = $1 AND topic = $2 AND partition = $3 AND position = $4",
+    )
+    .bind(group).bind(message.topic.name()).bind(message.partition).bind(message.offset)
+    .fetch_optional(c).await?);
+    Ok(noted.map_or_else(Attempts::default, |(count, alone)| Attempts { count, alone }))
+}
+
+/// Notes that a message is begun once more.
+pub async fn note(
+    tx: &mut Tx,
+    group: &str,
+    message: &Message,
+    alone: bool,
+) -> Result<(), StoreError> {
+    on!(tx, c => sqlx::query(
+        "INSERT INTO message_attempts (consumer_group, topic, partition, position, attempts, alone)
+         VALUES ($1, $2, $3, $4, 1, $5)
+         ON CONFLICT (consumer_group, topic, partition, position)
+         DO UPDATE SET attempts = message_attempts.attempts + 1, alone = excluded.alone",
+    )
+    .bind(group).bind(message.topic.name()).bind(message.partition).bind(message.offset)
+    .bind(alone)
+    .execute(c).await?.rows_affected());
+    Ok(())
+}
+
+/// Removes the note of a message: it came to a clean end.
+pub async fn forget(tx: &mut Tx, group: &str, message: &Message) -> Result<(), StoreError> {
+    on!(tx, c => sqlx::query(
+        "DELETE FROM message_attempts
+         WHERE consumer_group = $1 AND topic = $2 AND partition = $3 AND position = $4",
+    )
+    .bind(group).bind(message.topic.name()).bind(message.partition).bind(message.offset)
+    .execute(c).await?.rows_affected());
+    Ok(())
+}
+
+/// Keeps a message that could not be done. One that is there already stays as it is.
+pub async fn bury(
+    tx: &mut Tx,
+    group: &str,
+    message: &Message,
+    reason: &str,
+    attempts: i32,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    // PostgreSQL takes no NUL in a text.
+    let (reason, request_id) = (reason.replace('\0', "␀"), message.request_id.replace('\0', "␀"));
+    on!(tx, c => sqlx::query(
+        "INSERT INTO dead_letters
+         (id, consumer_group, topic, partition, position, key, payload, request_id, reason,
+          attempts, created_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+         ON CONFLICT (consumer_group, topic, partition, position) DO NOTHING",
+    )
+    .bind(Uuid::now_v7()).bind(group).bind(message.topic.name())
+    .bind(message.partition).bind(message.offset)
+    .bind(message.key.as_slice()).bind(message.payload.as_slice())
+    .bind(request_id.as_str()).bind(reason.as_str()).bind(attempts).bind(now_ms)
+    .execute(c).await?.rows_affected());
+    Ok(())
+}
+
+/// The dead letters after one, oldest first.
+pub async fn dead_letters(
+    tx: &mut Tx,
+    after: Option<(i64, Uuid)>,
+    limit: i64,
+) -> Result<Vec<DeadLetter>, StoreError> {
+    let (after_at, after_id) = after.unwrap_or((i64::MIN, Uuid::nil()));
+    Ok(on!(tx, c => sqlx::query_as(
+        "SELECT id, consumer_group, topic, partition, position, key, payload, request_id, reason,
+                attempts, created_at
+         FROM dead_letters WHERE (created_at, id) > ($1, $2) ORDER BY created_at, id LIMIT $3",
+    )
+    .bind(after_at).bind(after_id).bind(limit).fetch_all(c).await?))
+}
+
+pub async fn dead_letter(tx: &mut Tx, id: Uuid) -> Result<Option<DeadLetter>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_as(
+        "SELECT id, consumer_group, topic, partition, position, key, payload, request_id, reason,
+                attempts, created_at
+         FROM dead_letters WHERE id = $1",
+    )
+    .bind(id).fetch_optional(c).await?))
+}
+
+/// Removes a dead letter; `false` if there is none of that id.
+pub async fn remove(tx: &mut Tx, id: Uuid) -> Result<bool, StoreError> {
+    Ok(on!(tx, c => sqlx::query("DELETE FROM dead_letters WHERE id = $1")
+        .bind(id).execute(c).await?.rows_affected())
+        == 1)
+}

@@ -1,0 +1,113 @@
+//! The log, over both backends, and the runner that takes messages from it.
+
+mod consuming;
+mod kafka;
+mod running;
+
+use std::time::Duration;
+
+use longshore::config::Config;
+use longshore::log::{Ack, Consumer, Log, Message, NewMessage, Topic};
+use tempfile::TempDir;
+use uuid::Uuid;
+
+/// Longer than anything here takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long to look for something that must not come.
+const QUIET: Duration = Duration::from_millis(700);
+
+/// A log of its own, which can be opened again and again.
+struct Place {
+    config: Config,
+    _directory: TempDir,
+}
+
+impl Place {
+    fn embedded() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let mut config = Config { data: directory.path().to_owned(), ..Config::default() };
+        config.log.partitions = 4;
+        Self { config, _directory: directory }
+    }
+
+    fn kafka() -> Self {
+        let brokers = std::env::var("LONGSHORE_TEST_KAFKA").unwrap_or_else(|_| {
+            panic!("LONGSHORE_TEST_KAFKA is not set: scripts/services start, then env")
+        });
+        let mut place = Self::embedded();
+        place.config.log.url = format!("kafka://{brokers}");
+        place.config.log.topic_prefix = format!("t{}.", Uuid::new_v4().simple());
+        place.config.log.replication = 1;
+        place
+    }
+
+    /// As a process that starts does.
+    async fn open(&self) -> Log {
+        let log = Log::open(&self.config).await.unwrap();
+        log.create_topics().await.unwrap();
+        log
+    }
+}
+
+/// One suite over both backends.
+macro_rules! on_both {
+    ($($name:ident),* $(,)?) => {
+        mod on_embedded {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $name() {
+                super::$name(crate::log::Place::embedded()).await;
+            })*
+        }
+        mod on_kafka {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $name() {
+                super::$name(crate::log::Place::kafka()).await;
+            })*
+        }
+    };
+}
+use on_both;
+
+fn message(key: &str, payload: impl Into<Vec<u8>>) -> NewMessage {
+    NewMessage {
+        topic: Topic::Exports,
+        key: key.as_bytes().to_vec(),
+        payload: payload.into(),
+        request_id: format!("request-of-{key}"),
+    }
+}
+
+/// `count` messages of one key, their payloads 0, 1, 2, … in decimal.
+fn numbered(key: &str, count: usize) -> Vec<NewMessage> {
+    (0..count).map(|n| message(key, n.to_string())).collect()
+}
+
+fn consumer(log: &Log, group: &str, in_flight: usize) -> Consumer {
+    log.consumer(group, Topic::Exports, in_flight).unwrap()
+}
+
+async fn next(consumer: &mut Consumer) -> (Message, Ack) {
+    tokio::time::timeout(PATIENCE, consumer.next()).await.expect("a message comes").unwrap()
+}
+
+/// Takes `count` messages and acknowledges each.
+async fn take(consumer: &mut Consumer, count: usize) -> Vec<Message> {
+    let mut taken = Vec::new();
+    while taken.len() < count {
+        let (message, ack) = next(consumer).await;
+        ack.done();
+        taken.push(message);
+    }
+    taken
+}
+
+async fn assert_quiet(consumer: &mut Consumer) {
+    if let Ok(Ok((message, _))) = tokio::time::timeout(QUIET, consumer.next()).await {
+        panic!("nothing should come, and this did: {message:?}");
+    }
+}
+
+fn text(message: &Message) -> String {
+    String::from_utf8(message.payload.clone()).unwrap()
+}

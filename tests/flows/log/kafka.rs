@@ -1,0 +1,70 @@
+//! What only Kafka can go wrong with: brokers and topics.
+
+use std::time::{Duration, Instant};
+
+use longshore::log::{Log, LogError};
+
+use super::*;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_append_to_nobody_fails_within_its_limit() {
+    let mut place = Place::kafka();
+    place.config.log.url = "kafka://127.0.0.1:9".into();
+    place.config.log.append_timeout_ms = 800;
+    let log = Log::open(&place.config).await.unwrap();
+    let begun = Instant::now();
+    let error = log.append(numbered("a", 3)).await.unwrap_err();
+    assert!(matches!(error, LogError::Unavailable(_)), "{error}");
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    let lines = log.check().await.unwrap().join("\n");
+    assert!(lines.contains("127.0.0.1:9 cannot be reached"), "{lines}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_check_says_how_topics_differ() {
+    let mut place = Place::kafka();
+    let log = Log::open(&place.config).await.unwrap();
+    let lines = log.check().await.unwrap().join("\n");
+    assert!(lines.contains("does not exist: run `longshore migrate`"), "{lines}");
+
+    // More copies are asked for than there are brokers: fewer are made, and it is said.
+    place.config.log.replication = 3;
+    let log = place.open().await;
+    log.create_topics().await.unwrap();
+    let lines = log.check().await.unwrap();
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(lines[0].contains("is kept 1 times and log.replication is 3"), "{lines:?}");
+
+    place.config.log.replication = 1;
+    assert!(place.open().await.check().await.unwrap().is_empty());
+    place.config.log.partitions = 5;
+    let lines = place.open().await.check().await.unwrap().join("\n");
+    assert!(lines.contains("has 4 partitions and log.partitions is 5"), "{lines}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_property_is_refused() {
+    let mut place = Place::kafka();
+    place.config.log.kafka.insert("no.such.property".into(), "secret".into());
+    let error = Log::open(&place.config).await.err().unwrap();
+    assert!(matches!(&error, LogError::Settings(text) if text.contains("no.such.property")));
+    assert!(!error.to_string().contains("secret"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_consumer_waits_for_its_topic() {
+    let place = Place::kafka();
+    let log = Log::open(&place.config).await.unwrap();
+    let mut consumer = consumer(&log, "g", 2);
+    let error = tokio::time::timeout(PATIENCE, consumer.next()).await.unwrap().unwrap_err();
+    assert!(error.to_string().contains("longshore migrate"), "{error}");
+    log.create_topics().await.unwrap();
+    log.append(numbered("a", 1)).await.unwrap();
+    let begun = Instant::now();
+    loop {
+        match tokio::time::timeout(PATIENCE, consumer.next()).await.unwrap() {
+            Ok((message, _)) => break assert_eq!(text(&message), "0"),
+            Err(error) => assert!(begun.elapsed() < PATIENCE, "{error}"),
+        }
+    }
+}

@@ -1,0 +1,383 @@
+//! The runner: what becomes of messages that succeed, fail, panic or kill.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::future::pending;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use longshore::clock::Clock;
+use longshore::log::{Log, Message};
+use longshore::retry::Retry;
+use longshore::store::{Store, migrate};
+use longshore::worker::messages::dead_letters::{self, DeadLetter};
+use longshore::worker::messages::{Handler, Settings, run_with};
+use secrecy::SecretString;
+use sqlx::Connection as _;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+
+on_both!(
+    a_failure_is_retried_and_holds_up_nobody,
+    messages_of_a_key_are_done_one_after_another,
+    a_refused_message_is_a_dead_letter_until_it_is_retried,
+    a_panic_is_tried_alone_and_then_buried,
+    a_killer_ends_three_workers_and_no_neighbour_is_taken_for_it,
+    what_a_stopping_runner_does_not_finish_is_handed_back,
+);
+
+/// A store and a log of their own: SQLite with the embedded log, PostgreSQL with Kafka.
+struct Installation {
+    place: Place,
+    database: Option<String>,
+}
+
+impl Installation {
+    async fn new(mut place: Place) -> Self {
+        let mut database = None;
+        if place.config.log.url != "embedded" {
+            let server = postgres();
+            let name = format!("longshore_log_{}", Uuid::new_v4().simple());
+            execute(&server, &format!("CREATE DATABASE {name}")).await;
+            let (base, _) = server.rsplit_once('/').unwrap();
+            place.config.database.url = Some(SecretString::from(format!("{base}/{name}")));
+            database = Some(name);
+        }
+        let store = Store::connect(&place.config).await.unwrap();
+        migrate::run(&store).await.unwrap();
+        store.close().await;
+        place.open().await.close().await;
+        Self { place, database }
+    }
+
+    /// As a process that starts does.
+    async fn open(&self) -> (Store, Log) {
+        let log = Log::open(&self.place.config).await.unwrap();
+        (Store::connect(&self.place.config).await.unwrap(), log)
+    }
+
+    async fn start(&self, handler: Acting) -> Running {
+        let (store, log) = self.open().await;
+        let shutdown = CancellationToken::new();
+        let settings = Settings {
+            in_flight: 4,
+            drain: Duration::from_secs(2),
+            first_pause: Duration::from_millis(50),
+            ..Settings::new(
+                &self.place.config,
+                store.clone(),
+                log.clone(),
+                Clock::system(),
+                "g",
+                Topic::Exports,
+            )
+        };
+        let task = tokio::spawn(run_with(settings, handler, shutdown.clone()));
+        Running { store, log, shutdown, task }
+    }
+
+    async fn remove(self) {
+        if let Some(name) = &self.database {
+            execute(&postgres(), &format!("DROP DATABASE {name} WITH (FORCE)")).await;
+        }
+    }
+}
+
+fn postgres() -> String {
+    std::env::var("LONGSHORE_TEST_POSTGRES").unwrap_or_else(|_| {
+        panic!("LONGSHORE_TEST_POSTGRES is not set: scripts/services start, then env")
+    })
+}
+
+async fn execute(server: &str, sql: &str) {
+    let mut connection = sqlx::PgConnection::connect(server).await.unwrap();
+    sqlx::raw_sql(sqlx::AssertSqlSafe(sql.to_owned())).execute(&mut connection).await.unwrap();
+    connection.close().await.unwrap();
+}
+
+struct Running {
+    store: Store,
+    log: Log,
+    shutdown: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl Running {
+    async fn stop(self) {
+        self.shutdown.cancel();
+        tokio::time::timeout(PATIENCE, self.task).await.expect("it stops").unwrap();
+        self.log.close().await;
+        self.store.close().await;
+    }
+
+    /// Ends it as `kill -9` would: nothing is finished or handed back.
+    async fn kill(self) {
+        self.task.abort();
+        assert!(self.task.await.unwrap_err().is_cancelled());
+    }
+
+    async fn buried(&self) -> Vec<DeadLetter> {
+        dead_letters::page(&self.store, None).await.unwrap()
+    }
+}
+
+async fn notes(store: &Store) -> i64 {
+    let sql = "SELECT count(*) FROM message_attempts";
+    match store {
+        Store::Postgres(pool) => sqlx::query_scalar(sql).fetch_one(pool).await.unwrap(),
+        Store::Sqlite { read, .. } => sqlx::query_scalar(sql).fetch_one(read).await.unwrap(),
+    }
+}
+
+async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    let begun = Instant::now();
+    while !holds().await {
+        assert!(begun.elapsed() < PATIENCE, "in vain: {what}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[derive(Debug)]
+enum Trouble {
+    Passing,
+    Lasting,
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Passing => "not now",
+            Self::Lasting => "never",
+        })
+    }
+}
+
+impl Retry for Trouble {
+    fn can_retry(&self) -> bool {
+        matches!(self, Self::Passing)
+    }
+}
+
+/// Does what the payload says, and counts by payload what was begun and done.
+#[derive(Clone, Default)]
+struct Acting {
+    begun: Arc<Mutex<HashMap<String, usize>>>,
+    done: Arc<Mutex<Vec<String>>>,
+    at_work: Arc<AtomicUsize>,
+    most_at_work: Arc<AtomicUsize>,
+    /// What is refused, fails or hangs succeeds from now on.
+    healed: Arc<AtomicBool>,
+}
+
+impl Handler for Acting {
+    type Error = Trouble;
+
+    async fn handle(&self, message: &Message) -> Result<(), Trouble> {
+        let text = text(message);
+        *self.begun.lock().unwrap().entry(text.clone()).or_default() += 1;
+        let at_work = self.at_work.fetch_add(1, Ordering::SeqCst) + 1;
+        self.most_at_work.fetch_max(at_work, Ordering::SeqCst);
+        let result = self.act(&text).await;
+        self.at_work.fetch_sub(1, Ordering::SeqCst);
+        if result.is_ok() {
+            self.done.lock().unwrap().push(text);
+        }
+        result
+    }
+}
+
+impl Acting {
+    async fn act(&self, text: &str) -> Result<(), Trouble> {
+        let healed = self.healed.load(Ordering::SeqCst);
+        match text.split(' ').next().unwrap_or_default() {
+            "fail" if !healed => Err(Trouble::Passing),
+            "refuse" if !healed => Err(Trouble::Lasting),
+            "hang" if !healed => pending().await,
+            "kill" => pending().await,
+            "panic" => {
+                self.at_work.fetch_sub(1, Ordering::SeqCst);
+                panic!("this one")
+            }
+            _ => {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+                Ok(())
+            }
+        }
+    }
+
+    fn begun(&self, text: &str) -> usize {
+        self.begun.lock().unwrap().get(text).copied().unwrap_or(0)
+    }
+
+    fn done(&self, text: &str) -> usize {
+        self.done.lock().unwrap().iter().filter(|done| *done == text).count()
+    }
+}
+
+async fn a_failure_is_retried_and_holds_up_nobody(place: Place) {
+    let installation = Installation::new(place).await;
+    let acting = Acting::default();
+    let running = installation.start(acting.clone()).await;
+    // More that fail than may be at work at once, and one that waits behind its own key.
+    let failing: Vec<_> = (0..10).map(|n| message(&format!("f{n}"), format!("fail {n}"))).collect();
+    running.log.append(failing).await.unwrap();
+    running.log.append(vec![message("f0", "behind")]).await.unwrap();
+    let fine: Vec<_> = (0..30).map(|n| message(&format!("k{n}"), format!("fine {n}"))).collect();
+    running.log.append(fine).await.unwrap();
+    until("the others are done", async || acting.done.lock().unwrap().len() == 30).await;
+    until("they are tried again", async || acting.begun("fail 3") >= 3).await;
+    assert_eq!(acting.begun("behind"), 0);
+
+    acting.healed.store(true, Ordering::SeqCst);
+    until("all are done", async || acting.done.lock().unwrap().len() == 41).await;
+    assert!(running.buried().await.is_empty());
+    assert_eq!(notes(&running.store).await, 0);
+    running.stop().await;
+    installation.remove().await;
+}
+
+async fn messages_of_a_key_are_done_one_after_another(place: Place) {
+    let installation = Installation::new(place).await;
+    let acting = Acting::default();
+    let running = installation.start(acting.clone()).await;
+    let all =
+        (0..20).flat_map(|n| (0..8).map(move |k| message(&format!("k{k}"), format!("{k} {n}"))));
+    running.log.append(all.collect()).await.unwrap();
+    until("all are done", async || acting.done.lock().unwrap().len() >= 160).await;
+    let done = acting.done.lock().unwrap().clone();
+    for k in 0..8 {
+        let of_key: Vec<_> = done.iter().filter(|d| d.starts_with(&format!("{k} "))).collect();
+        assert_eq!(
+            of_key,
+            (0..20).map(|n| format!("{k} {n}")).collect::<Vec<_>>().iter().collect::<Vec<_>>()
+        );
+    }
+    let most = acting.most_at_work.load(Ordering::SeqCst);
+    assert!((2..=4).contains(&most), "{most} were at work at once");
+    running.stop().await;
+
+    // Acknowledged: the next runner finds nothing to do.
+    let second = Acting::default();
+    let running = installation.start(second.clone()).await;
+    running.log.append(vec![message("k0", "after")]).await.unwrap();
+    until("the new one is done", async || second.done("after") == 1).await;
+    assert_eq!(second.begun.lock().unwrap().len(), 1);
+    running.stop().await;
+    installation.remove().await;
+}
+
+async fn a_refused_message_is_a_dead_letter_until_it_is_retried(place: Place) {
+    let installation = Installation::new(place).await;
+    let acting = Acting::default();
+    let running = installation.start(acting.clone()).await;
+    running.log.append(vec![message("a", "refuse 1"), message("a", "fine")]).await.unwrap();
+    until("its neighbour is done", async || acting.done("fine") == 1).await;
+    let buried = running.buried().await;
+    assert_eq!(buried.len(), 1);
+    let letter = &buried[0];
+    assert_eq!((letter.consumer_group.as_str(), letter.topic.as_str()), ("g", "exports"));
+    assert_eq!((letter.key.as_slice(), letter.payload.as_slice()), (&b"a"[..], &b"refuse 1"[..]));
+    assert_eq!((letter.request_id.as_str(), letter.reason.as_str()), ("request-of-a", "never"));
+    assert_eq!(letter.attempts, 1);
+    assert_eq!(notes(&running.store).await, 0);
+
+    acting.healed.store(true, Ordering::SeqCst);
+    dead_letters::retry(&running.store, &running.log, letter.id).await.unwrap();
+    until("it is done", async || acting.done("refuse 1") == 1).await;
+    assert!(running.buried().await.is_empty());
+    let unknown = dead_letters::retry(&running.store, &running.log, letter.id).await;
+    assert!(unknown.unwrap_err().to_string().contains(&letter.id.to_string()));
+    assert!(dead_letters::discard(&running.store, letter.id).await.is_err());
+    running.stop().await;
+    installation.remove().await;
+}
+
+async fn a_panic_is_tried_alone_and_then_buried(place: Place) {
+    let installation = Installation::new(place).await;
+    let acting = Acting::default();
+    let running = installation.start(acting.clone()).await;
+    running.log.append(vec![message("a", "panic now"), message("a", "fine")]).await.unwrap();
+    until("its neighbour is done", async || acting.done("fine") == 1).await;
+    let buried = running.buried().await;
+    assert_eq!(buried.len(), 1);
+    assert!(buried[0].reason.contains("panicked") && buried[0].reason.contains("this one"));
+    assert_eq!((acting.begun("panic now"), buried[0].attempts), (3, 3));
+    assert_eq!(notes(&running.store).await, 0);
+    dead_letters::discard(&running.store, buried[0].id).await.unwrap();
+    assert!(running.buried().await.is_empty());
+    running.stop().await;
+    installation.remove().await;
+}
+
+async fn a_killer_ends_three_workers_and_no_neighbour_is_taken_for_it(place: Place) {
+    let installation = Installation::new(place).await;
+    let acting = Acting::default();
+    let (_store, log) = installation.open().await;
+    let messages = ["hang 1", "kill", "hang 2", "hang 3"].map(|text| message(text, text));
+    log.append(messages.to_vec()).await.unwrap();
+    log.close().await;
+
+    // Twice all four are at work when the worker ends.
+    for death in 1..=2 {
+        let running = installation.start(acting.clone()).await;
+        until("all are at work", async || {
+            ["hang 1", "kill", "hang 2", "hang 3"].iter().all(|text| acting.begun(text) == death)
+        })
+        .await;
+        running.kill().await;
+    }
+    // Then each is tried alone; the killer's turn ends the third worker.
+    acting.healed.store(true, Ordering::SeqCst);
+    acting.at_work.store(0, Ordering::SeqCst);
+    acting.most_at_work.store(0, Ordering::SeqCst);
+    let running = installation.start(acting.clone()).await;
+    until("it is tried alone", async || acting.begun("kill") == 3).await;
+    running.kill().await;
+    assert_eq!(acting.most_at_work.load(Ordering::SeqCst), 1);
+
+    let running = installation.start(acting.clone()).await;
+    until("it is buried", async || running.buried().await.len() == 1).await;
+    until("its neighbours are done", async || {
+        ["hang 1", "hang 2", "hang 3"].iter().all(|text| acting.done(text) >= 1)
+    })
+    .await;
+    let buried = running.buried().await;
+    assert_eq!(buried[0].payload, b"kill");
+    assert!(buried[0].reason.contains("ended its worker 3 times"), "{}", buried[0].reason);
+    assert_eq!(buried.len(), 1);
+    assert_eq!(acting.begun("kill"), 3);
+    until("no note is left", async || notes(&running.store).await == 0).await;
+    running.stop().await;
+    installation.remove().await;
+}
+
+async fn what_a_stopping_runner_does_not_finish_is_handed_back(place: Place) {
+    let installation = Installation::new(place).await;
+    let acting = Acting::default();
+    let running = installation.start(acting.clone()).await;
+    let messages = [("a", "fail 1"), ("a", "behind"), ("b", "hang 1"), ("c", "fine")];
+    running.log.append(messages.map(|(key, text)| message(key, text)).to_vec()).await.unwrap();
+    until("all have begun", async || {
+        acting.begun("fail 1") >= 1 && acting.begun("hang 1") == 1 && acting.done("fine") == 1
+    })
+    .await;
+    let begun = Instant::now();
+    running.stop().await;
+    assert!(begun.elapsed() < PATIENCE / 2, "{:?}", begun.elapsed());
+
+    let (store, log) = installation.open().await;
+    assert_eq!(notes(&store).await, 0, "handing back is a clean end");
+    log.close().await;
+    store.close().await;
+    acting.healed.store(true, Ordering::SeqCst);
+    let running = installation.start(acting.clone()).await;
+    until("all are done", async || {
+        ["fail 1", "behind", "hang 1"].iter().all(|text| acting.done(text) == 1)
+    })
+    .await;
+    running.stop().await;
+    installation.remove().await;
+}
