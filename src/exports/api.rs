@@ -64,7 +64,7 @@ struct Answer {
 }
 
 /// A request's members, checked.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Wanted {
     fields: Vec<String>,
     format: Format,
