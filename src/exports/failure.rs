@@ -1,6 +1,8 @@
 //! Why a job fails: the customer's words, the operator's, and the metric's.
 
-use crate::claims::ClaimError;
+use uuid::Uuid;
+
+use crate::claims::{Claim, ClaimError};
 use crate::objects::ObjectError;
 use crate::retry::Retry;
 use crate::store::StoreError;
@@ -50,11 +52,10 @@ pub struct Failure {
     pub detail: String,
 }
 
-/// What an error of an export's work must tell.
-pub trait WorkError: Retry + std::fmt::Display + From<StoreError> {
+/// An error of an export's work, which fails the job when it is given up.
+pub trait WorkError: Retry + std::fmt::Display {
     /// Whether it only says that the claim is not ours any more.
     fn is_lost(&self) -> bool;
-    /// What to fail the job with.
     fn failure(&self) -> Failure;
 }
 
@@ -121,6 +122,39 @@ impl Failure {
                     .into(),
                 detail: error.to_string(),
             },
+        }
+    }
+
+    /// Every attempt at a claim ended its worker before it could say why.
+    pub(super) fn workers_lost(claim: &Claim) -> Self {
+        Self {
+            cause: Cause::WorkersLost,
+            message: "The export could not be completed. Please try again; if it fails again, \
+                      request fewer fields."
+                .into(),
+            detail: format!(
+                "{} {}: {} attempts, each of which ended its worker",
+                claim.kind.name(),
+                claim.item,
+                claim.attempt - 1
+            ),
+        }
+    }
+
+    /// Some users' stored documents cannot be read: an export that lacks them is never
+    /// passed off as whole.
+    pub(super) fn broken_users(count: i64, first: &[(Uuid, String)]) -> Self {
+        let ids: Vec<String> = first.iter().map(|(id, _)| id.to_string()).collect();
+        let reasons: Vec<String> = first.iter().map(|(id, why)| format!("{id}: {why}")).collect();
+        let more = if count > first.len() as i64 { " and more" } else { "" };
+        Self {
+            cause: Cause::BrokenUsers,
+            message: format!(
+                "The stored profiles of {count} users cannot be read, so the export would not be \
+                 complete. Their service_ids: {}{more}.",
+                ids.join(", ")
+            ),
+            detail: reasons.join("; "),
         }
     }
 

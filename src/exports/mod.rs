@@ -23,12 +23,18 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
-use crate::objects::ObjectKey;
+use crate::objects::{ObjectKey, key};
 
+pub mod api;
+pub mod cleanup;
+pub mod download;
 mod failure;
+pub mod finish;
 mod part_rows;
+pub mod plan;
 pub mod rows;
 pub mod state;
+pub mod sweep;
 mod telemetry;
 
 pub use failure::{Cause, Failure, WorkError};
@@ -180,6 +186,11 @@ impl Job {
     /// concatenating gives the export in order.
     pub fn entry_name(&self, part: i64) -> String {
         format!("{}_{part:06}.json", self.object_prefix)
+    }
+
+    /// The folder of own storage that holds the job's files of one date, and nothing else.
+    pub fn folder(&self, date: Date) -> String {
+        key::export_folder(self.segment_id, date, &self.object_prefix)
     }
 
     /// Where a part's file lies in own storage. The name looks random and is the same for

@@ -76,16 +76,13 @@ pub async fn load(tx: &mut Tx, id: Uuid) -> Result<Option<(Job, Progress)>, Stor
     .transpose()
 }
 
-/// A workspace's job by its `object_prefix`.
+/// A job of any workspace by its `object_prefix`.
 pub async fn by_prefix(
     tx: &mut Tx,
-    workspace: i32,
     object_prefix: &str,
 ) -> Result<Option<(Job, Progress)>, StoreError> {
-    on!(tx, c => sqlx::query_as::<_, JobRow>(
-        select_jobs!("WHERE workspace_id = $1 AND object_prefix = $2"),
-    )
-    .bind(workspace).bind(object_prefix).fetch_optional(c).await?)
+    on!(tx, c => sqlx::query_as::<_, JobRow>(select_jobs!("WHERE object_prefix = $1"))
+        .bind(object_prefix).fetch_optional(c).await?)
     .map(read)
     .transpose()
 }
@@ -108,6 +105,23 @@ pub async fn latest(
     .into_iter()
     .map(read)
     .collect()
+}
+
+/// The slices of a control group, also of one that is not the active one any more.
+pub async fn slices_of(
+    tx: &mut Tx,
+    workspace: i32,
+    segment_id: Uuid,
+) -> Result<Option<Vec<i16>>, StoreError> {
+    let slices = on!(tx, c => sqlx::query_scalar::<_, String>(
+        "SELECT slices FROM control_groups WHERE workspace_id = $1 AND segment_id = $2",
+    )
+    .bind(workspace).bind(segment_id).fetch_optional(c).await?);
+    let Some(slices) = slices else { return Ok(None) };
+    let mut slices: Vec<i16> = serde_json::from_str(&slices)
+        .map_err(|_| StoreError::Corrupt(format!("slices of control group {segment_id}")))?;
+    slices.sort_unstable();
+    Ok(Some(slices))
 }
 
 /// Shows that planning began.
@@ -160,7 +174,8 @@ pub async fn count_part(
     let broken = i64::try_from(result.broken.len()).unwrap_or(i64::MAX);
     Ok(on!(tx, c => sqlx::query_as::<_, Counted>(
         "UPDATE export_jobs
-         SET parts_left = parts_left - 1, files_done = files_done + 1,
+         SET parts_left = parts_left - 1,
+             files_done = files_done + CASE WHEN $3 > 0 THEN 1 ELSE 0 END,
              users_done = users_done + $2, bytes_done = bytes_done + $3,
              broken_users = broken_users + $4
          WHERE id = $1 AND state = 'running' AND parts_left > 0
@@ -230,6 +245,16 @@ pub async fn cancelled(tx: &mut Tx, id: Uuid, now: i64) -> Result<bool, StoreErr
     )
     .bind(id).bind(now).execute(c).await?.rows_affected());
     Ok(changed == 1)
+}
+
+/// Whether a job has waited to be planned since before `before`.
+pub async fn any_waiting(tx: &mut Tx, before: i64) -> Result<bool, StoreError> {
+    Ok(on!(tx, c => sqlx::query_scalar::<_, i32>(
+        "SELECT 1 FROM export_jobs
+         WHERE state IN ('queued', 'planning') AND queued_at <= $1 LIMIT 1",
+    )
+    .bind(before).fetch_optional(c).await?)
+    .is_some())
 }
 
 /// Jobs (with their request ids) that have waited to be planned since before `before`;

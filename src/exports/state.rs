@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::{Cause, Failure, Job, State, WorkError, part_rows, rows};
+use super::{Failure, Job, State, WorkError, part_rows, rows, telemetry};
 use crate::app::App;
 use crate::claims::{self, Claim, ClaimError, Kind};
 use crate::deliveries::{self, NewDelivery};
@@ -56,24 +56,41 @@ pub async fn fail(
     job: Uuid,
     failure: &Failure,
 ) -> Result<bool, StoreError> {
-    let now = app.clock.now_ms();
-    if !rows::failed(tx, job, &failure.message, &failure.detail, now).await? {
-        return Ok(false);
+    let failed = record_failure(app, tx, job, failure).await?;
+    if failed {
+        after_failure(app, tx, job, failure).await?;
     }
+    Ok(failed)
+}
+
+async fn record_failure(
+    app: &App,
+    tx: &mut Tx,
+    job: Uuid,
+    failure: &Failure,
+) -> Result<bool, StoreError> {
+    rows::failed(tx, job, &failure.message, &failure.detail, app.clock.now_ms()).await
+}
+
+async fn after_failure(
+    app: &App,
+    tx: &mut Tx,
+    job: Uuid,
+    failure: &Failure,
+) -> Result<(), StoreError> {
     withdraw(tx, job).await?;
-    if let Some((job, _)) = rows::load(tx, job).await? {
-        let body = json!({ "success": false, "error": failure.message });
-        call_back(app, tx, &job, body).await?;
-        tracing::error!(
-            export = %job.id,
-            object_prefix = job.object_prefix,
-            cause = failure.cause.name(),
-            detail = failure.detail,
-            "the export failed: {}", failure.message
-        );
-        super::telemetry::ended(&job, State::Failed, failure.cause.name(), now);
-    }
-    Ok(true)
+    let Some((job, _)) = rows::load(tx, job).await? else { return Ok(()) };
+    call_back(app, tx, &job, json!({ "success": false, "error": failure.message })).await?;
+    tracing::error!(
+        export = %job.id,
+        object_prefix = job.object_prefix,
+        request_id = job.request_id,
+        cause = failure.cause.name(),
+        detail = failure.detail,
+        "the export failed: {}", failure.message
+    );
+    telemetry::ended(&job, State::Failed, failure.cause.name(), app.clock.now_ms());
+    Ok(())
 }
 
 /// Cancels a job that is not yet finishing; parts under way find their claims lost.
@@ -84,7 +101,7 @@ pub async fn cancel(app: &App, tx: &mut Tx, job: &Job) -> Result<bool, StoreErro
         return Ok(false);
     }
     withdraw(tx, job.id).await?;
-    super::telemetry::ended(job, State::Cancelled, "asked", now);
+    telemetry::ended(job, State::Cancelled, "asked", now);
     Ok(true)
 }
 
@@ -114,47 +131,22 @@ pub(super) async fn call_back(
     Ok(())
 }
 
-/// What becomes of a claim whose work ended with `error`: gone where the claim is not ours
-/// any more; the job failed where another try cannot help or all tries are used up;
-/// otherwise the error comes back, and the claim is to be put off.
-pub async fn settle<E: WorkError>(app: &App, claim: &Claim, error: E) -> Result<(), E> {
-    if error.is_lost() {
-        tracing::info!(export = %claim.job, item = claim.item, "the claim was lost or withdrawn");
-        return Ok(());
+/// Gives up a part or the finishing, whose claim is still ours: the job fails. Without an
+/// error, every attempt ended its worker before it could say why.
+pub async fn give_up<E: WorkError>(
+    app: &App,
+    claim: &Claim,
+    error: Option<&E>,
+) -> Result<(), ClaimError> {
+    if error.is_some_and(WorkError::is_lost) {
+        return Err(ClaimError::Lost);
     }
-    let tries = u32::try_from(claim.attempt).unwrap_or(0);
-    if error.can_retry() && tries < app.config.exports.attempts {
-        return Err(error);
-    }
-    fail_claimed(app, claim, &error.failure()).await.map_err(E::from)
-}
-
-/// Fails the job of a claim that is still ours.
-async fn fail_claimed(app: &App, claim: &Claim, failure: &Failure) -> Result<(), StoreError> {
+    let failure = error.map_or_else(|| Failure::workers_lost(claim), WorkError::failure);
     let mut tx = app.store.write().await?;
-    fail(app, &mut tx, claim.job, failure).await?;
-    tx.commit().await
-}
-
-/// Whether a claim has had all its tries without any of them saying why it failed: a
-/// worker that ends again and again in the middle of it. Fails the job then.
-pub async fn worn_out(app: &App, claim: &Claim) -> Result<bool, StoreError> {
-    let tries = u32::try_from(claim.attempt).unwrap_or(u32::MAX);
-    if tries <= app.config.exports.attempts {
-        return Ok(false);
+    let failed = record_failure(app, &mut tx, claim.job, &failure).await?;
+    claims::finish(&mut tx, claim).await?;
+    if failed {
+        after_failure(app, &mut tx, claim.job, &failure).await?;
     }
-    let failure = Failure {
-        cause: Cause::WorkersLost,
-        message: "The export could not be completed. Please try again; if it fails again, \
-                  request fewer fields."
-            .into(),
-        detail: format!(
-            "{} {} was given up after {} attempts, the last of which ended without a word",
-            claim.kind.name(),
-            claim.item,
-            app.config.exports.attempts
-        ),
-    };
-    fail_claimed(app, claim, &failure).await?;
-    Ok(true)
+    Ok(tx.commit().await?)
 }

@@ -27,10 +27,10 @@ impl ObjectKey {
     pub fn path(&self) -> String {
         match self {
             Self::ExportFile { segment_id, date, object_prefix, name, extension } => {
-                format!("segment-export/{segment_id}/{date}/{object_prefix}/{name}.{extension}")
+                format!("{}{name}.{extension}", export_folder(*segment_id, *date, object_prefix))
             }
             Self::ExportSegment { job, part, attempt } => {
-                format!("{}parts/{part:06}.{attempt}", export_prefix(*job))
+                format!("{}{part:06}.{attempt}", export_segments_prefix(*job))
             }
             Self::ExportArchive { job, attempt } => {
                 format!("{}archive.{attempt}.zip", export_prefix(*job))
@@ -43,4 +43,14 @@ impl ObjectKey {
 /// Where all private objects of an export lie: removed as a whole.
 pub fn export_prefix(job: Uuid) -> String {
     format!("exports/{job}/")
+}
+
+/// Where all segments of an export's ZIP lie.
+pub fn export_segments_prefix(job: Uuid) -> String {
+    format!("{}parts/", export_prefix(job))
+}
+
+/// Where the files of one export lie in own storage that have one date, and nothing else.
+pub fn export_folder(segment_id: Uuid, date: Date, object_prefix: &str) -> String {
+    format!("segment-export/{segment_id}/{date}/{object_prefix}/")
 }

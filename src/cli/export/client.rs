@@ -1,0 +1,204 @@
+//! The API's calls of exports, from the client's side.
+
+use std::path::Path;
+use std::time::Duration;
+
+use futures::TryStreamExt as _;
+use reqwest::{Method, RequestBuilder, StatusCode};
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::io::AsyncWriteExt as _;
+
+/// How long a service that does not answer, or asks to come back, is tried again.
+const PATIENCE: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_secs(2);
+
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    #[error("{0}")]
+    Http(#[from] reqwest::Error),
+    #[error("the API answered {status}: {message}")]
+    Refused { status: StatusCode, message: String },
+    #[error("the API's answer cannot be read: {0}")]
+    Answer(#[from] serde_json::Error),
+    #[error("{0}")]
+    File(#[from] std::io::Error),
+}
+
+impl ClientError {
+    /// Whether asking the same again may help.
+    fn can_retry(&self) -> bool {
+        match self {
+            Self::Http(error) => error.is_connect() || error.is_timeout(),
+            Self::Refused { status, .. } => matches!(status.as_u16(), 429 | 502..=504),
+            Self::Answer(_) | Self::File(_) => false,
+        }
+    }
+}
+
+/// What a request is answered.
+#[derive(Deserialize)]
+pub struct Requested {
+    pub object_prefix: String,
+    pub url: Option<String>,
+}
+
+/// How far an export is.
+#[derive(Deserialize)]
+pub struct Export {
+    pub object_prefix: String,
+    pub state: String,
+    pub users: DoneOf,
+    pub files: DoneOf,
+    pub bytes: u64,
+    pub requested_at: String,
+    pub error: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub struct DoneOf {
+    pub done: u64,
+    pub total: Option<u64>,
+}
+
+impl Export {
+    pub fn line(&self) -> String {
+        let of = |count: &DoneOf| match count.total {
+            Some(total) => format!("{}/{total}", count.done),
+            None => count.done.to_string(),
+        };
+        let error = self.error.as_ref().map(|error| format!("  {error}")).unwrap_or_default();
+        format!(
+            "{}  {:9}  {} users  {} files  {} bytes  requested {}{error}",
+            self.object_prefix,
+            self.state,
+            of(&self.users),
+            of(&self.files),
+            self.bytes,
+            self.requested_at,
+        )
+    }
+
+    pub fn error_text(&self) -> &str {
+        self.error.as_deref().unwrap_or("without a reason")
+    }
+}
+
+#[derive(Deserialize)]
+struct Page {
+    exports: Vec<Value>,
+    next_cursor: Option<String>,
+}
+
+/// A client of one API with one key.
+pub struct Client {
+    http: reqwest::Client,
+    base: String,
+    key: String,
+}
+
+impl Client {
+    pub fn new(base: &str, key: String) -> Result<Self, ClientError> {
+        let http = reqwest::Client::builder()
+            .connect_timeout(Duration::from_secs(10))
+            .read_timeout(Duration::from_secs(60))
+            .build()?;
+        Ok(Self { http, base: base.trim_end_matches('/').to_owned(), key })
+    }
+
+    /// Asks for an export. Tried again only where nothing was asked for yet.
+    pub async fn request(&self, body: &Value) -> Result<Requested, ClientError> {
+        let path = "/users/export/global_control_group";
+        let answer = self.send(self.call(Method::POST, path).json(body)).await?;
+        Ok(serde_json::from_slice(&answer)?)
+    }
+
+    pub async fn status(&self, prefix: &str) -> Result<(Export, Value), ClientError> {
+        let path = format!("/users/export/{prefix}");
+        let started = tokio::time::Instant::now();
+        loop {
+            match self.send(self.call(Method::GET, &path)).await {
+                Err(error) if error.can_retry() && started.elapsed() < PATIENCE => {
+                    tokio::time::sleep(PAUSE).await;
+                }
+                answer => return read(serde_json::from_slice(&answer?)?),
+            }
+        }
+    }
+
+    pub async fn cancel(&self, prefix: &str) -> Result<(Export, Value), ClientError> {
+        let path = format!("/users/export/{prefix}");
+        let answer = self.send(self.call(Method::DELETE, &path)).await?;
+        read(serde_json::from_slice(&answer)?)
+    }
+
+    /// The latest exports, over as many pages as that takes.
+    pub async fn list(&self, limit: usize) -> Result<Vec<(Export, Value)>, ClientError> {
+        let mut exports = Vec::new();
+        let mut cursor: Option<String> = None;
+        while exports.len() < limit {
+            let page = (limit - exports.len()).min(100);
+            let mut path = format!("/users/export?limit={page}");
+            if let Some(cursor) = &cursor {
+                path += &format!("&cursor={cursor}");
+            }
+            let answer = self.send(self.call(Method::GET, &path)).await?;
+            let page: Page = serde_json::from_slice(&answer)?;
+            for raw in page.exports {
+                exports.push(read(raw)?);
+            }
+            cursor = page.next_cursor;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        Ok(exports)
+    }
+
+    /// Fetches what is behind a download address, which takes no key.
+    pub async fn fetch(
+        &self,
+        url: &str,
+        file: &Path,
+        mut progress: impl FnMut(u64, Option<u64>),
+    ) -> Result<(), ClientError> {
+        let answer = checked(self.http.get(url).send().await?).await?;
+        let total = answer.content_length();
+        let mut out = tokio::io::BufWriter::new(tokio::fs::File::create(file).await?);
+        let mut chunks = answer.bytes_stream();
+        let mut done = 0;
+        while let Some(chunk) = chunks.try_next().await? {
+            out.write_all(&chunk).await?;
+            done += chunk.len() as u64;
+            progress(done, total);
+        }
+        out.flush().await?;
+        Ok(out.into_inner().sync_all().await?)
+    }
+
+    fn call(&self, method: Method, path: &str) -> RequestBuilder {
+        self.http.request(method, format!("{}{path}", self.base)).bearer_auth(&self.key)
+    }
+
+    async fn send(&self, request: RequestBuilder) -> Result<Vec<u8>, ClientError> {
+        Ok(checked(request.send().await?).await?.bytes().await?.into())
+    }
+}
+
+fn read(raw: Value) -> Result<(Export, Value), ClientError> {
+    Ok((Export::deserialize(&raw)?, raw))
+}
+
+/// The answer, if it is a success; else what its `message` says.
+async fn checked(answer: reqwest::Response) -> Result<reqwest::Response, ClientError> {
+    let status = answer.status();
+    if status.is_success() {
+        return Ok(answer);
+    }
+    let text = answer.text().await.unwrap_or_default();
+    let message = serde_json::from_str::<Value>(&text)
+        .ok()
+        .and_then(|body| body["message"].as_str().map(String::from))
+        .unwrap_or(text);
+    Err(ClientError::Refused { status, message })
+}

@@ -1,0 +1,105 @@
+//! Whether a fetched export is whole: every entry's checksum, every line JSON, as many
+//! lines as users.
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+
+use serde::de::IgnoredAny;
+
+#[derive(Debug, thiserror::Error)]
+pub enum VerifyError {
+    #[error("the fetched archive cannot be read: {0}")]
+    Zip(#[from] zip::result::ZipError),
+    #[error("the fetched archive: {entry}: {error}")]
+    Entry { entry: String, error: std::io::Error },
+    #[error("the fetched archive: {entry}, line {line}: not a user in JSON")]
+    Line { entry: String, line: u64 },
+    #[error("the fetched archive has {found} {what}, and the export says {wanted}")]
+    Count { what: &'static str, found: u64, wanted: u64 },
+    #[error("{0}")]
+    File(#[from] std::io::Error),
+}
+
+/// Checks an export's archive, of `files` entries with `users` lines in all. Blocks.
+pub fn archive(path: &Path, files: u64, users: u64) -> Result<(), VerifyError> {
+    let mut archive = zip::ZipArchive::new(BufReader::new(File::open(path)?))?;
+    count("files", archive.len() as u64, files)?;
+    let mut lines = 0;
+    for index in 0..archive.len() {
+        lines += entry(&mut archive, index)?;
+    }
+    count("users", lines, users)
+}
+
+fn count(what: &'static str, found: u64, wanted: u64) -> Result<(), VerifyError> {
+    if found == wanted { Ok(()) } else { Err(VerifyError::Count { what, found, wanted }) }
+}
+
+/// The number of lines of an entry. Its checksum is compared when its end is read.
+fn entry(archive: &mut zip::ZipArchive<BufReader<File>>, index: usize) -> Result<u64, VerifyError> {
+    let entry = archive.by_index(index)?;
+    let name = entry.name()?.into_owned();
+    let mut reader = BufReader::with_capacity(1 << 20, entry);
+    let mut text = Vec::new();
+    let mut line = 0;
+    loop {
+        text.clear();
+        let read = reader
+            .read_until(b'\n', &mut text)
+            .map_err(|error| VerifyError::Entry { entry: name.clone(), error })?;
+        if read == 0 {
+            return Ok(line);
+        }
+        line += 1;
+        let is_user = text.starts_with(b"{") && serde_json::from_slice::<IgnoredAny>(&text).is_ok();
+        if !is_user {
+            return Err(VerifyError::Line { entry: name, line });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+
+    fn zip_of(entries: &[&str]) -> tempfile::NamedTempFile {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        let mut zip = zip::ZipWriter::new(file.as_file_mut());
+        for (index, text) in entries.iter().enumerate() {
+            let options = zip::write::SimpleFileOptions::default();
+            zip.start_file(format!("{index}.json"), options).unwrap();
+            zip.write_all(text.as_bytes()).unwrap();
+        }
+        zip.finish().unwrap();
+        file
+    }
+
+    #[test]
+    fn a_whole_archive_passes() {
+        let file = zip_of(&["{\"a\":1}\n{}\n", "{}\n"]);
+        archive(file.path(), 2, 3).unwrap();
+        archive(zip_of(&[]).path(), 0, 0).unwrap();
+    }
+
+    #[test]
+    fn what_is_missing_or_broken_is_found() {
+        let two = zip_of(&["{}\n", "{}\n"]);
+        assert!(matches!(archive(two.path(), 3, 2), Err(VerifyError::Count { what: "files", .. })));
+        assert!(matches!(archive(two.path(), 2, 3), Err(VerifyError::Count { what: "users", .. })));
+        for text in ["{}\n[1]\n", "{}\n{\"a\n", "{}\n\n"] {
+            let error = archive(zip_of(&[text]).path(), 1, 2).unwrap_err();
+            assert!(matches!(error, VerifyError::Line { line: 2, .. }), "{text:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_flipped_bit_is_found() {
+        let file = zip_of(&[&"{\"name\":\"somebody\"}\n".repeat(50)]);
+        let mut bytes = std::fs::read(file.path()).unwrap();
+        bytes[45] ^= 1;
+        std::fs::write(file.path(), bytes).unwrap();
+        assert!(archive(file.path(), 1, 50).is_err());
+    }
+}

@@ -1,0 +1,179 @@
+//! Removing what an export must not leave behind.
+//!
+//! A worker that slept through its lease may still write what it was about to, so names
+//! are removed again, with growing pauses, until `exports.sweep_hours` after the job's
+//! end. All of them lie below prefixes that hold the job's own random id, so nothing of
+//! anybody else is ever touched.
+
+use std::time::Duration;
+
+use futures::{StreamExt as _, TryStreamExt as _};
+use tokio_util::sync::CancellationToken;
+
+use super::{Job, Plan, Progress, State, part_rows, rows};
+use crate::app::App;
+use crate::claims::{self, Claim, ClaimError};
+use crate::objects::{ObjectError, ObjectKey, Objects, key};
+use crate::retry;
+use crate::store::StoreError;
+use crate::workspaces::{self, StorageError};
+
+/// The first pause between two passes; it doubles from there.
+const PAUSE: Duration = Duration::from_secs(60);
+const LONGEST_PAUSE: Duration = Duration::from_secs(3 * 3600);
+
+/// Removals by name under way at once.
+const REMOVALS_AT_ONCE: usize = 8;
+
+/// Why a pass could not remove everything.
+#[derive(Debug, thiserror::Error)]
+enum PassError {
+    #[error(transparent)]
+    Objects(#[from] ObjectError),
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    #[error("asked to stop")]
+    Stopped,
+}
+
+/// One pass: removes what must not be there, and comes back later or is done. What cannot
+/// be removed now is tried again at the next pass.
+pub async fn clean(app: &App, claim: &Claim, stop: &CancellationToken) -> Result<(), ClaimError> {
+    let mut tx = app.store.snapshot().await?;
+    let loaded = rows::load(&mut tx, claim.job).await?;
+    drop(tx);
+    let Some((job, progress)) = loaded else { return forget(app, claim).await };
+    let passed = pass(app, &job, &progress, stop).await;
+    if let Err(error) = &passed {
+        metrics::counter!("longshore_export_cleanup_failures_total").increment(1);
+        tracing::warn!(export = %job.id, %error, "cannot remove all that an export left");
+    }
+    match next_pass(app, claim, &progress, passed.is_ok()) {
+        Some(pause) => {
+            let mut tx = app.store.write().await?;
+            claims::put_off(&mut tx, claim, pause).await?;
+            Ok(tx.commit().await?)
+        }
+        None => {
+            if passed.is_err() {
+                tracing::error!(
+                    export = %job.id, object_prefix = job.object_prefix,
+                    "given up removing what the export left in storage"
+                );
+            }
+            forget(app, claim).await
+        }
+    }
+}
+
+/// The end of the cleaning, which is the end of the job's parts, too.
+async fn forget(app: &App, claim: &Claim) -> Result<(), ClaimError> {
+    let mut tx = app.store.write().await?;
+    claims::finish(&mut tx, claim).await?;
+    part_rows::forget_parts(&mut tx, claim.job).await?;
+    Ok(tx.commit().await?)
+}
+
+/// When to come back; none when nobody can write any more and all is removed. A storage
+/// that refuses gets as long again.
+fn next_pass(app: &App, claim: &Claim, progress: &Progress, passed: bool) -> Option<Duration> {
+    let now = app.clock.now_ms();
+    let attempt = u32::try_from(claim.attempt).unwrap_or(u32::MAX);
+    let pause = retry::pause(attempt, PAUSE, LONGEST_PAUSE);
+    let sweep = hours_ms(app.config.exports.sweep_hours);
+    let Some(ended) = progress.finished_at else { return Some(pause) };
+    let until_expiry = progress.expires_at.map_or(0, |expires_at| expires_at - now);
+    if until_expiry > 0 {
+        return Some(pause.min(Duration::from_millis(until_expiry.unsigned_abs())));
+    }
+    let patience = if passed { sweep } else { 2 * sweep };
+    (now < ended + patience).then_some(pause)
+}
+
+fn hours_ms(hours: u64) -> i64 {
+    i64::try_from(hours.saturating_mul(3_600_000)).unwrap_or(i64::MAX / 4)
+}
+
+async fn pass(
+    app: &App,
+    job: &Job,
+    progress: &Progress,
+    stop: &CancellationToken,
+) -> Result<(), PassError> {
+    match (job.storage_id, &progress.plan) {
+        (None, _) => clean_private(app, job, progress).await,
+        // Nothing was written before there was a plan.
+        (Some(_), None) => Ok(()),
+        (Some(storage), Some(plan)) => {
+            let dates = dates_to_clean(progress, plan);
+            if dates.is_empty() {
+                return Ok(());
+            }
+            let objects = workspaces::open_storage(app, storage).await?;
+            for date in dates {
+                clean_folder(&objects, job, plan, progress, date, stop).await?;
+            }
+            Ok(())
+        }
+    }
+}
+
+/// The segments and the ZIP behind `url`: everything, but a ZIP that is still valid.
+async fn clean_private(app: &App, job: &Job, progress: &Progress) -> Result<(), PassError> {
+    let now = app.clock.now_ms();
+    let valid = progress.state == State::Done && progress.expires_at.is_some_and(|end| now < end);
+    let winner = progress.archive.filter(|_| valid);
+    let Some(winner) = winner else {
+        app.objects.delete_prefix(&key::export_prefix(job.id)).await?;
+        return Ok(());
+    };
+    app.objects.delete_prefix(&key::export_segments_prefix(job.id)).await?;
+    // Attempts are numbered upwards, and the one that finished was the last.
+    for attempt in 1..winner {
+        app.objects.delete(&ObjectKey::ExportArchive { job: job.id, attempt }).await?;
+    }
+    Ok(())
+}
+
+/// The date folders of own storage in which nothing of the job may be.
+fn dates_to_clean(progress: &Progress, plan: &Plan) -> Vec<jiff::civil::Date> {
+    let completed = progress.completion_date();
+    let mut dates = vec![plan.upload_date];
+    dates.extend(completed.filter(|date| *date != plan.upload_date));
+    if progress.state == State::Done {
+        dates.retain(|date| Some(*date) != completed);
+    }
+    dates
+}
+
+/// Removes a job's files from one date folder: by prefix, unfinished uploads too; where
+/// the credentials do not allow to list, by their names.
+async fn clean_folder(
+    objects: &Objects,
+    job: &Job,
+    plan: &Plan,
+    progress: &Progress,
+    date: jiff::civil::Date,
+    stop: &CancellationToken,
+) -> Result<(), PassError> {
+    match objects.delete_prefix(&job.folder(date)).await {
+        Err(ObjectError::Refused(_)) => {}
+        result => return Ok(result.map(drop)?),
+    }
+    let parts = 1..progress.parts.unwrap_or(0) + 1;
+    futures::stream::iter(parts)
+        .map(Ok)
+        .try_for_each_concurrent(REMOVALS_AT_ONCE, |part| async move {
+            if stop.is_cancelled() {
+                return Err(PassError::Stopped);
+            }
+            Ok(objects.delete(&job.file_key(plan, part, date)).await?)
+        })
+        .await
+}
+
+impl From<StoreError> for PassError {
+    fn from(error: StoreError) -> Self {
+        Self::Storage(error.into())
+    }
+}

@@ -1,0 +1,151 @@
+//! `url`: an address of the gateway that anybody may open who has it. It is signed, says
+//! when the export is not ready yet, and redirects to a short-lived address of the
+//! storage from then on until it expires.
+
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Path, Query, Request, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use jiff::Timestamp;
+use serde::Deserialize;
+use tower::ServiceExt as _;
+use tower_http::services::ServeFile;
+
+use super::{Job, Progress, rows};
+use crate::app::App;
+use crate::gateway::ApiError;
+use crate::objects::files::SignatureError;
+use crate::objects::{ObjectKey, Objects, content_disposition};
+
+/// What signatures of download addresses are derived for.
+const PURPOSE: &str = "export download";
+
+const EXPIRED: &str = "The download address has expired";
+
+/// The longest that an address of the storage is valid.
+const STORAGE_ADDRESS_VALID: Duration = Duration::from_secs(15 * 60);
+
+pub fn routes() -> Router<App> {
+    Router::new()
+        .route("/users/export/{object_prefix}/download", get(download))
+        .route("/objects/{*path}", get(serve))
+}
+
+/// The download address of an export.
+pub fn address(app: &App, object_prefix: &str) -> String {
+    let tag = app.secrets.derive(PURPOSE, &[object_prefix.as_bytes()]);
+    let signature = BASE64_URL_SAFE_NO_PAD.encode(tag);
+    let base = public_base(app);
+    format!("{base}/users/export/{object_prefix}/download?signature={signature}")
+}
+
+/// Whether `signature` is that of the export's address.
+fn is_signed(app: &App, object_prefix: &str, signature: &str) -> bool {
+    BASE64_URL_SAFE_NO_PAD
+        .decode(signature)
+        .is_ok_and(|tag| app.secrets.verify(PURPOSE, &[object_prefix.as_bytes()], &tag))
+}
+
+fn public_base(app: &App) -> String {
+    app.config.public_base(app.config.gateway.listen)
+}
+
+#[derive(Deserialize)]
+struct Signature {
+    #[serde(default)]
+    signature: String,
+}
+
+async fn download(
+    State(app): State<App>,
+    Path(object_prefix): Path<String>,
+    Query(Signature { signature }): Query<Signature>,
+) -> Result<Response, ApiError> {
+    if !is_signed(&app, &object_prefix, &signature) {
+        return Err(not_found());
+    }
+    let mut tx = app.store.snapshot().await?;
+    let found = rows::by_prefix(&mut tx, &object_prefix).await?;
+    drop(tx);
+    let (job, progress) = found.ok_or_else(not_found)?;
+    let (attempt, valid) = what_is_valid(&app, &progress)?;
+    let key = ObjectKey::ExportArchive { job: job.id, attempt };
+    redirect(&app, &key, valid, &job).await
+}
+
+/// The attempt whose ZIP is behind the address, and for how long.
+fn what_is_valid(app: &App, progress: &Progress) -> Result<(i32, Duration), ApiError> {
+    use super::State as S;
+    match (progress.state, progress.archive, progress.expires_at) {
+        (S::Queued | S::Planning | S::Running | S::Finishing, ..) => {
+            Err(ApiError::Forbidden("The export is not ready yet; its address works once it is"))
+        }
+        (S::Failed, ..) => Err(ApiError::Forbidden(
+            "The export failed; GET /users/export/{object_prefix} says why",
+        )),
+        (S::Cancelled, ..) => Err(ApiError::Forbidden("The export was cancelled")),
+        (S::Done, Some(attempt), Some(expires_at)) => {
+            match u64::try_from(expires_at - app.clock.now_ms()) {
+                Ok(left) if left > 0 => Ok((attempt, Duration::from_millis(left))),
+                _ => Err(ApiError::Forbidden(EXPIRED)),
+            }
+        }
+        // With own storage there is no address, whatever its signature.
+        (S::Done, ..) => Err(not_found()),
+    }
+}
+
+async fn redirect(
+    app: &App,
+    key: &ObjectKey,
+    valid: Duration,
+    job: &Job,
+) -> Result<Response, ApiError> {
+    let file_name = format!("{}.zip", job.object_prefix);
+    let valid = valid.min(STORAGE_ADDRESS_VALID);
+    let address = app.objects.signed_get(key, valid, &file_name).await?;
+    // Of files, it is a path below our own address.
+    let address = if address.starts_with('/') { public_base(app) + &address } else { address };
+    let location = HeaderValue::try_from(address)
+        .map_err(|_| ApiError::Internal("a storage address that is no header value".into()))?;
+    let headers = [
+        (header::LOCATION, location),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+    ];
+    Ok((StatusCode::FOUND, headers).into_response())
+}
+
+/// Serves an object that is a file, at the address that [`Objects::signed_get`] gave: whole
+/// or in ranges, so that a download can be taken up again.
+async fn serve(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
+    let Objects::Files(files) = &app.objects else { return Err(not_found()) };
+    let uri = request.uri();
+    let path = uri.path().strip_prefix("/objects/").ok_or_else(not_found)?;
+    // These addresses are signed and checked by the system's clock.
+    let download =
+        files.verify(path, uri.query().unwrap_or_default(), Timestamp::now()).map_err(|error| {
+            match error {
+                SignatureError::Malformed | SignatureError::Wrong => not_found(),
+                SignatureError::Expired => ApiError::Forbidden(EXPIRED),
+            }
+        })?;
+    let disposition = HeaderValue::try_from(content_disposition(&download.name))
+        .map_err(|_| ApiError::Internal("a file name that is no header value".into()))?;
+    let mut response = match ServeFile::new(download.file).oneshot(request).await {
+        Ok(response) if response.status() == StatusCode::NOT_FOUND => return Err(not_found()),
+        Ok(response) => response.map(Body::new),
+        Err(never) => match never {},
+    };
+    response.headers_mut().insert(header::CONTENT_DISPOSITION, disposition);
+    Ok(response)
+}
+
+fn not_found() -> ApiError {
+    ApiError::NotFound("No such download".into())
+}

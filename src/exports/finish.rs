@@ -1,0 +1,331 @@
+//! Finishing: what is left when all parts are done. It is claimed and leased like any
+//! other work, so a finisher that dies is followed by another, and every step may be
+//! repeated.
+//!
+//! With own storage the files are moved to the folder of the day of completion, where
+//! they were uploaded on another. Without, the parts' segments become the one ZIP behind
+//! `url`. Then the job is done, and its callback written, in one transaction.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::{StreamExt as _, TryStreamExt as _};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::archive::{self, Entry};
+use super::part_rows::{self, Winner};
+use super::{Failure, Job, Plan, Progress, State, WorkError, download, rows, state, telemetry};
+use crate::app::App;
+use crate::claims::{self, Claim, ClaimError, Kind};
+use crate::clock::{from_ms, utc_date};
+use crate::objects::{ByteStream, ObjectError, ObjectKey, Objects, PutOptions};
+use crate::retry::Retry;
+use crate::store::StoreError;
+use crate::workspaces::{self, StorageError};
+
+/// Files that are moved at once.
+const MOVES_AT_ONCE: usize = 8;
+
+/// Segments that are opened ahead of the one that is read.
+const SEGMENTS_AHEAD: usize = 2;
+
+/// Broken users whose ids the customer is told.
+const BROKEN_USERS_TOLD: i64 = 20;
+
+#[derive(Debug, thiserror::Error)]
+pub enum FinishError {
+    #[error(transparent)]
+    Claim(#[from] ClaimError),
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// The workspace's own storage.
+    #[error("own storage: {0}")]
+    Own(ObjectError),
+    /// Where the ZIP is built.
+    #[error("{0}")]
+    Objects(ObjectError),
+    #[error("{count} users' stored documents cannot be read")]
+    BrokenUsers { count: i64, failure: Failure },
+    /// What the rows say does not fit together.
+    #[error("{0}")]
+    Inconsistent(String),
+    #[error("asked to stop")]
+    Stopped,
+}
+
+impl From<StoreError> for FinishError {
+    fn from(error: StoreError) -> Self {
+        Self::Claim(error.into())
+    }
+}
+
+impl Retry for FinishError {
+    fn can_retry(&self) -> bool {
+        match self {
+            Self::Claim(error) => error.can_retry(),
+            Self::Storage(error) => error.can_retry(),
+            Self::Own(error) | Self::Objects(error) => error.can_retry(),
+            Self::BrokenUsers { .. } | Self::Inconsistent(_) => false,
+            Self::Stopped => true,
+        }
+    }
+}
+
+impl WorkError for FinishError {
+    fn is_lost(&self) -> bool {
+        matches!(self, Self::Stopped | Self::Claim(ClaimError::Lost))
+    }
+
+    fn failure(&self) -> Failure {
+        match self {
+            Self::Claim(error) => Failure::claim(error),
+            Self::Storage(error) => Failure::storage(error),
+            Self::Own(error) => Failure::objects(error, true),
+            Self::Objects(error) => Failure::objects(error, false),
+            Self::BrokenUsers { failure, .. } => failure.clone(),
+            Self::Inconsistent(detail) => Failure::internal(detail.as_str()),
+            Self::Stopped => Failure::internal("stopped at the last attempt"),
+        }
+    }
+}
+
+/// Brings a job from `finishing` to `done`. Looks at `stop` between steps.
+pub async fn finish(app: &App, claim: &Claim, stop: &CancellationToken) -> Result<(), FinishError> {
+    let mut tx = app.store.snapshot().await?;
+    let (job, progress) = rows::load(&mut tx, claim.job).await?.ok_or(ClaimError::Lost)?;
+    let mut winners = part_rows::winners(&mut tx, claim.job).await?;
+    let broken = part_rows::broken_users(&mut tx, claim.job, BROKEN_USERS_TOLD).await?;
+    drop(tx);
+    if progress.state != State::Finishing {
+        return Err(ClaimError::Lost.into());
+    }
+    if progress.broken_users > 0 {
+        let count = progress.broken_users;
+        let failure = Failure::broken_users(count, &broken);
+        return Err(FinishError::BrokenUsers { count, failure });
+    }
+    let plan = consistent_plan(&progress, &winners)?;
+    // A part whose users were all deleted meanwhile has no file.
+    winners.retain(|winner| winner.bytes > 0);
+    let archive = match job.storage_id {
+        Some(storage) => {
+            let objects = workspaces::open_storage(app, storage).await?;
+            move_files(&objects, &job, plan, &progress, &winners, stop).await?;
+            None
+        }
+        None => {
+            build_archive(app, claim, &job, winners, stop).await?;
+            Some(claim.attempt)
+        }
+    };
+    complete(app, claim, &job, &progress, archive).await
+}
+
+/// The plan, if as many parts are done as it has.
+fn consistent_plan<'a>(
+    progress: &'a Progress,
+    winners: &[Winner],
+) -> Result<&'a Plan, FinishError> {
+    if progress.parts != Some(winners.len() as i64) {
+        return Err(FinishError::Inconsistent(format!(
+            "{} parts are done of {:?}",
+            winners.len(),
+            progress.parts
+        )));
+    }
+    let plan = progress.plan.as_ref();
+    plan.ok_or_else(|| FinishError::Inconsistent("a job in finishing has no plan".into()))
+}
+
+/// Moves the files that were uploaded under another date to the day of completion: copies
+/// all, then removes the old names. A file whose old name is gone was moved by an earlier
+/// attempt.
+async fn move_files(
+    objects: &Objects,
+    job: &Job,
+    plan: &Plan,
+    progress: &Progress,
+    winners: &[Winner],
+    stop: &CancellationToken,
+) -> Result<(), FinishError> {
+    let Some(date) = progress.completion_date().filter(|date| *date != plan.upload_date) else {
+        return Ok(());
+    };
+    let moves: Vec<(ObjectKey, ObjectKey)> = winners
+        .iter()
+        .map(|winner| winner.part)
+        .map(|part| (job.file_key(plan, part, plan.upload_date), job.file_key(plan, part, date)))
+        .collect();
+    tracing::info!(files = moves.len(), from = %plan.upload_date, to = %date, "moving files");
+    let moves = || futures::stream::iter(&moves).map(Ok::<_, FinishError>);
+    moves()
+        .try_for_each_concurrent(MOVES_AT_ONCE, |(from, to)| async move {
+            check(stop)?;
+            copy_once(objects, from, to).await
+        })
+        .await?;
+    moves()
+        .try_for_each_concurrent(MOVES_AT_ONCE, |(from, _)| async move {
+            check(stop)?;
+            objects.delete(from).await.map_err(FinishError::Own)
+        })
+        .await
+}
+
+async fn copy_once(objects: &Objects, from: &ObjectKey, to: &ObjectKey) -> Result<(), FinishError> {
+    match objects.copy(from, to).await {
+        Err(ObjectError::NotFound(_)) => match objects.head(to).await.map_err(FinishError::Own)? {
+            Some(_) => Ok(()),
+            None => Err(FinishError::Own(ObjectError::NotFound(from.path()))),
+        },
+        result => result.map_err(FinishError::Own),
+    }
+}
+
+/// Puts the one ZIP together, under a name of this attempt: the parts' segments as they
+/// are, in order, and the central directory.
+async fn build_archive(
+    app: &App,
+    claim: &Claim,
+    job: &Job,
+    winners: Vec<Winner>,
+    stop: &CancellationToken,
+) -> Result<(), FinishError> {
+    let entries: Vec<Entry> = winners
+        .iter()
+        .map(|winner| Entry {
+            name: job.entry_name(winner.part),
+            crc32: winner.crc32,
+            raw_bytes: winner.raw_bytes,
+            stored_bytes: winner.bytes,
+        })
+        .collect();
+    let directory = archive::central_directory(&entries, from_ms(job.requested_at));
+    let segments: u64 = entries.iter().map(|entry| entry.stored_bytes).sum();
+    let size = segments + directory.len() as u64;
+    let body = segments_of(app.objects.clone(), job.id, winners, stop.clone())
+        .chain(futures::stream::once(async { Ok(Bytes::from(directory)) }))
+        .boxed();
+    let options = PutOptions { content_type: "application/zip", ..PutOptions::default() };
+    let key = ObjectKey::ExportArchive { job: job.id, attempt: claim.attempt };
+    let result = app.objects.put_stream(&key, size, body, options).await;
+    check(stop)?;
+    result.map_err(FinishError::Objects)
+}
+
+/// The winners' segments, one after the other; an error ends it when asked to stop.
+fn segments_of(
+    objects: Objects,
+    job: Uuid,
+    winners: Vec<Winner>,
+    stop: CancellationToken,
+) -> ByteStream {
+    futures::stream::iter(winners)
+        .map(move |winner| {
+            let objects = objects.clone();
+            let Winner { part, attempt, bytes, .. } = winner;
+            async move {
+                let key = ObjectKey::ExportSegment { job, part, attempt };
+                Ok::<_, ObjectError>(of_length(objects.get(&key).await?, bytes, key.path()))
+            }
+        })
+        .buffered(SEGMENTS_AHEAD)
+        .try_flatten()
+        .and_then(move |bytes| {
+            let stopped = stop.is_cancelled();
+            let stopped =
+                stopped.then(|| ObjectError::Unavailable(FinishError::Stopped.to_string()));
+            std::future::ready(stopped.map_or(Ok(bytes), Err))
+        })
+        .boxed()
+}
+
+/// A stream that fails unless it has `wanted` bytes, so that a torn segment never becomes
+/// part of a ZIP whose directory says otherwise.
+fn of_length(stream: ByteStream, wanted: u64, name: String) -> ByteStream {
+    let wrong = move |given: u64| {
+        ObjectError::Unavailable(format!("{name} gave {given} bytes where {wanted} were written"))
+    };
+    futures::stream::try_unfold((stream, 0, wrong), move |(mut stream, before, wrong)| async move {
+        let Some(chunk) = stream.try_next().await? else {
+            return if before == wanted { Ok(None) } else { Err(wrong(before)) };
+        };
+        let seen = before + chunk.len() as u64;
+        if seen > wanted {
+            return Err(wrong(seen));
+        }
+        Ok(Some((chunk, (stream, seen, wrong))))
+    })
+    .boxed()
+}
+
+/// `finishing` to `done`, with the callback, in one transaction.
+async fn complete(
+    app: &App,
+    claim: &Claim,
+    job: &Job,
+    progress: &Progress,
+    archive: Option<i32>,
+) -> Result<(), FinishError> {
+    let now = app.clock.now_ms();
+    let valid = Duration::from_secs(app.config.exports.download_minutes * 60);
+    let expires_at = archive.map(|_| now + valid.as_millis() as i64);
+    let mut tx = app.store.write().await?;
+    if !rows::done(&mut tx, job.id, archive, expires_at, now).await? {
+        return Err(ClaimError::Lost.into());
+    }
+    claims::finish(&mut tx, claim).await?;
+    claims::offer(&mut tx, Kind::ExportCleanup, job.id, 0, Duration::ZERO).await?;
+    let body = match archive {
+        Some(_) => json!({ "success": true, "url": download::address(app, &job.object_prefix) }),
+        None => json!({ "success": true }),
+    };
+    state::call_back(app, &mut tx, job, body).await?;
+    tx.commit().await?;
+    telemetry::ended(job, State::Done, "none", now);
+    telemetry::delivered(progress.files_done, progress.users_done, progress.bytes_done);
+    tracing::info!(
+        export = %job.id,
+        object_prefix = job.object_prefix,
+        users = progress.users_done,
+        files = progress.files_done,
+        bytes = progress.bytes_done,
+        "the export is done"
+    );
+    Ok(())
+}
+
+fn check(stop: &CancellationToken) -> Result<(), FinishError> {
+    if stop.is_cancelled() { Err(FinishError::Stopped) } else { Ok(()) }
+}
+
+impl Progress {
+    /// The UTC day on which the last part was done: it dates the files.
+    pub fn completion_date(&self) -> Option<jiff::civil::Date> {
+        self.completed_at.map(|ms| utc_date(from_ms(ms)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn read(chunks: &[&'static str], wanted: u64) -> Result<String, ObjectError> {
+        let chunks: Vec<_> =
+            chunks.iter().map(|chunk| Ok(Bytes::from_static(chunk.as_bytes()))).collect();
+        let stream = futures::stream::iter(chunks).boxed();
+        let read: Vec<Bytes> = of_length(stream, wanted, "a".into()).try_collect().await?;
+        Ok(String::from_utf8(read.concat()).unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_segment_that_is_not_whole_ends_the_archive() {
+        assert_eq!(read(&["", "ab", "c"], 3).await.unwrap(), "abc");
+        assert_eq!(read(&[], 0).await.unwrap(), "");
+        for (chunks, wanted) in [(&["ab"][..], 3), (&["ab", "cd"], 3), (&[], 1), (&["a"], 0)] {
+            assert!(read(chunks, wanted).await.is_err(), "{chunks:?} {wanted}");
+        }
+    }
+}

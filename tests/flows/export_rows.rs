@@ -1,0 +1,507 @@
+//! What an export's rows promise, on both databases: planned once, counted once, finished
+//! once, whoever races and whoever comes late.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use longshore::app::App;
+use longshore::claims::{self, Claim, ClaimError, Kind};
+use longshore::exports::finish::{self, FinishError};
+use longshore::exports::rows::{self, PartResult};
+use longshore::exports::{Format, Job, Plan, Progress, State, WorkError, plan, state, sweep};
+use longshore::store::Store;
+use longshore::users::Position;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::support::stores::TestStore;
+
+const LEASE: Duration = Duration::from_secs(60);
+const SLICES: [i16; 2] = [3, 70];
+
+/// Runs a statement of the test's own on either database.
+macro_rules! execute {
+    ($store:expr, $sql:expr $(, $bind:expr)*) => {
+        match $store {
+            Store::Postgres(pool) => {
+                sqlx::query($sql)$(.bind($bind))*.execute(pool).await.map(|done| done.rows_affected())
+            }
+            Store::Sqlite { write, .. } => {
+                sqlx::query($sql)$(.bind($bind))*.execute(write).await.map(|done| done.rows_affected())
+            }
+        }
+        .expect($sql)
+    };
+}
+
+/// A workspace with a control group of the slices [`SLICES`], in a store of its own.
+struct World {
+    test: TestStore,
+    app: App,
+    workspace: i32,
+    segment_id: Uuid,
+}
+
+impl World {
+    async fn new(mut test: TestStore) -> Self {
+        test.config.exports.users_per_file = 5;
+        let app = App::open(test.config.clone()).await.unwrap();
+        app.log.create_topics().await.unwrap();
+        let workspace = test.workspace("acme").await;
+        let segment_id = Uuid::new_v4();
+        execute!(
+            &test.store,
+            "INSERT INTO control_groups (segment_id, workspace_id, percent, slices, active, created_at)
+             VALUES ($1, $2, 2, $3, TRUE, 0)",
+            segment_id,
+            workspace,
+            format!("{SLICES:?}")
+        );
+        Self { test, app, workspace, segment_id }
+    }
+
+    /// Users in the group and beside it, `count` of them in the group.
+    async fn add_users(&self, count: i64) {
+        for n in 0..count {
+            self.add_user(SLICES[(n % 2) as usize], n).await;
+            self.add_user(50, n).await;
+        }
+    }
+
+    async fn add_user(&self, slice: i16, n: i64) {
+        let ms = 1_700_000_000_000 + n;
+        let service_id = Uuid::from_u128((ms as u128) << 80 | 7 << 76 | 2 << 62 | n as u128);
+        let key = i64::from(slice) << 56 | ms << 14;
+        match &self.test.store {
+            Store::Postgres(_) => execute!(
+                &self.test.store,
+                "INSERT INTO users (slice, workspace_id, service_id, attributes_at, doc)
+                 VALUES ($1, $2, $3, 0, '{}')",
+                slice,
+                self.workspace,
+                service_id
+            ),
+            Store::Sqlite { .. } => execute!(
+                &self.test.store,
+                "INSERT INTO users (key, slice, workspace_id, service_id, attributes_at, doc)
+                 VALUES ($1, $2, $3, $4, 0, '{}')",
+                key,
+                slice,
+                self.workspace,
+                service_id
+            ),
+        };
+    }
+
+    fn job(&self) -> Job {
+        let now = self.app.clock.now();
+        Job {
+            id: Uuid::new_v4(),
+            workspace_id: self.workspace,
+            object_prefix: format!("{}-{}", Uuid::new_v4(), now.as_second()),
+            segment_id: self.segment_id,
+            fields: vec!["external_id".into()],
+            format: Format::Zip,
+            storage_id: None,
+            callback_endpoint: Some("https://callbacks.example/ready".into()),
+            request_id: "a-request".into(),
+            requested_at: now.as_millisecond(),
+        }
+    }
+
+    async fn queued(&self) -> Job {
+        let job = self.job();
+        self.insert(&job).await;
+        job
+    }
+
+    async fn insert(&self, job: &Job) {
+        let mut tx = self.app.store.write().await.unwrap();
+        rows::insert(&mut tx, job).await.unwrap();
+        tx.commit().await.unwrap();
+    }
+
+    /// A running job of so many parts, all of them claimed.
+    async fn running(&self, parts: i64) -> (Job, Vec<Claim>) {
+        let job = self.queued().await;
+        self.run(&job, parts).await;
+        let claims = self.take(Kind::ExportPart, &job, LEASE).await;
+        assert_eq!(claims.len() as i64, parts);
+        (job, claims)
+    }
+
+    async fn run(&self, job: &Job, parts: i64) {
+        let today = self.app.clock.today();
+        let plan = Plan {
+            slices: SLICES.to_vec(),
+            youngest: Uuid::max(),
+            first_day: today,
+            last_day: today,
+            upload_date: today,
+            seed: Uuid::new_v4(),
+            currency: "USD".into(),
+            exchange_rates: Default::default(),
+        };
+        let end = |n| Position { slice: SLICES[0], service_id: Uuid::from_u128(n) };
+        let ends: Vec<Position> = (1..=parts).map(|part| end(part as u128)).collect();
+        let mut tx = self.app.store.write().await.unwrap();
+        let now = self.app.clock.now_ms();
+        assert!(rows::begin_running(&mut tx, job.id, &plan, parts * 5, parts, now).await.unwrap());
+        rows::insert_parts(&mut tx, job.id, end(0), &ends).await.unwrap();
+        claims::offer_range(&mut tx, Kind::ExportPart, job.id, 1..parts + 1, Duration::ZERO)
+            .await
+            .unwrap();
+        tx.commit().await.unwrap();
+    }
+
+    /// Every claimable row of the job, and of no other.
+    async fn take(&self, kind: Kind, job: &Job, lease: Duration) -> Vec<Claim> {
+        let claims =
+            claims::take(&self.app.store, kind, Uuid::new_v4(), 100, 100, lease).await.unwrap();
+        assert!(claims.iter().all(|claim| claim.job == job.id), "{claims:?}");
+        claims
+    }
+
+    async fn progress(&self, job: &Job) -> Progress {
+        let mut tx = self.app.store.snapshot().await.unwrap();
+        rows::load(&mut tx, job.id).await.unwrap().unwrap().1
+    }
+
+    async fn part_done(&self, claim: &Claim, result: &PartResult) -> Result<bool, ClaimError> {
+        part_done(&self.app, claim, result).await
+    }
+
+    async fn cancel(&self, job: &Job) -> bool {
+        cancel(&self.app, job).await
+    }
+
+    /// The bodies of the callbacks written for the job.
+    async fn callbacks(&self, job: &Job) -> Vec<serde_json::Value> {
+        let sql = "SELECT body FROM deliveries WHERE subject = $1";
+        let bodies: Vec<String> = match &self.test.store {
+            Store::Postgres(pool) => {
+                sqlx::query_scalar(sql).bind(&job.object_prefix).fetch_all(pool).await.unwrap()
+            }
+            Store::Sqlite { read, .. } => {
+                sqlx::query_scalar(sql).bind(&job.object_prefix).fetch_all(read).await.unwrap()
+            }
+        };
+        bodies.iter().map(|body| serde_json::from_str(body).unwrap()).collect()
+    }
+
+    /// The job is over: nobody can work on it, and its cleaning is offered.
+    async fn assert_ended(&self, job: &Job, state: State) {
+        let progress = self.progress(job).await;
+        assert_eq!(progress.state, state);
+        assert!(progress.finished_at.is_some());
+        assert!(self.take(Kind::ExportPart, job, LEASE).await.is_empty());
+        assert!(self.take(Kind::ExportFinish, job, LEASE).await.is_empty());
+        assert_eq!(self.take(Kind::ExportCleanup, job, LEASE).await.len(), 1);
+    }
+}
+
+async fn part_done(app: &App, claim: &Claim, result: &PartResult) -> Result<bool, ClaimError> {
+    let mut tx = app.store.write().await?;
+    let last = state::part_done(app, &mut tx, claim, result).await?;
+    tx.commit().await?;
+    Ok(last)
+}
+
+async fn cancel(app: &App, job: &Job) -> bool {
+    let mut tx = app.store.write().await.unwrap();
+    let cancelled = state::cancel(app, &mut tx, job).await.unwrap();
+    tx.commit().await.unwrap();
+    cancelled
+}
+
+fn result() -> PartResult {
+    PartResult { users: 5, raw_bytes: 500, bytes: 100, crc32: u32::MAX, broken: vec![] }
+}
+
+async fn many_planners_plan_once(world: &World) {
+    world.add_users(12).await;
+    let job = world.queued().await;
+    let planners = (0..4).map(|_| {
+        let app = world.app.clone();
+        tokio::spawn(async move { plan::plan(&app, job.id).await })
+    });
+    for planned in futures::future::join_all(planners).await {
+        planned.unwrap().unwrap();
+    }
+    let progress = world.progress(&job).await;
+    assert_eq!(progress.state, State::Running);
+    assert_eq!((progress.users, progress.parts, progress.parts_left), (Some(12), Some(3), Some(3)));
+    let made = progress.plan.unwrap();
+    assert_eq!(made.slices, SLICES);
+    assert_eq!(made.first_day.until(made.last_day).unwrap().get_days(), 89);
+    assert_eq!(made.upload_date, made.last_day);
+
+    let mut tx = world.app.store.snapshot().await.unwrap();
+    let mut after = Position { slice: SLICES[0], service_id: Uuid::nil() };
+    for number in 1..=3 {
+        let part = rows::part_of(&mut tx, job.id, number).await.unwrap().unwrap();
+        assert_eq!(part.from, after, "each part begins where the one before ends");
+        assert!(part.from < part.to && !part.done);
+        after = part.to;
+    }
+    assert_eq!((after.slice, after.service_id), (SLICES[1], made.youngest));
+    assert!(rows::part_of(&mut tx, job.id, 4).await.unwrap().is_none());
+    drop(tx);
+
+    // A message that comes again finds nothing to plan, whatever has become of the users.
+    world.add_user(SLICES[0], 100).await;
+    plan::plan(&world.app, job.id).await.unwrap();
+    assert_eq!(world.progress(&job).await.plan, Some(made));
+    plan::plan(&world.app, Uuid::new_v4()).await.unwrap();
+    let items: Vec<i64> =
+        world.take(Kind::ExportPart, &job, LEASE).await.iter().map(|claim| claim.item).collect();
+    assert_eq!(items, [1, 2, 3]);
+    assert!(world.cancel(&job).await);
+    world.assert_ended(&job, State::Cancelled).await;
+    plan::plan(&world.app, job.id).await.unwrap();
+    assert_eq!(world.progress(&job).await.state, State::Cancelled);
+}
+
+async fn without_users_only_the_finishing_is_left(world: &World) {
+    let job = world.queued().await;
+    plan::plan(&world.app, job.id).await.unwrap();
+    let progress = world.progress(&job).await;
+    assert_eq!((progress.state, progress.users, progress.parts), (State::Finishing, Some(0), Some(0)));
+    assert!(progress.completed_at.is_some());
+    assert!(world.take(Kind::ExportPart, &job, LEASE).await.is_empty());
+    let claim = world.take(Kind::ExportFinish, &job, LEASE).await.remove(0);
+    finish::finish(&world.app, &claim, &CancellationToken::new()).await.unwrap();
+    let progress = world.progress(&job).await;
+    assert_eq!((progress.state, progress.archive), (State::Done, Some(1)));
+    assert!(progress.expires_at > progress.finished_at);
+    let callbacks = world.callbacks(&job).await;
+    assert_eq!(callbacks.len(), 1);
+    assert_eq!(callbacks[0]["success"], true);
+    assert!(callbacks[0]["url"].as_str().unwrap().contains(&job.object_prefix));
+    let again = finish::finish(&world.app, &claim, &CancellationToken::new()).await;
+    assert!(matches!(again, Err(FinishError::Claim(ClaimError::Lost))));
+    world.assert_ended(&job, State::Done).await;
+}
+
+async fn one_of_the_last_parts_brings_the_finishing(world: &World) {
+    for _ in 0..5 {
+        let (job, claims) = world.running(4).await;
+        let workers = claims.into_iter().map(|claim| {
+            let app = world.app.clone();
+            tokio::spawn(async move { part_done(&app, &claim, &result()).await.unwrap() })
+        });
+        let last: Vec<bool> =
+            futures::future::join_all(workers).await.into_iter().map(Result::unwrap).collect();
+        assert_eq!(last.iter().filter(|last| **last).count(), 1);
+        let progress = world.progress(&job).await;
+        assert_eq!((progress.state, progress.parts_left), (State::Finishing, Some(0)));
+        assert_eq!((progress.users_done, progress.files_done, progress.bytes_done), (20, 4, 400));
+        assert_eq!(world.take(Kind::ExportFinish, &job, LEASE).await.len(), 1);
+        let mut tx = world.app.store.snapshot().await.unwrap();
+        let winners = rows::winners(&mut tx, job.id).await.unwrap();
+        assert_eq!(winners.iter().map(|winner| winner.part).collect::<Vec<_>>(), [1, 2, 3, 4]);
+        assert!(winners.iter().all(|winner| winner.crc32 == u32::MAX && winner.attempt == 1));
+        drop(tx);
+        assert!(!world.cancel(&job).await, "a job in finishing cannot be cancelled");
+        assert_eq!(world.progress(&job).await.state, State::Finishing);
+    }
+}
+
+async fn a_part_counts_once_and_for_its_last_claim(world: &World) {
+    let job = world.queued().await;
+    world.run(&job, 1).await;
+    let late = world.take(Kind::ExportPart, &job, Duration::ZERO).await.remove(0);
+    let claim = world.take(Kind::ExportPart, &job, LEASE).await.remove(0);
+    assert_eq!((late.attempt, claim.attempt), (1, 2));
+    let mut tx = world.app.store.write().await.unwrap();
+    rows::note_attempt(&mut tx, job.id, 1, claim.attempt).await.unwrap();
+    tx.commit().await.unwrap();
+
+    assert!(matches!(world.part_done(&late, &result()).await, Err(ClaimError::Lost)));
+    let progress = world.progress(&job).await;
+    assert_eq!((progress.parts_left, progress.users_done), (Some(1), 0));
+    // Giving up with a lost claim fails nothing.
+    let gave_up = state::give_up::<FinishError>(&world.app, &late, None).await;
+    assert!(matches!(gave_up, Err(ClaimError::Lost)));
+    assert_eq!(world.progress(&job).await.state, State::Running);
+
+    assert!(world.part_done(&claim, &result()).await.unwrap());
+    assert!(matches!(world.part_done(&claim, &result()).await, Err(ClaimError::Lost)));
+    assert_eq!(world.progress(&job).await.users_done, 5);
+    let mut tx = world.app.store.snapshot().await.unwrap();
+    assert_eq!(rows::winners(&mut tx, job.id).await.unwrap()[0].attempt, 2);
+    assert!(rows::part_of(&mut tx, job.id, 1).await.unwrap().unwrap().done);
+    drop(tx);
+    world.take(Kind::ExportFinish, &job, LEASE).await;
+}
+
+async fn a_cancelled_job_counts_nothing_more(world: &World) {
+    let (job, claims) = world.running(2).await;
+    assert!(!world.part_done(&claims[0], &result()).await.unwrap());
+    assert!(world.cancel(&job).await);
+    assert!(matches!(world.part_done(&claims[1], &result()).await, Err(ClaimError::Lost)));
+    assert!(!world.cancel(&job).await);
+    world.assert_ended(&job, State::Cancelled).await;
+    assert!(world.callbacks(&job).await.is_empty(), "who cancels needs no callback");
+}
+
+async fn cancelling_races_with_the_last_part(world: &World) {
+    for _ in 0..10 {
+        let (job, claims) = world.running(1).await;
+        let job = Arc::new(job);
+        let (app, claim) = (world.app.clone(), claims[0]);
+        let last = tokio::spawn(async move { part_done(&app, &claim, &result()).await });
+        let (app, cancelled) = (world.app.clone(), job.clone());
+        let cancelled = tokio::spawn(async move { cancel(&app, &cancelled).await });
+        match (last.await.unwrap(), cancelled.await.unwrap()) {
+            (Ok(true), false) => {
+                assert_eq!(world.progress(&job).await.state, State::Finishing);
+                assert_eq!(world.take(Kind::ExportFinish, &job, LEASE).await.len(), 1);
+            }
+            (Err(ClaimError::Lost), true) => world.assert_ended(&job, State::Cancelled).await,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+async fn a_group_past_the_limit_fails_with_what_to_do(world: &World) {
+    execute!(
+        &world.test.store,
+        "UPDATE workspaces SET export_users_limit = 3 WHERE id = $1",
+        world.workspace
+    );
+    world.add_users(4).await;
+    let job = world.queued().await;
+    plan::plan(&world.app, job.id).await.unwrap();
+    world.assert_ended(&job, State::Failed).await;
+    let error = world.progress(&job).await.error.unwrap();
+    assert!(error.contains("4 users") && error.contains('3') && error.contains("S3"), "{error}");
+    let callbacks = world.callbacks(&job).await;
+    assert_eq!(callbacks, [serde_json::json!({ "success": false, "error": error })]);
+
+    // Own storage has no limit.
+    let own = Job { storage_id: Some(Uuid::new_v4()), ..world.job() };
+    world.insert(&own).await;
+    plan::plan(&world.app, own.id).await.unwrap();
+    assert_eq!(world.progress(&own).await.state, State::Running);
+    assert!(world.cancel(&own).await);
+    world.assert_ended(&own, State::Cancelled).await;
+}
+
+async fn a_zip_past_the_limit_fails_with_what_to_do(world: &World) {
+    execute!(
+        &world.test.store,
+        "UPDATE workspaces SET export_bytes_limit = 200 WHERE id = $1",
+        world.workspace
+    );
+    let (job, claims) = world.running(3).await;
+    assert!(!world.part_done(&claims[0], &result()).await.unwrap());
+    assert!(!world.part_done(&claims[1], &result()).await.unwrap());
+    assert_eq!(world.progress(&job).await.state, State::Running, "the limit itself is allowed");
+    assert!(!world.part_done(&claims[2], &result()).await.unwrap());
+    world.assert_ended(&job, State::Failed).await;
+    let error = world.progress(&job).await.error.unwrap();
+    assert!(error.contains("200 bytes") && error.contains("fewer fields"), "{error}");
+    assert_eq!(world.callbacks(&job).await[0]["error"], error);
+}
+
+async fn an_export_without_its_broken_users_is_not_passed_off_as_whole(world: &World) {
+    let (job, claims) = world.running(2).await;
+    let id = Uuid::new_v4();
+    let broken = PartResult { broken: vec![(id, "not JSON".into())], users: 4, ..result() };
+    assert!(!world.part_done(&claims[0], &broken).await.unwrap());
+    assert!(world.part_done(&claims[1], &result()).await.unwrap());
+    let claim = world.take(Kind::ExportFinish, &job, LEASE).await.remove(0);
+    let error =
+        finish::finish(&world.app, &claim, &CancellationToken::new()).await.unwrap_err();
+    assert!(matches!(error, FinishError::BrokenUsers { count: 1, .. }), "{error}");
+    assert!(error.failure().detail.contains("not JSON"));
+    state::give_up(&world.app, &claim, Some(&error)).await.unwrap();
+    world.assert_ended(&job, State::Failed).await;
+    let progress = world.progress(&job).await;
+    assert!(progress.error.unwrap().contains(&id.to_string()));
+    assert_eq!(progress.broken_users, 1);
+}
+
+async fn what_ends_its_workers_fails_in_the_end(world: &World) {
+    let (job, claims) = world.running(1).await;
+    state::give_up::<FinishError>(&world.app, &claims[0], None).await.unwrap();
+    world.assert_ended(&job, State::Failed).await;
+    assert_eq!(world.callbacks(&job).await[0]["success"], false);
+}
+
+async fn a_job_that_waits_too_long_is_announced_again(world: &World) {
+    let (queued, planning) = (world.queued().await, world.queued().await);
+    let (running, _) = world.running(1).await;
+    let mut tx = world.app.store.write().await.unwrap();
+    assert!(rows::begin_planning(&mut tx, planning.id, 0).await.unwrap());
+    tx.commit().await.unwrap();
+    assert_eq!(sweep::requeue(&world.app).await.unwrap(), 0, "they have only just come");
+    let later = |seconds: u64| {
+        let seconds = SignedDuration::from_secs(i64::try_from(seconds).unwrap());
+        world.app.clock.set(world.app.clock.now().checked_add(seconds).unwrap());
+    };
+    let patience = world.app.config.exports.requeue_seconds;
+    later(patience + 1);
+    assert_eq!(sweep::requeue(&world.app).await.unwrap(), 2);
+    assert_eq!(sweep::requeue(&world.app).await.unwrap(), 0, "they wait anew");
+    later(patience + 1);
+    assert_eq!(sweep::requeue(&world.app).await.unwrap(), 2);
+    world.app.clock.set(Timestamp::now());
+    for job in [&queued, &planning, &running] {
+        assert!(world.cancel(job).await);
+    }
+}
+
+async fn the_latest_come_first_page_by_page(world: &World) {
+    let mut wanted = Vec::new();
+    for n in 0..5 {
+        // Two of them at the same moment.
+        let job = Job { requested_at: i64::MAX / 2 + n / 2, ..world.job() };
+        world.insert(&job).await;
+        wanted.push((job.requested_at, job.id));
+    }
+    wanted.sort_unstable();
+    wanted.reverse();
+    let mut tx = world.app.store.snapshot().await.unwrap();
+    let (mut found, mut after) = (Vec::new(), (i64::MAX, Uuid::max()));
+    while found.len() < 5 {
+        let page = rows::latest(&mut tx, world.workspace, after, 2).await.unwrap();
+        found.extend(page.iter().map(|(job, _)| (job.requested_at, job.id)));
+        after = *found.last().unwrap();
+    }
+    assert_eq!(found[..5], wanted);
+    let elsewhere = rows::latest(&mut tx, world.workspace + 1, (i64::MAX, Uuid::max()), 2).await;
+    assert!(elsewhere.unwrap().is_empty());
+}
+
+async fn suite(test: TestStore) {
+    let world = World::new(test).await;
+    without_users_only_the_finishing_is_left(&world).await;
+    one_of_the_last_parts_brings_the_finishing(&world).await;
+    a_part_counts_once_and_for_its_last_claim(&world).await;
+    a_cancelled_job_counts_nothing_more(&world).await;
+    cancelling_races_with_the_last_part(&world).await;
+    an_export_without_its_broken_users_is_not_passed_off_as_whole(&world).await;
+    what_ends_its_workers_fails_in_the_end(&world).await;
+    a_job_that_waits_too_long_is_announced_again(&world).await;
+    a_zip_past_the_limit_fails_with_what_to_do(&world).await;
+    many_planners_plan_once(&world).await;
+    execute!(&world.test.store, "DELETE FROM users");
+    a_group_past_the_limit_fails_with_what_to_do(&world).await;
+    the_latest_come_first_page_by_page(&world).await;
+    world.app.log.close().await;
+    world.app.store.close().await;
+    world.test.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn export_rows_on_sqlite() {
+    suite(TestStore::sqlite().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn export_rows_on_postgres() {
+    suite(TestStore::postgres().await).await;
+}
