@@ -82,7 +82,7 @@ pub(super) async fn pack(
             () = stop.cancelled() => return Err(PackError::Stopped),
         };
         let (had, was_all) = (reserved.bytes(), reserved.is_all());
-        let pipeline = Pipeline::new(app, order, reserved, stop);
+        let pipeline = Pipeline::new(&app.cores, order, reserved, stop);
         match on_own_thread(app.clone(), order.clone(), pipeline).await? {
             Err(Halt::Outgrown) if was_all => return Err(PackError::TooLarge { bytes: had }),
             Err(Halt::Outgrown) => {
@@ -155,12 +155,12 @@ struct Pipeline {
 }
 
 impl Pipeline {
-    fn new(app: &App, order: &Order, reserved: Reserved, stop: &CancellationToken) -> Self {
+    fn new(cores: &Cores, order: &Order, reserved: Reserved, stop: &CancellationToken) -> Self {
         Self {
             chunk: Chunk::default(),
             projector: Projector::new(&order.fields, &order.plan),
             packer: Packer::new(order.shape, order.entry_name.clone(), order.time),
-            cores: app.cores.clone(),
+            cores: cores.clone(),
             reserved,
             stop: stop.clone(),
             users: 0,
@@ -278,4 +278,111 @@ pub(super) fn stage(name: &'static str, time: Duration, bytes: u64) {
     metrics::histogram!("longshore_export_stage_seconds", "stage" => name)
         .record(time.as_secs_f64());
     metrics::counter!("longshore_export_stage_bytes_total", "stage" => name).increment(bytes);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+
+    use jiff::civil::date;
+
+    use super::*;
+    use crate::compute::Memory;
+    use crate::users::Position;
+
+    const KIB: usize = 1 << 10;
+
+    fn order() -> Order {
+        let first = Position { slice: 0, service_id: Uuid::nil() };
+        Order {
+            workspace: 1,
+            plan: Plan {
+                slices: vec![0],
+                youngest: Uuid::max(),
+                first_day: date(2026, 8, 24),
+                last_day: date(2026, 11, 21),
+                upload_date: date(2026, 11, 21),
+                seed: Uuid::nil(),
+                currency: "USD".into(),
+                exchange_rates: Default::default(),
+            },
+            part: PartRow { from: first, to: first, done: false },
+            fields: FieldSet::parse(&["email".into()]).unwrap(),
+            shape: Shape::Gzip,
+            entry_name: "part.json".into(),
+            time: Timestamp::UNIX_EPOCH,
+        }
+    }
+
+    fn pipeline(reserved: Reserved, stop: &CancellationToken) -> Pipeline {
+        Pipeline::new(&Cores::new(1), &order(), reserved, stop)
+    }
+
+    /// Documents of about a kilobyte, of which `email` is all but a few bytes.
+    fn document(n: usize) -> String {
+        format!(r#"{{"email":"{n:01000}","phone":"not wanted"}}"#)
+    }
+
+    fn take(pipeline: &mut Pipeline, n: usize, doc: &str) -> Result<(), Halt> {
+        let service_id = Uuid::from_u128(n as u128);
+        pipeline.take(&UserRow { service_id, doc, activity: None })
+    }
+
+    #[tokio::test]
+    async fn every_user_is_in_the_file_or_told_as_broken() {
+        let memory = Memory::new(64 << 20);
+        let mut pipeline = pipeline(memory.reserve(4 << 20).await, &CancellationToken::new());
+        let mut lines = String::new();
+        for n in 0..2_000 {
+            if n % 500 == 7 {
+                take(&mut pipeline, n, "{\"email\":").unwrap();
+            } else {
+                take(&mut pipeline, n, &document(n)).unwrap();
+                lines += &format!("{{\"email\":\"{n:01000}\"}}\n");
+            }
+        }
+        let part = pipeline.finish().unwrap();
+        assert_eq!(part.users, 1_996);
+        let broken: Vec<u128> = part.broken.iter().map(|b| b.service_id.as_u128()).collect();
+        assert_eq!(broken, [7, 507, 1_007, 1_507]);
+        let mut unpacked = String::new();
+        flate2::read::GzDecoder::new(&part.file.bytes[..]).read_to_string(&mut unpacked).unwrap();
+        assert!(unpacked == lines);
+        assert_eq!(part.file.raw_bytes, lines.len() as u64);
+        // The file is all that is still held.
+        assert_eq!(part.reserved.bytes(), part.file.bytes.len().next_multiple_of(KIB));
+    }
+
+    #[tokio::test]
+    async fn no_users_give_a_file_of_nothing() {
+        let memory = Memory::new(1 << 20);
+        let pipeline = pipeline(memory.reserve(KIB).await, &CancellationToken::new());
+        let part = pipeline.finish().unwrap();
+        assert_eq!((part.users, part.file.raw_bytes, part.broken.len()), (0, 0, 0));
+    }
+
+    #[tokio::test]
+    async fn memory_grows_where_it_is_free_and_ends_the_work_where_it_is_not() {
+        let memory = Memory::new(8 << 20);
+        let fill =
+            |pipeline: &mut Pipeline| (0..2_000).try_for_each(|n| take(pipeline, n, &document(n)));
+        let mut alone = pipeline(memory.reserve(2 << 20).await, &CancellationToken::new());
+        fill(&mut alone).unwrap();
+        assert!(alone.reserved.bytes() > 2 << 20);
+        drop(alone);
+        let other = memory.reserve(6 << 20).await;
+        let mut beside = pipeline(memory.reserve(2 << 20).await, &CancellationToken::new());
+        assert!(matches!(fill(&mut beside), Err(Halt::Outgrown)));
+        drop(other);
+    }
+
+    #[tokio::test]
+    async fn stopped_work_ends() {
+        let memory = Memory::new(8 << 20);
+        let stop = CancellationToken::new();
+        let mut pipeline = pipeline(memory.reserve(2 << 20).await, &stop);
+        take(&mut pipeline, 1, &document(1)).unwrap();
+        stop.cancel();
+        assert!(matches!(pipeline.finish(), Err(Halt::Stopped)));
+    }
 }

@@ -236,33 +236,45 @@ impl Task {
         body: Bytes,
         result: PartResult,
     ) -> Result<PartResult, PartError> {
-        let failed = |error| PartError::Objects { error, own: self.is_own() };
         let part = self.claim.item;
-        let key = if self.is_own() {
-            self.job.file_key(&self.plan, part, self.plan.upload_date)
-        } else {
-            ObjectKey::ExportSegment { job: self.job.id, part, attempt: self.claim.attempt }
-        };
-        let options = PutOptions {
-            content_type: content_type(self.shape()),
-            metadata: to_metadata(&result),
-            if_absent: self.is_own(),
-        };
-        if objects.put(&key, body, options).await.map_err(failed)? == Put::Written {
-            return Ok(result);
+        let content_type = content_type(self.shape());
+        if self.is_own() {
+            let key = self.job.file_key(&self.plan, part, self.plan.upload_date);
+            return write_once(objects, &key, content_type, body, result).await;
         }
-        let path = key.path();
-        match objects.head(&key).await.map_err(failed)? {
-            None => Err(PartError::Vanished { path }),
-            Some(head) => match from_metadata(&head) {
-                None => Err(PartError::InTheWay { path }),
-                Some(earlier) => {
-                    tracing::info!(path, "taken over from an earlier attempt");
-                    Ok(PartResult { broken: result.broken, ..earlier })
-                }
-            },
+        let key = ObjectKey::ExportSegment { job: self.job.id, part, attempt: self.claim.attempt };
+        let options = PutOptions { content_type, ..PutOptions::default() };
+        match objects.put(&key, body, options).await {
+            Ok(_) => Ok(result),
+            Err(error) => Err(PartError::Objects { error, own: false }),
         }
     }
+}
+
+/// Writes a part's file under the name that all attempts at it share, with `result` as its
+/// metadata. Where an earlier attempt was first, the answer is what its file says of itself
+/// (with the broken users of `result`).
+pub async fn write_once(
+    objects: &Objects,
+    key: &ObjectKey,
+    content_type: &'static str,
+    body: Bytes,
+    result: PartResult,
+) -> Result<PartResult, PartError> {
+    let failed = |error| PartError::Objects { error, own: true };
+    let options = PutOptions { content_type, metadata: to_metadata(&result), if_absent: true };
+    if objects.put(key, body, options).await.map_err(failed)? == Put::Written {
+        return Ok(result);
+    }
+    let path = key.path();
+    let Some(head) = objects.head(key).await.map_err(failed)? else {
+        return Err(PartError::Vanished { path });
+    };
+    let Some(earlier) = from_metadata(&head) else {
+        return Err(PartError::InTheWay { path });
+    };
+    tracing::info!(path, "taken over from an earlier attempt");
+    Ok(PartResult { broken: result.broken, ..earlier })
 }
 
 fn go_on(stop: &CancellationToken) -> Result<(), PartError> {

@@ -5,5 +5,6 @@ mod claims;
 mod shares;
 mod objects;
 mod log;
+mod parts;
 mod support;
 mod workspaces;
