@@ -2,9 +2,9 @@
 //! missing fails and says how to start it: `scripts/services start`.
 
 mod claims;
-mod shares;
-mod objects;
 mod log;
+mod objects;
 mod parts;
+mod shares;
 mod support;
 mod workspaces;
