@@ -1,5 +1,5 @@
 //! Which roles run, message to domain, claims to domain, drain.
 
-pub mod shares;
 pub mod messages;
 mod rows;
+pub mod shares;

@@ -2,9 +2,13 @@
 //! missing fails and says how to start it: `scripts/services start`.
 
 mod claims;
-mod shares;
-mod objects;
+mod commands;
+mod export_api;
+mod export_faults;
+mod exports;
 mod log;
+mod objects;
 mod parts;
+mod shares;
 mod support;
 mod workspaces;
