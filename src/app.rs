@@ -11,6 +11,7 @@ use crate::objects::{ObjectError, Objects};
 use crate::retry::Retry;
 use crate::secrets::SecretKey;
 use crate::store::{Store, StoreError};
+use crate::worker::shares::Bell;
 use crate::workspaces;
 
 /// The settings and the connections made from them. Cheap to clone.
@@ -28,6 +29,8 @@ pub struct App {
     pub cores: Cores,
     /// For users' data (`exports.memory_bytes`).
     pub memory: Memory,
+    /// Rung when something was done in this process.
+    pub bell: Bell,
     /// What is kept between calls about workspaces.
     pub kept: workspaces::Kept,
 }
@@ -74,6 +77,7 @@ impl App {
             clock: Clock::system(),
             cores: Cores::all(),
             memory,
+            bell: Bell::default(),
             kept: workspaces::Kept::default(),
         })
     }

@@ -13,6 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// first, and waits while as many as there are processors are at it.
 #[derive(Clone, Debug)]
 pub struct Cores {
+    count: usize,
     shared: Arc<(Mutex<usize>, Condvar)>,
 }
 
@@ -23,7 +24,13 @@ impl Cores {
     }
 
     pub fn new(cores: usize) -> Self {
-        Self { shared: Arc::new((Mutex::new(cores.max(1)), Condvar::new())) }
+        let count = cores.max(1);
+        Self { count, shared: Arc::new((Mutex::new(count), Condvar::new())) }
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.count
     }
 
     /// Does `work` as soon as there is a processor for it, blocking this thread: never to be

@@ -13,6 +13,7 @@ mod generate;
 mod import;
 mod key;
 mod migrate;
+mod service;
 mod standalone;
 mod users;
 mod worker;

@@ -1,11 +1,53 @@
 //! `longshore standalone`.
 
+use std::fs::{File, TryLockError};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
 use super::CommandResult;
-use crate::config::Config;
+use super::service::Service;
+use crate::config::{Config, Mode};
+use crate::worker::Role;
+use crate::{gateway, setup};
 
+/// Gateway and workers in this process, on a data directory of its own: nothing else to
+/// install or start. Stops cleanly on Ctrl-C or SIGTERM and goes on where it was.
 #[derive(clap::Args)]
-pub struct Arguments {}
+#[command(after_help = "Example:\n  longshore standalone --data ./longshore-data")]
+pub struct Arguments {
+    /// The data directory, over LONGSHORE_DATA
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Where to listen, over LONGSHORE_LISTEN
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<SocketAddr>,
+}
 
-pub async fn run(_config: Config, _arguments: Arguments) -> CommandResult {
-    Err("not built yet".into())
+pub async fn run(mut config: Config, arguments: Arguments) -> CommandResult {
+    config.data = arguments.data.unwrap_or(config.data);
+    config.gateway.listen = arguments.listen.unwrap_or(config.gateway.listen);
+    config.check(Mode::Standalone)?;
+    let _lock = lock(&config.data)?;
+    let listener = gateway::bind(config.gateway.listen, "LONGSHORE_LISTEN").await?;
+    let service = Service::start(config).await?;
+    setup::run(&service.app).await?;
+    let (served, ()) = tokio::join!(service.serve(listener), service.work(&Role::ALL));
+    service.stop().await;
+    served
+}
+
+/// One standalone per data directory: the embedded log has one process.
+fn lock(data: &Path) -> Result<File, String> {
+    let file = data.join("standalone.lock");
+    let problem = |error: std::io::Error| format!("{}: {error}", file.display());
+    std::fs::create_dir_all(data).map_err(problem)?;
+    let lock = File::create(&file).map_err(problem)?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(TryLockError::WouldBlock) => Err(format!(
+            "another standalone runs on {}: stop it, or give this one --data of its own",
+            data.display()
+        )),
+        Err(TryLockError::Error(error)) => Err(problem(error)),
+    }
 }

@@ -1,11 +1,27 @@
 //! `longshore worker`.
 
 use super::CommandResult;
-use crate::config::Config;
+use super::service::Service;
+use crate::config::{Config, Mode};
+use crate::worker::Role;
 
+/// Takes work from the log and the store of a fleet; run as many as wanted. On SIGTERM it
+/// finishes or hands back what is under way.
 #[derive(clap::Args)]
-pub struct Arguments {}
+#[command(after_help = "Example:\n  longshore worker --roles exports,deliveries")]
+pub struct Arguments {
+    /// What this worker does [default: everything]
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "ROLE,…")]
+    roles: Vec<Role>,
+}
 
-pub async fn run(_config: Config, _arguments: Arguments) -> CommandResult {
-    Err("not built yet".into())
+pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
+    config.check(Mode::Fleet)?;
+    let service = Service::start(config).await?;
+    if service.is_set_up().await? {
+        let roles = if arguments.roles.is_empty() { &Role::ALL } else { &*arguments.roles };
+        service.work(roles).await;
+    }
+    service.stop().await;
+    Ok(())
 }

@@ -14,7 +14,7 @@
 mod address;
 mod rows;
 mod send;
-mod signature;
+pub mod signature;
 
 use std::time::{Duration, Instant};
 

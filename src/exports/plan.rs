@@ -30,6 +30,9 @@ pub enum PlanError {
     NoGroup { segment_id: Uuid, workspace: i32 },
     #[error("the group has {users} users, and the limit without own storage is {limit}")]
     TooManyUsers { users: i64, limit: i64 },
+    /// Not a message of ours, or a torn one.
+    #[error("the message names no export")]
+    NotAJob,
     #[error("the current day has no day {DAYS} days before it")]
     Calendar(#[from] jiff::Error),
 }
@@ -38,7 +41,10 @@ impl Retry for PlanError {
     fn can_retry(&self) -> bool {
         match self {
             Self::Store(error) => error.can_retry(),
-            Self::NoGroup { .. } | Self::TooManyUsers { .. } | Self::Calendar(_) => false,
+            Self::NotAJob
+            | Self::NoGroup { .. }
+            | Self::TooManyUsers { .. }
+            | Self::Calendar(_) => false,
         }
     }
 }
@@ -53,7 +59,9 @@ impl WorkError for PlanError {
         match self {
             Self::Store(error) => Failure::store(error),
             Self::TooManyUsers { users, limit } => Failure::too_many_users(*users, *limit),
-            Self::NoGroup { .. } | Self::Calendar(_) => Failure::internal(self.to_string()),
+            Self::NotAJob | Self::NoGroup { .. } | Self::Calendar(_) => {
+                Failure::internal(self.to_string())
+            }
         }
     }
 }

@@ -21,6 +21,7 @@ pub use error::ApiError;
 pub use serve::{BindError, bind, router, serve};
 
 use crate::app::App;
+use crate::exports;
 use crate::workspaces::Workspace;
 
 /// Who calls, put into the request by [`protected`]; handlers take it as
@@ -34,5 +35,5 @@ pub struct Caller {
 
 /// The routes of every domain.
 pub fn routes() -> Router<App> {
-    Router::new()
+    exports::api::routes().merge(exports::download::routes())
 }

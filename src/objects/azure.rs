@@ -231,11 +231,12 @@ impl Azure {
         Ok(Staging::Block(number, Bytes::new()))
     }
 
-    /// Blocks that were staged for a blob and never committed cannot be deleted, but a write
-    /// of the blob discards them. Only where there is no blob: one that is there stays.
+    /// Blocks that were staged for a blob and never committed cannot be deleted, but whoever
+    /// commits others discards them: none, here, and the empty blob that this makes is deleted.
+    /// Only where there is no blob: one that is there stays.
     async fn discard_staged(&self, path: &str) -> Result<(), ObjectError> {
         let absent = IfMatchCondition::NotMatch("*".into());
-        let request = self.blob(path).put_block_blob(Bytes::new()).if_match(absent);
+        let request = self.blob(path).put_block_list(BlockList::default()).if_match(absent);
         let written = match self.call("write", path, request).await {
             Err(failure) if failure.is_conflict() => return Ok(()),
             answered => answered?,
@@ -259,27 +260,17 @@ impl Azure {
     }
 
     pub(super) async fn get(&self, path: &str) -> Result<ByteStream, ObjectError> {
-        let (azure, path) = (self.clone(), path.to_owned());
-        let mut pages = self.blob(&path).get().chunk_size(self.sizes.part).into_stream();
-        let first = match self.page("read", &path, pages.next()).await {
+        // The SDK reads by ranges; one that no blob fills is the whole blob.
+        let mut pages = self.blob(path).get().chunk_size(1u64 << 50).into_stream();
+        let body = match self.page("read", path, pages.next()).await {
+            Ok(Some(page)) => page.data,
+            Ok(None) => return Ok(stream::empty().boxed()),
             // An empty blob has no first byte to begin a range with.
-            Err(failure) if failure.status == Some(416) => None,
-            answered => answered?,
+            Err(failure) if failure.status == Some(416) => return Ok(stream::empty().boxed()),
+            Err(failure) => return Err(failure.error),
         };
-        let Some(first) = first else { return Ok(stream::empty().boxed()) };
         let cut_off = format!("{self}: reading was cut off");
-        let rest = stream::try_unfold((pages, azure, path), |(mut pages, azure, path)| async {
-            let page = azure.page("read", &path, pages.next()).await?;
-            Ok(page.map(|page| (page.data, (pages, azure, path))))
-        });
-        Ok(stream::once(async { Ok::<_, ObjectError>(first.data) })
-            .chain(rest)
-            .map_ok(move |body| {
-                let cut_off = cut_off.clone();
-                body.map_err(move |_| ObjectError::Unavailable(cut_off.clone()))
-            })
-            .try_flatten()
-            .boxed())
+        Ok(body.map_err(move |_| ObjectError::Unavailable(cut_off.clone())).boxed())
     }
 
     pub(super) async fn copy(&self, from: &str, to: &str) -> Result<(), ObjectError> {
@@ -486,7 +477,7 @@ impl Azure {
             }
             ErrorKind::Io => Failure::unanswered(ObjectError::Unavailable(format!(
                 "{self} cannot be reached: {}",
-                error.downcast_ref::<Unreached>().map(|error| error.0.as_str()).unwrap_or_default()
+                innermost(error)
             ))),
             ErrorKind::Credential => Failure::unanswered(ObjectError::Refused(format!(
                 "{self}: the credentials cannot be used"
@@ -510,16 +501,19 @@ impl Azure {
             }
             "InvalidResourceName" => refused(format!("{container} is no container's name")),
             "AccountIsDisabled" => refused(format!("the account {account} is disabled")),
-            "AuthenticationFailed" | "InvalidAuthenticationInfo" => {
+            "AuthenticationFailed" | "InvalidAuthenticationInfo" | "AuthorizationFailure" => {
                 let skew = self.clock.skew();
                 if skew.abs() > SKEW_ALLOWED {
                     return clock_is_off(Some(skew));
                 }
-                let which = match self.credentials {
+                let reason = match self.credentials {
                     Credentials::Key(_) => "the access_key is not one of the account",
-                    Credentials::Sas(_) => "the sas_token is not valid, or has expired",
+                    Credentials::Sas(_) => "the sas_token is not valid here, or has expired",
                 };
-                refused(format!("{which} {account}"))
+                refused(format!(
+                    "access denied: {reason}, or the network rules of {account} keep this \
+                     machine out ({code})"
+                ))
             }
             "PendingCopyOperation" | "ServerBusy" | "OperationTimedOut" | "Md5Mismatch" => {
                 ObjectError::Unavailable(format!("{self}: {action} is to be tried again ({code})"))

@@ -43,6 +43,9 @@ const DELETES_IN_FLIGHT: usize = 16;
 /// Tries of a write that collides with another of the same key.
 const COLLISIONS: u32 = 5;
 
+/// What can be asked where there is no object yet.
+const NEEDS_BUCKET_ONLY: [&str; 3] = ["PutObject", "ListBucket", "ListBucketMultipartUploads"];
+
 type Response = aws_sdk_s3::config::http::HttpResponse;
 
 /// A bucket, and the prefix below which objects lie.
@@ -457,6 +460,12 @@ impl S3 {
         let refused = |text: String| ObjectError::Refused(format!("{self}: {text}"));
         match code {
             "NoSuchBucket" => refused(format!("the bucket {bucket} does not exist")),
+            // Nothing but the bucket has to be there for these; not every store says it.
+            "NoSuchKey" | "NotFound" | ""
+                if status == 404 && NEEDS_BUCKET_ONLY.contains(&action) =>
+            {
+                refused(format!("the bucket {bucket} does not exist"))
+            }
             "NoSuchKey" | "NoSuchUpload" | "NotFound" => ObjectError::NotFound(path.to_owned()),
             "InvalidAccessKeyId" => refused("the store does not know the access_key_id".into()),
             "SignatureDoesNotMatch" => {

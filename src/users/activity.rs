@@ -427,7 +427,7 @@ mod tests {
             }
             if let Ok(activity) = Activity::decode(&bytes) {
                 let again = activity.encode();
-                prop_assert_eq!(Activity::decode(&again).as_ref(), Ok(&activity));
+                prop_assert_eq!(Activity::decode(&again), Ok(activity.clone()));
             }
         }
 

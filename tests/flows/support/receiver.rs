@@ -148,7 +148,9 @@ async fn receive(
             StatusCode::OK.into_response()
         }
         Some(Answer::Hang) => std::future::pending().await,
-        Some(Answer::Redirect(to)) => (StatusCode::FOUND, [(header::LOCATION, to)]).into_response(),
+        Some(Answer::Redirect(to)) => {
+            (StatusCode::FOUND, [(header::LOCATION, to)]).into_response()
+        }
         // hyper closes a connection whose handler panics, without an answer.
         Some(Answer::Close) => panic!("the receiver closes the connection, as scripted"),
     }

@@ -1,0 +1,237 @@
+//! `longshore demo`: the main job from start to end, told step by step.
+//!
+//! Every step is a command of this program or a call of its API, run as a person would run
+//! it; only the check at the end looks inside the files.
+
+mod callback;
+mod check;
+mod server;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use self::callback::Receiver;
+use self::server::Standalone;
+use super::CommandResult;
+use crate::config::Config;
+use crate::secrets::random_bytes;
+
+type Error = Box<dyn std::error::Error + Send + Sync>;
+
+/// Generates users, imports them, exports them over the API, receives the callback,
+/// downloads the files and checks every line: all on a data directory that is removed at
+/// the end.
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  longshore demo --users 10000")]
+pub struct Arguments {
+    /// How many users
+    #[arg(long, default_value_t = 50_000, value_name = "N")]
+    users: u64,
+}
+
+pub async fn run(_config: Config, arguments: Arguments) -> CommandResult {
+    let directory = Directory::create()?;
+    tokio::select! {
+        result = demo(&directory.0, arguments.users) => result,
+        _ = tokio::signal::ctrl_c() => Err("interrupted; the data directory is removed".into()),
+    }
+}
+
+async fn demo(directory: &Path, users: u64) -> CommandResult {
+    let begun = Instant::now();
+    println!("The main job of Longshore, from start to end, in {}\n", directory.display());
+
+    let step = Step::begin(1, format!("generate {} lifelike users", HumanCount(users)));
+    let records = directory.join("users.ndjson");
+    server::command(directory, &["generate", "--users", &users.to_string()], Some(&records))
+        .await?;
+    step.end(format!(
+        "{} of newline-delimited JSON",
+        HumanBytes(std::fs::metadata(&records)?.len())
+    ));
+
+    let step = Step::begin(2, "declare a workspace whose control group is everybody");
+    let workspace = Workspace::write(directory)?;
+    server::command(directory, &["apply", "workspace.yaml"], None).await?;
+    step.end("longshore apply workspace.yaml");
+
+    let step = Step::begin(3, "import the users");
+    server::command(directory, &["import", "users.ndjson"], None).await?;
+    step.end("longshore import users.ndjson");
+
+    let step = Step::begin(4, "start the service");
+    let receiver = Receiver::start(workspace.callback_secret.clone()).await?;
+    let server = Standalone::start(directory).await?;
+    step.end(format!("longshore standalone, on {}", server.url));
+
+    let step = Step::begin(5, "ask for an export of every field");
+    let body = json!({
+        "callback_endpoint": receiver.url,
+        "fields_to_export": crate::exports::fields::RECORD,
+    });
+    let answer = request(&server, &workspace.key, &body).await?;
+    step.end(format!("object_prefix {}", answer.object_prefix));
+    println!("     as a person would:\n{}", curl(&server.url, &body));
+
+    let step = Step::begin(6, "wait for the callback");
+    let finished = watch(&server, &workspace.key, &answer.object_prefix).await?;
+    receiver.wait(&answer.url).await?;
+    step.end(format!(
+        "{} in {} files; the signature is valid",
+        HumanBytes(finished["bytes"].as_u64().unwrap_or_default()),
+        finished["files"]["done"]
+    ));
+
+    let step = Step::begin(7, "download, and hold every line against what was imported");
+    let archive = directory.join("export.zip");
+    download(&answer.url, &archive).await?;
+    let prefix = answer.object_prefix.clone();
+    let checked =
+        tokio::task::spawn_blocking(move || check::archive(&archive, &records, &prefix)).await??;
+    if checked.users != users {
+        return Err(format!("{} users were imported, {} came out", users, checked.users).into());
+    }
+    step.end(format!("{} users, {} files", HumanCount(checked.users), checked.files));
+
+    println!(
+        "\nAll is well: every user once, every field as it was imported, at most {} lines a file.\n\
+         {} users in {:.1} s.",
+        HumanCount(check::LINES_PER_FILE as u64),
+        HumanCount(users),
+        begun.elapsed().as_secs_f64()
+    );
+    Ok(())
+}
+
+/// What the API answered to the request.
+struct Answer {
+    object_prefix: String,
+    url: String,
+}
+
+async fn request(server: &Standalone, key: &str, body: &Value) -> Result<Answer, Error> {
+    let response = server
+        .client
+        .post(format!("{}/users/export/global_control_group", server.url))
+        .bearer_auth(key)
+        .json(body)
+        .send()
+        .await?;
+    let status = response.status();
+    let answer: Value = response.json().await?;
+    let text = |name: &str| answer[name].as_str().map(str::to_owned);
+    match (text("object_prefix"), text("url")) {
+        (Some(object_prefix), Some(url)) if status == 201 => Ok(Answer { object_prefix, url }),
+        _ => Err(format!("the API answered {status}: {answer}").into()),
+    }
+}
+
+/// Follows the export until it is done; its last status.
+async fn watch(server: &Standalone, key: &str, object_prefix: &str) -> Result<Value, Error> {
+    let bar = ProgressBar::new(0).with_style(ProgressStyle::with_template(
+        "     {bar:40} {human_pos} of {human_len} users",
+    )?);
+    loop {
+        let response = server
+            .client
+            .get(format!("{}/users/export/{object_prefix}", server.url))
+            .bearer_auth(key)
+            .send()
+            .await?;
+        let status: Value = response.error_for_status()?.json().await?;
+        bar.set_length(status["users"]["total"].as_u64().unwrap_or_default());
+        bar.set_position(status["users"]["done"].as_u64().unwrap_or_default());
+        match status["state"].as_str() {
+            Some("done") => {
+                bar.finish_and_clear();
+                return Ok(status);
+            }
+            Some("failed" | "cancelled") | None => {
+                return Err(format!("the export did not end well: {status}").into());
+            }
+            Some(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+        }
+    }
+}
+
+async fn download(url: &str, to: &Path) -> CommandResult {
+    use futures::TryStreamExt as _;
+    let response = reqwest::get(url).await?.error_for_status()?;
+    let body = response.bytes_stream().map_err(std::io::Error::other);
+    let mut file = tokio::fs::File::create(to).await?;
+    tokio::io::copy(&mut tokio_util::io::StreamReader::new(body), &mut file).await?;
+    file.sync_all().await?;
+    Ok(())
+}
+
+fn curl(url: &str, body: &Value) -> String {
+    let mut short = body.clone();
+    short["fields_to_export"] = json!(["external_id", "email", "…"]);
+    format!(
+        "       curl {url}/users/export/global_control_group \\\n         \
+         -H \"Authorization: Bearer $LONGSHORE_KEY\" -H 'Content-Type: application/json' \\\n         \
+         -d '{short}'"
+    )
+}
+
+/// The workspace that the demo declares.
+struct Workspace {
+    key: String,
+    callback_secret: Vec<u8>,
+}
+
+impl Workspace {
+    fn write(directory: &Path) -> Result<Self, Error> {
+        use base64::{Engine as _, prelude::BASE64_STANDARD};
+        let callback_secret = random_bytes::<32>().to_vec();
+        let key = format!("demo-{}", Uuid::new_v4());
+        let file = format!(
+            "workspace: demo\n\
+             currency: USD\n\
+             keys:\n\
+             \x20 - {{name: demo, secret: \"{key}\", permissions: [users.export.global_control_group]}}\n\
+             control_group: {{percent: 100}}\n\
+             callbacks: {{secret: \"whsec_{}\"}}\n",
+            BASE64_STANDARD.encode(&callback_secret)
+        );
+        std::fs::write(directory.join("workspace.yaml"), file)?;
+        Ok(Self { key, callback_secret })
+    }
+}
+
+/// A step as it is told: what, and how it went in how long.
+struct Step {
+    begun: Instant,
+}
+
+impl Step {
+    fn begin(number: u32, what: impl std::fmt::Display) -> Self {
+        println!("{number}/7  {what}");
+        Self { begun: Instant::now() }
+    }
+
+    fn end(self, how: impl std::fmt::Display) {
+        println!("     {how} ({:.1} s)", self.begun.elapsed().as_secs_f64());
+    }
+}
+
+/// The data directory, removed in the end.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn create() -> std::io::Result<Self> {
+        let directory = std::env::temp_dir().join(format!("longshore-demo-{}", Uuid::new_v4()));
+        std::fs::create_dir_all(&directory)?;
+        Ok(Self(directory))
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,89 @@
+//! What every long-running command does: starts, waits for what is away, runs, stops.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::app::App;
+use crate::config::Config;
+use crate::retry::{self, Retry as _};
+use crate::setup::{self, SetupError};
+use crate::worker::{self, Role};
+use crate::{gateway, shutdown, telemetry};
+
+type Error = Box<dyn std::error::Error + Send + Sync>;
+
+/// The pause before what is away is asked again, and the longest.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
+/// A process with its connections, its operations listener and the signal that ends it.
+pub struct Service {
+    pub app: App,
+    pub shutdown: CancellationToken,
+    ops: JoinHandle<std::io::Result<()>>,
+}
+
+impl Service {
+    /// Opens everything; nothing is looked at yet.
+    pub async fn start(config: Config) -> Result<Self, Error> {
+        telemetry::init_tracing(&config)?;
+        let metrics = telemetry::metrics::install()?;
+        let shutdown = shutdown::signals()?;
+        let listener = gateway::bind(config.ops.listen, "LONGSHORE_OPS_LISTEN").await?;
+        tracing::info!(
+            version = env!("CARGO_PKG_VERSION"),
+            settings = %serde_json::to_string(&config)?,
+            "starting"
+        );
+        let app = App::open(config).await?;
+        let ops = telemetry::ops::serve(app.clone(), metrics, listener, shutdown.clone());
+        Ok(Self { app, ops: tokio::spawn(ops), shutdown })
+    }
+
+    /// Refuses another schema, partition count or secret key than the installation's; waits
+    /// for a store that is away. False when the process was told to stop before.
+    pub async fn is_set_up(&self) -> Result<bool, SetupError> {
+        let mut attempt = 0;
+        while !self.shutdown.is_cancelled() {
+            match setup::check(&self.app).await {
+                Ok(()) => return Ok(true),
+                Err(error) if error.can_retry() => {
+                    attempt += 1;
+                    tracing::warn!(%error, "waiting for the database");
+                    tokio::select! {
+                        () = tokio::time::sleep(retry::pause(attempt, FIRST_PAUSE, LONGEST_PAUSE)) => {}
+                        () = self.shutdown.cancelled() => {}
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(false)
+    }
+
+    /// Answers the API's calls until the shutdown.
+    pub async fn serve(&self, listener: TcpListener) -> Result<(), Error> {
+        let address: SocketAddr = listener.local_addr()?;
+        tracing::info!(%address, "the gateway listens");
+        let router = gateway::router(self.app.clone(), gateway::routes());
+        gateway::serve(self.app.clone(), router, listener, self.shutdown.clone()).await;
+        Ok(())
+    }
+
+    /// Works until the shutdown.
+    pub async fn work(&self, roles: &[Role]) {
+        worker::run(self.app.clone(), roles, self.shutdown.clone()).await;
+    }
+
+    /// Closes the connections, the operations listener last.
+    pub async fn stop(self) {
+        self.app.log.close().await;
+        self.app.store.close().await;
+        self.ops.abort();
+        tracing::info!("stopped");
+    }
+}

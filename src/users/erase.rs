@@ -1,0 +1,125 @@
+//! One user: finding, and erasing with all that belongs to it.
+
+use std::collections::BTreeMap;
+
+use uuid::Uuid;
+
+use super::activity::{Activity, ActivityError};
+use super::profile::{Field, Profile};
+use super::rows::{self, For, Identifier, Kind, StoredUser};
+use super::{Target, record, service_id};
+use crate::clock::Clock;
+use crate::retry::Retry;
+use crate::store::{Store, StoreError, Tx};
+
+/// Why one user could not be shown or erased.
+#[derive(Debug, thiserror::Error)]
+pub enum FindError {
+    #[error("no user has the external_id, service_id or email {0:?}")]
+    Nobody(String),
+    #[error("{} users have this email; say which: {}", .0.len(), texts(.0))]
+    Several(Vec<Uuid>),
+    #[error("{0}: {1}")]
+    Activity(Uuid, ActivityError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+fn texts(ids: &[Uuid]) -> String {
+    ids.iter().map(Uuid::to_string).collect::<Vec<_>>().join(", ")
+}
+
+impl Retry for FindError {
+    fn can_retry(&self) -> bool {
+        matches!(self, Self::Store(error) if error.can_retry())
+    }
+}
+
+/// The user's record as it is today, with the members that are stored and never exported;
+/// compact JSON. `id` is an external_id, else a service_id, else an email.
+pub async fn show(
+    store: &Store,
+    clock: &Clock,
+    target: &Target,
+    id: &str,
+) -> Result<String, FindError> {
+    let mut tx = store.snapshot().await?;
+    let user = find(&mut tx, target.id, id, For::Reading).await?;
+    let rates: BTreeMap<String, i64> = serde_json::from_str(
+        &rows::exchange_rates(&mut tx, target.id).await?,
+    )
+    .map_err(|error| StoreError::Corrupt(format!("exchange rates of {}: {error}", target.name)))?;
+    let body = rows::find_activity(&mut tx, target.id, user.service_id).await?;
+    let activity = match &body {
+        Some(body) => {
+            Activity::decode(body).map_err(|e| FindError::Activity(user.service_id, e))?
+        }
+        None => Activity::default(),
+    };
+    Ok(record::show(&user.doc, &activity, clock.today(), &target.currency, &rates))
+}
+
+/// Erases a user with all that belongs to it, in one transaction; answers who it was.
+pub async fn erase(store: &Store, target: &Target, id: &str) -> Result<Uuid, FindError> {
+    let mut tx = store.write().await?;
+    let user = find(&mut tx, target.id, id, For::Writing).await?;
+    remove_identifiers(&mut tx, target.id, &user).await?;
+    rows::remove_user(&mut tx, target.id, &user).await?;
+    tx.commit().await?;
+    metrics::counter!("longshore_erased_users_total").increment(1);
+    Ok(user.service_id)
+}
+
+async fn remove_identifiers(
+    tx: &mut Tx,
+    workspace: i32,
+    user: &StoredUser,
+) -> Result<(), StoreError> {
+    let id = user.service_id;
+    let Ok(profile) = Profile::parse(&user.doc) else {
+        return rows::sweep_identifiers(tx, workspace, id).await;
+    };
+    // The field unreadable is the document unreadable: its aliases are not known.
+    let aliases = profile.aliases();
+    if aliases.is_empty() && profile.get(Field::UserAliases).is_some() {
+        return rows::sweep_identifiers(tx, workspace, id).await;
+    }
+    let external_id = user.external_id.iter().map(|value| (Kind::ExternalId, value.clone()));
+    let aliases = aliases.iter().map(|alias| (Kind::Alias, alias.key()));
+    for (kind, value) in external_id.chain(aliases) {
+        let gone = Identifier { kind, value, service_id: id };
+        rows::remove_identifier(tx, workspace, &gone).await?;
+    }
+    if let Some(email) = &user.email {
+        rows::remove_email(tx, workspace, email, id).await?;
+    }
+    Ok(())
+}
+
+async fn find(
+    tx: &mut Tx,
+    workspace: i32,
+    id: &str,
+    purpose: For,
+) -> Result<StoredUser, FindError> {
+    let mut ids: Vec<Uuid> = rows::find_identifiers(tx, workspace, Kind::ExternalId, &[id])
+        .await?
+        .into_iter()
+        .map(|identifier| identifier.service_id)
+        .collect();
+    if ids.is_empty() {
+        ids.extend(Uuid::parse_str(id).ok().filter(|id| service_id::bucket(id).is_some()));
+    }
+    let mut users = rows::find_users(tx, workspace, &ids, purpose).await?;
+    if users.is_empty() {
+        let email = id.to_lowercase();
+        let hinted = rows::find_emails(tx, workspace, &[&email]).await?;
+        users = rows::find_users(tx, workspace, &hinted, purpose).await?;
+        users.retain(|user| user.email.as_ref() == Some(&email));
+    }
+    match users.len() {
+        0 => Err(FindError::Nobody(id.to_owned())),
+        1 => users.pop().ok_or_else(|| FindError::Nobody(id.to_owned())),
+        _ => Err(FindError::Several(users.iter().map(|user| user.service_id).collect())),
+    }
+}

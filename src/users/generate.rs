@@ -1,0 +1,538 @@
+//! Lifelike users: some of whom little is known, many of whom something is, a few of whom
+//! much is; names and words in many scripts, every field of the export's user record, every
+//! type of custom attribute.
+//!
+//! The same seed, date and number give the same user, whichever others are made. Nothing
+//! happened on or after the date, and nothing in the activity more than 88 days before it,
+//! so that an export on that day or the next has all of it.
+
+mod words;
+
+use std::fmt::Write as _;
+
+use jiff::civil::{Date, date};
+use rand::{Rng as _, RngExt as _, SeedableRng as _};
+use rand_chacha::ChaCha8Rng;
+
+use self::words::Place;
+use super::json::push_string;
+use super::record::format_time;
+use super::{BUCKETS, money, service_id};
+
+const DAY_MS: i64 = 86_400_000;
+const ACTIVITY_DAYS: i64 = 88;
+const OLDEST_DAYS: i64 = 5 * 365;
+
+/// Makes users.
+#[derive(Clone, Debug)]
+pub struct Users {
+    seed: u64,
+    rng: ChaCha8Rng,
+    /// The start of the date, in milliseconds since the epoch.
+    end_ms: i64,
+}
+
+/// How much is known of somebody.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Known {
+    Little,
+    Something,
+    Much,
+}
+
+impl Users {
+    /// Users to whom nothing happened on `as_of` or later.
+    pub fn new(seed: u64, as_of: Date) -> Self {
+        let days = i64::from((as_of - date(1970, 1, 1)).get_days());
+        Self { seed, rng: ChaCha8Rng::seed_from_u64(seed), end_ms: days * DAY_MS }
+    }
+
+    /// Appends the record of user `number`, without an end of line.
+    pub fn write(&mut self, number: u64, out: &mut String) {
+        self.rng.set_stream(number);
+        self.rng.set_word_pos(0);
+        let created_ms = self.end_ms - self.rng.random_range(DAY_MS..OLDEST_DAYS * DAY_MS);
+        let known = match self.rng.random_range(0..100u32) {
+            0..25 => Known::Little,
+            25..78 => Known::Something,
+            _ => Known::Much,
+        };
+        let place = &words::PLACES[self.rng.random_range(0..words::PLACES.len() as u32) as usize];
+        let mut user = User {
+            rng: &mut self.rng,
+            out,
+            first: true,
+            number,
+            seed: self.seed,
+            created_ms,
+            end_ms: self.end_ms,
+            known,
+            place,
+        };
+        user.write();
+    }
+}
+
+/// One user on the way to the line.
+struct User<'a> {
+    rng: &'a mut ChaCha8Rng,
+    out: &'a mut String,
+    /// Whether the next member is the first of its object.
+    first: bool,
+    number: u64,
+    seed: u64,
+    created_ms: i64,
+    end_ms: i64,
+    known: Known,
+    place: &'static Place,
+}
+
+impl User<'_> {
+    fn write(&mut self) {
+        self.open('{');
+        self.identity();
+        self.person();
+        self.attribution();
+        if self.known > Known::Little || self.chance(30) {
+            self.custom_attributes();
+        }
+        if self.chance(90) {
+            self.apps_and_devices();
+        }
+        self.activity();
+        self.close('}');
+    }
+
+    fn identity(&mut self) {
+        let bucket = self.rng.random_range(0..BUCKETS);
+        let counter = (self.rng.next_u32() & 0xfff) as u16;
+        let id = service_id::new(self.created_ms, counter, bucket, self.rng.next_u64());
+        self.raw("service_id", format_args!("\"{id}\""));
+        if self.known > Known::Little || self.chance(50) {
+            let (seed, number) = (self.seed, self.number);
+            self.raw("external_id", format_args!("\"customer-{seed:x}-{number:08}\""));
+        }
+        if self.chance(20) {
+            self.key("user_aliases");
+            self.open('[');
+            for label in self.some(words::ALIAS_LABELS, 2) {
+                self.item();
+                self.open('{');
+                let number = self.number;
+                let seed = self.seed;
+                self.raw("alias_name", format_args!("\"{seed:x}/{number}\""));
+                self.text("alias_label", label);
+                self.close('}');
+            }
+            self.close(']');
+        }
+        self.raw("random_bucket", format_args!("{bucket}"));
+        self.time("created_at", self.created_ms);
+    }
+
+    fn person(&mut self) {
+        let place = self.place;
+        let (given, gender) = self.one(place.given);
+        if self.known > Known::Little {
+            let (handle, domain) = (self.one(words::HANDLES), self.one(words::DOMAINS));
+            let number = self.number;
+            let seed = self.seed;
+            self.raw("email", format_args!("\"{handle}.{seed:x}.{number}@{domain}\""));
+            if self.chance(60) {
+                let first = self.rng.random_range(1..10u32);
+                self.key("phone");
+                let _ = write!(self.out, "\"{}{first}", place.dial);
+                for _ in 1..place.digits {
+                    let digit = self.rng.random_range(0..10u32);
+                    let _ = write!(self.out, "{digit}");
+                }
+                self.out.push('"');
+            }
+            self.text("first_name", given);
+            let family = self.one(place.family);
+            self.text("last_name", family);
+            let gender = if self.chance(4) { "P" } else { gender };
+            if self.chance(70) {
+                self.text("gender", gender);
+            }
+            if self.chance(60) {
+                let (year, month, day) = (
+                    self.rng.random_range(1940..2008u32),
+                    self.rng.random_range(1..13u32),
+                    self.rng.random_range(1..29u32),
+                );
+                self.raw("dob", format_args!("\"{year}-{month:02}-{day:02}\""));
+            }
+        }
+        self.text("country", place.country);
+        self.text("language", place.language);
+        self.text("time_zone", place.time_zone);
+        if self.known > Known::Little && self.chance(80) {
+            self.text("home_city", place.city);
+        }
+        if self.chance(45) {
+            let mut near = || f64::from(self.rng.random_range(-5_000..5_000i32)) / 100_000.0;
+            let (longitude, latitude) = (place.longitude + near(), place.latitude + near());
+            self.raw("last_coordinates", format_args!("[{longitude:.5},{latitude:.5}]"));
+        }
+    }
+
+    fn attribution(&mut self) {
+        if self.chance(20) {
+            let (campaign, source) = (self.one(words::CAMPAIGNS), self.one(words::SOURCES));
+            self.text("attributed_campaign", campaign);
+            self.text("attributed_source", source);
+            let (group, ad) = (self.rng.random_range(1..40u32), self.rng.random_range(1..900u32));
+            self.raw("attributed_adgroup", format_args!("\"group {group}\""));
+            self.raw("attributed_ad", format_args!("\"ad-{ad}\""));
+        }
+    }
+
+    /// Strings, whole and decimal numbers, booleans, times, arrays, objects; empty ones too.
+    fn custom_attributes(&mut self) {
+        let rich = self.known == Known::Much;
+        self.key("custom_attributes");
+        self.open('{');
+        let tier = self.one(words::TIERS);
+        self.text("loyalty_tier", tier);
+        let points = self.rng.random_range(0..200_000u32);
+        self.raw("loyalty_points", format_args!("{points}"));
+        let (whole, part) = (self.rng.random_range(0..5u32), self.rng.random_range(0..10u32));
+        self.raw("average_rating", format_args!("{whole}.{part}0"));
+        let vip = self.chance(10);
+        self.raw("is_vip", format_args!("{vip}"));
+        let visited = self.moment(self.created_ms);
+        self.time("last_visit_at", visited);
+        let color = self.one(words::COLORS);
+        self.text("favorite color", color);
+        if self.chance(50) {
+            let phrase = self.one(self.place.phrases);
+            self.text("delivery_note", phrase);
+        }
+        if self.chance(15) {
+            self.text("nickname", "");
+        }
+        if rich || self.chance(30) {
+            self.key("favorite_products");
+            self.open('[');
+            for (name, _) in self.some(words::PRODUCTS, 4) {
+                self.item();
+                push_string(self.out, name);
+            }
+            self.close(']');
+        }
+        if rich {
+            self.rich_attributes();
+        }
+        self.close('}');
+    }
+
+    fn rich_attributes(&mut self) {
+        let card = self.rng.random_range(10_000_000_000_000_000_000..u64::MAX);
+        self.raw("card_number", format_args!("{card}"));
+        let balance = self.rng.random_range(-90_000..90_000i64);
+        self.raw("balance", format_args!("{balance}e-2"));
+        self.key("sizes");
+        let (shoe, shirt) = (self.rng.random_range(35..47u32), self.rng.random_range(36..60u32));
+        let _ = write!(self.out, "[{shoe},{shirt}.5]");
+        let (city, phrase) = (self.place.city, self.one(self.place.phrases));
+        self.key("address");
+        self.open('{');
+        self.text("city", city);
+        let house = self.rng.random_range(1..200u32);
+        self.raw("house", format_args!("{house}"));
+        self.text("note", phrase);
+        self.raw("verified", format_args!("false"));
+        let since = self.moment(self.created_ms);
+        self.time("since", since);
+        self.close('}');
+        self.key("household");
+        self.open('[');
+        let place = self.place;
+        for (name, _) in self.some(place.given, 3) {
+            self.item();
+            self.open('{');
+            self.text("name", name);
+            let born = self.rng.random_range(1950..2023u32);
+            self.raw("born", format_args!("{born}"));
+            self.raw("pets", format_args!("[]"));
+            self.close('}');
+        }
+        self.close(']');
+        for attribute in 1..=self.rng.random_range(4..10u32) {
+            let score = self.rng.random_range(0..10_000u32);
+            self.raw(&format!("affinity_{attribute:02}"), format_args!("0.{score:04}"));
+        }
+        for attribute in 1..=self.rng.random_range(2..6u32) {
+            let phrase = self.one(self.place.phrases);
+            self.text(&format!("survey_2024_answer_{attribute}"), phrase);
+        }
+    }
+
+    fn apps_and_devices(&mut self) {
+        let most = if self.known == Known::Much { 3 } else { 1 };
+        let apps = self.some(words::APPS, most);
+        self.key("apps");
+        self.open('[');
+        for (name, platform) in &apps {
+            self.item();
+            self.open('{');
+            self.text("name", name);
+            self.text("platform", platform);
+            let version = self.rng.random_range(0..60u32);
+            self.raw("version", format_args!("\"7.{version}.1\""));
+            let sessions = self.rng.random_range(1..900u32);
+            self.raw("sessions", format_args!("\"{sessions}\""));
+            let first_used = self.moment(self.created_ms);
+            let last_used = self.moment(first_used);
+            self.time("first_used", first_used);
+            self.time("last_used", last_used);
+            self.close('}');
+        }
+        self.close(']');
+        self.key("devices");
+        self.open('[');
+        for (_, platform) in &apps {
+            self.item();
+            self.open('{');
+            self.device(platform);
+            self.close('}');
+        }
+        self.close(']');
+        if self.chance(8) {
+            let at = self.moment(self.created_ms);
+            self.time("uninstalled_at", at);
+        }
+    }
+
+    fn device(&mut self, platform: &str) {
+        let models = match platform {
+            "iOS" => words::IOS_DEVICES,
+            "Android" => words::ANDROID_DEVICES,
+            "Roku" => &[("Roku Ultra", "Roku OS 12.5")],
+            _ => &[("", "Chrome 123"), ("", "Firefox 124"), ("", "Safari 17")],
+        };
+        let (model, os) = self.one(models);
+        if !model.is_empty() {
+            self.text("model", model);
+        }
+        self.text("os", os);
+        if matches!(platform, "iOS" | "Android") && self.chance(60) {
+            let carrier = self.one(words::CARRIERS);
+            self.text("carrier", carrier);
+        }
+        let tracking = self.chance(40);
+        match platform {
+            "iOS" => {
+                self.uuid("idfv");
+                if tracking {
+                    self.uuid("idfa");
+                }
+            }
+            "Android" => {
+                let id = self.rng.next_u64();
+                self.raw("device_id", format_args!("\"{id:016x}\""));
+                if tracking {
+                    self.uuid("google_ad_id");
+                }
+            }
+            "Roku" => self.uuid("roku_ad_id"),
+            _ => {}
+        }
+        self.raw("ad_tracking_enabled", format_args!("{tracking}"));
+    }
+
+    fn activity(&mut self) {
+        let (most_events, most_purchases) = match self.known {
+            Known::Little => (1, 0),
+            Known::Something => (3, 2),
+            Known::Much => (7, 6),
+        };
+        let mut hundredths = 0;
+        let products = self.some(words::PRODUCTS, most_purchases);
+        if !products.is_empty() && self.chance(65) {
+            self.key("purchases");
+            self.open('[');
+            for (name, price) in products {
+                hundredths += price * self.entry(name, 6);
+            }
+            self.close(']');
+            if self.chance(50) {
+                hundredths += self.rng.random_range(0..200_000i64);
+            }
+            let revenue = money::format(hundredths * (money::MILLION / 100));
+            self.raw("total_revenue", format_args!("{revenue}"));
+        }
+        let events = self.some(words::EVENTS, most_events);
+        if !events.is_empty() {
+            self.key("custom_events");
+            self.open('[');
+            for name in events {
+                self.entry(name, 120);
+            }
+            self.close(']');
+        }
+    }
+
+    /// One product or event over the last days; answers its count.
+    fn entry(&mut self, name: &str, most: i64) -> i64 {
+        let start = self.created_ms.max(self.end_ms - ACTIVITY_DAYS * DAY_MS);
+        let first = self.moment(start);
+        let count = self.rng.random_range(1..=most);
+        let last = if count == 1 { first } else { self.moment(first) };
+        self.item();
+        self.open('{');
+        self.text("name", name);
+        self.time("first", first);
+        self.time("last", last);
+        self.raw("count", format_args!("{count}"));
+        self.close('}');
+        count
+    }
+
+    // Chance ---------------------------------------------------------------------------
+
+    fn chance(&mut self, percent: u32) -> bool {
+        self.rng.random_range(0..100u32) < percent
+    }
+
+    fn one<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.rng.random_range(0..from.len() as u32) as usize]
+    }
+
+    /// 1 to `most` different ones (none where `most` is 0), ascending.
+    fn some<T: Copy + Ord>(&mut self, from: &[T], most: u32) -> Vec<T> {
+        let mut taken = Vec::new();
+        if most > 0 {
+            for _ in 0..self.rng.random_range(1..=most) {
+                taken.push(self.one(from));
+            }
+        }
+        taken.sort_unstable();
+        taken.dedup();
+        taken
+    }
+
+    /// A moment from `from` on and before the end.
+    fn moment(&mut self, from: i64) -> i64 {
+        self.rng.random_range(from..self.end_ms)
+    }
+
+    // Writing --------------------------------------------------------------------------
+
+    fn open(&mut self, bracket: char) {
+        self.out.push(bracket);
+        self.first = true;
+    }
+
+    fn close(&mut self, bracket: char) {
+        self.out.push(bracket);
+        self.first = false;
+    }
+
+    fn item(&mut self) {
+        if !std::mem::replace(&mut self.first, false) {
+            self.out.push(',');
+        }
+    }
+
+    fn key(&mut self, name: &str) {
+        self.item();
+        push_string(self.out, name);
+        self.out.push(':');
+    }
+
+    fn text(&mut self, name: &str, text: &str) {
+        self.key(name);
+        push_string(self.out, text);
+    }
+
+    fn time(&mut self, name: &str, ms: i64) {
+        self.raw(name, format_args!("\"{}\"", format_time(ms)));
+    }
+
+    fn uuid(&mut self, name: &str) {
+        let id = uuid::Builder::from_u128(self.rng.random())
+            .with_version(uuid::Version::Random)
+            .with_variant(uuid::Variant::RFC4122)
+            .into_uuid();
+        self.raw(name, format_args!("\"{id}\""));
+    }
+
+    fn raw(&mut self, name: &str, value: std::fmt::Arguments<'_>) {
+        self.key(name);
+        // Writing to a string cannot fail.
+        let _ = self.out.write_fmt(value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, HashSet};
+
+    use super::*;
+    use crate::users::profile::Field;
+    use crate::users::record::{self, Record};
+
+    const AS_OF: Date = date(2024, 5, 1);
+
+    fn lines(users: &mut Users, numbers: std::ops::Range<u64>) -> Vec<String> {
+        numbers
+            .map(|number| {
+                let mut line = String::new();
+                users.write(number, &mut line);
+                line
+            })
+            .collect()
+    }
+
+    #[test]
+    fn the_same_seed_and_date_give_the_same_users() {
+        let all = lines(&mut Users::new(7, AS_OF), 0..200);
+        assert_eq!(lines(&mut Users::new(7, AS_OF), 0..200), all);
+        assert_eq!(lines(&mut Users::new(7, AS_OF), 150..200), all[150..]);
+        assert_ne!(lines(&mut Users::new(8, AS_OF), 0..200), all);
+        assert_ne!(lines(&mut Users::new(7, date(2024, 5, 2)), 0..200), all);
+    }
+
+    #[test]
+    fn every_user_can_be_imported_and_comes_out_as_it_went_in() {
+        let now = Users::new(7, AS_OF).end_ms;
+        for line in lines(&mut Users::new(7, AS_OF), 0..2_000) {
+            let record = Record::parse(&line, now, "USD").unwrap_or_else(|e| panic!("{e}: {line}"));
+            assert_eq!(record.ignored, Vec::<String>::new());
+            let document = record.profile.to_document();
+            let out = record::show(&document, &record.activity, AS_OF, "USD", &BTreeMap::new());
+            let value = |json: &str| serde_json::from_str::<serde_json::Value>(json).unwrap();
+            assert_eq!(value(&out), value(&line));
+            // Where values are equal, texts may still differ in their numbers.
+            let attributes = record.profile.get(Field::CustomAttributes).unwrap_or_default();
+            assert!(line.contains(attributes), "{line}");
+        }
+    }
+
+    #[test]
+    fn users_are_lifelike() {
+        let lines = lines(&mut Users::new(1, AS_OF), 0..5_000);
+        let bytes: usize = lines.iter().map(String::len).sum();
+        let average = bytes / lines.len();
+        assert!((1_300..=1_500).contains(&average), "{average} bytes a record");
+        let mut fields = HashSet::new();
+        let (mut external_ids, mut emails) = (HashSet::new(), HashSet::new());
+        for line in &lines {
+            let user: BTreeMap<String, serde_json::Value> = serde_json::from_str(line).unwrap();
+            for (seen, name) in [(&mut external_ids, "external_id"), (&mut emails, "email")] {
+                assert!(user.get(name).is_none_or(|id| seen.insert(id.to_string())), "{line}");
+            }
+            fields.extend(user.into_keys());
+        }
+        for field in Field::ALL.iter().filter(|field| field.is_exported()) {
+            assert!(fields.contains(field.name()), "{field:?}");
+        }
+        for name in ["purchases", "custom_events", "total_revenue"] {
+            assert!(fields.contains(name), "{name}");
+        }
+        let sizes: Vec<usize> = lines.iter().map(String::len).collect();
+        assert!(sizes.iter().any(|size| *size < 500) && sizes.iter().any(|size| *size > 3_000));
+    }
+}

@@ -1,0 +1,216 @@
+//! Import: from lines of JSON to rows.
+//!
+//! ```text
+//! files ──(a thread: read, check, fold)──> batches ──(here: who is meant, write)──> store
+//! ```
+//!
+//! A batch is one transaction. Broken off anywhere and run again, an import doubles nobody:
+//! every line that is taken names its user, by an id that the first run wrote down.
+
+mod lines;
+mod resolve;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+
+pub use lines::Input;
+
+use super::Target;
+use super::record::Record;
+use super::service_id::Generator;
+use crate::clock::Clock;
+use crate::retry::{self, Retry};
+use crate::store::{Store, StoreError};
+
+/// Records of one transaction. SQLite's are short, since it has one writer: others wait.
+const POSTGRES_BATCH: usize = 2_000;
+const SQLITE_BATCH: usize = 400;
+
+/// Tries of one batch, over about half a minute.
+const ATTEMPTS: u32 = 8;
+
+/// Names of unknown members that a summary lists.
+const MAX_IGNORED: usize = 100;
+
+/// What ends an import.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Others wrote to the same users at the same time.
+    #[error("the same users are being written by somebody else; run the import again later")]
+    Conflict,
+    #[error("the reading of the files ended abruptly")]
+    Reader,
+}
+
+impl Retry for ImportError {
+    fn can_retry(&self) -> bool {
+        match self {
+            Self::Store(error) => error.can_retry(),
+            Self::Conflict => true,
+            Self::Reader => false,
+        }
+    }
+}
+
+/// A line that did not go in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadLine {
+    pub file: String,
+    /// From 1.
+    pub line: u64,
+    pub reason: String,
+}
+
+/// What an import did.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Summary {
+    /// Lines that are not blank.
+    pub lines: u64,
+    pub created: u64,
+    pub replaced: u64,
+    /// Bad lines, and the files that could not be read to their end.
+    pub bad: u64,
+    pub broken_files: u64,
+    /// Members that no record has, and how many lines have them.
+    pub ignored: BTreeMap<String, u64>,
+}
+
+/// What an import tells while it runs.
+#[derive(Debug)]
+pub enum Progress<'a> {
+    Bad(&'a BadLine),
+    /// A batch is in.
+    Written(&'a Summary),
+}
+
+/// What became of a batch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    pub created: u64,
+    pub replaced: u64,
+    /// Records that could not be taken, by their place in the batch.
+    pub refused: Vec<(usize, String)>,
+}
+
+/// Writes users into one workspace.
+#[derive(Debug)]
+pub struct Importer {
+    store: Store,
+    clock: Clock,
+    target: Target,
+    ids: Generator,
+}
+
+impl Importer {
+    pub fn new(store: Store, clock: Clock, target: Target) -> Self {
+        Self { store, clock, target, ids: Generator::default() }
+    }
+
+    /// Imports every input, in their order. Bad lines are told and left out; an input that
+    /// cannot be read to its end is told, and the next one follows.
+    pub async fn run(
+        &self,
+        inputs: Vec<Input>,
+        mut tell: impl FnMut(Progress<'_>),
+    ) -> Result<Summary, ImportError> {
+        let size = if self.store.is_postgres() { POSTGRES_BATCH } else { SQLITE_BATCH };
+        let (to_writer, mut batches) = mpsc::channel(2);
+        let (clock, currency) = (self.clock.clone(), self.target.currency.clone());
+        let reader = tokio::task::spawn_blocking(move || {
+            lines::read(inputs, size, &clock, &currency, &to_writer);
+        });
+        let mut summary = Summary::default();
+        while let Some(batch) = batches.recv().await {
+            self.take(batch, &mut summary, &mut tell).await?;
+        }
+        reader.await.map_err(|_| ImportError::Reader)?;
+        Ok(summary)
+    }
+
+    async fn take(
+        &self,
+        batch: lines::Batch,
+        summary: &mut Summary,
+        tell: &mut impl FnMut(Progress<'_>),
+    ) -> Result<(), ImportError> {
+        let mut written = self.write(&batch.records).await?;
+        let mut bad = batch.bad;
+        for (place, reason) in std::mem::take(&mut written.refused) {
+            let (file, line) = &batch.origins[place];
+            bad.push(BadLine { file: file.to_string(), line: *line, reason });
+        }
+        // Stable within a file: files follow one another, and so do their lines.
+        bad.sort_by(
+            |a, b| if a.file == b.file { a.line.cmp(&b.line) } else { std::cmp::Ordering::Equal },
+        );
+        for bad in &bad {
+            tell(Progress::Bad(bad));
+        }
+        let refused = bad.len() as u64;
+        summary.lines += batch.lines;
+        summary.created += written.created;
+        summary.replaced += written.replaced;
+        summary.bad += refused;
+        summary.broken_files += batch.broken_files;
+        for record in &batch.records {
+            for name in &record.ignored {
+                if summary.ignored.len() < MAX_IGNORED || summary.ignored.contains_key(name) {
+                    *summary.ignored.entry(name.clone()).or_default() += 1;
+                }
+            }
+        }
+        count(&written, refused);
+        tell(Progress::Written(summary));
+        Ok(())
+    }
+
+    /// Writes records in their order: of two for the same user the later one stays. One
+    /// transaction, tried again where that can help.
+    pub async fn write(&self, records: &[Record]) -> Result<Written, ImportError> {
+        let mut attempt = 1;
+        loop {
+            match self.try_write(records).await {
+                Err(error) if error.can_retry() && attempt < ATTEMPTS => {
+                    tracing::warn!(attempt, %error, "a batch is tried again");
+                    let pause =
+                        retry::pause(attempt, Duration::from_millis(250), Duration::from_secs(10));
+                    tokio::time::sleep(pause).await;
+                    attempt += 1;
+                }
+                result => return result,
+            }
+        }
+    }
+
+    async fn try_write(&self, records: &[Record]) -> Result<Written, ImportError> {
+        if records.is_empty() {
+            return Ok(Written::default());
+        }
+        let now_ms = self.clock.now_ms();
+        let mut tx = self.store.write().await?;
+        let workspace = self.target.id;
+        let mut people = resolve::People::look_up(&mut tx, workspace, records).await?;
+        let mut written = Written::default();
+        for (place, record) in records.iter().enumerate() {
+            match people.apply(record, &self.ids, now_ms) {
+                Ok(resolve::Applied::Created) => written.created += 1,
+                Ok(resolve::Applied::Replaced) => written.replaced += 1,
+                Err(reason) => written.refused.push((place, reason)),
+            }
+        }
+        people.write(&mut tx, workspace, self.clock.today(), now_ms).await?;
+        tx.commit().await?;
+        Ok(written)
+    }
+}
+
+fn count(written: &Written, refused: u64) {
+    let of = |outcome| metrics::counter!("longshore_imported_users_total", "outcome" => outcome);
+    of("created").increment(written.created);
+    of("replaced").increment(written.replaced);
+    of("refused").increment(refused);
+}

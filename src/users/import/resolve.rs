@@ -1,0 +1,390 @@
+//! Who is meant by a record, and what that makes of the rows.
+//!
+//! Everything that a batch could touch is looked up at once; then the records are applied one
+//! after the other, each seeing what those before it did; then the users that changed are
+//! written, each once.
+//!
+//! Of a record's identifiers the first that is known decides: service_id, external_id, alias.
+//! An email names a user only where the record has none of these: of several with the address
+//! the one written last that has an external_id, and if none has, the one written last. A
+//! profile that is replaced keeps its service_id, its bucket, and the identifiers that the
+//! record does not speak of: who somebody is does not go with what is known of them.
+
+use std::collections::{HashMap, HashSet};
+
+use jiff::civil::Date;
+use uuid::Uuid;
+
+use super::ImportError;
+use crate::store::{StoreError, Tx};
+use crate::users::activity::Activity;
+use crate::users::profile::{Alias, Field, MAX_BYTES, Profile};
+use crate::users::record::{Record, RecordError, format_time};
+use crate::users::rows::{self, For, Identifier, Kind, StoredUser};
+use crate::users::service_id::{self, Generator};
+
+/// A user of the batch: as stored, or new.
+struct Person {
+    service_id: Uuid,
+    /// The row as it was found.
+    stored: Option<StoredUser>,
+    /// The aliases it was found with.
+    stored_aliases: Vec<Alias>,
+    external_id: Option<String>,
+    aliases: Vec<Alias>,
+    email: Option<String>,
+    /// The value of the field, as JSON.
+    created_at: String,
+    /// When it was written: in milliseconds since the epoch, then by order within the batch.
+    written: (i64, usize),
+    change: Option<Change>,
+}
+
+struct Change {
+    doc: String,
+    activity: Activity<'static>,
+}
+
+pub enum Applied {
+    Created,
+    Replaced,
+}
+
+/// The users that a batch is about.
+#[derive(Default)]
+pub struct People {
+    people: Vec<Person>,
+    by_id: HashMap<Uuid, usize>,
+    by_identifier: HashMap<(Kind, String), usize>,
+    by_email: HashMap<String, Vec<usize>>,
+    applied: usize,
+}
+
+impl People {
+    /// Everybody whom one of the records may mean.
+    pub async fn look_up(
+        tx: &mut Tx,
+        workspace: i32,
+        records: &[Record],
+    ) -> Result<Self, ImportError> {
+        let external_ids: Vec<&str> =
+            records.iter().filter_map(|r| r.external_id.as_deref()).collect();
+        let alias_keys: Vec<String> =
+            records.iter().flat_map(|r| &r.aliases).map(Alias::key).collect();
+        let alias_keys: Vec<&str> = alias_keys.iter().map(String::as_str).collect();
+        let emails: Vec<&str> = records
+            .iter()
+            .filter(|r| by_email_only(r))
+            .filter_map(|r| r.email.as_deref())
+            .collect();
+
+        let mut known =
+            rows::find_identifiers(tx, workspace, Kind::ExternalId, &external_ids).await?;
+        known.extend(rows::find_identifiers(tx, workspace, Kind::Alias, &alias_keys).await?);
+        let mut ids: Vec<Uuid> = records.iter().filter_map(|record| record.service_id).collect();
+        ids.extend(known.iter().map(|identifier| identifier.service_id));
+        ids.extend(rows::find_emails(tx, workspace, &emails).await?);
+
+        let mut people = Self::default();
+        for user in rows::find_users(tx, workspace, &ids, For::Writing).await? {
+            people.add_stored(user);
+        }
+        for Identifier { kind, value, service_id } in known {
+            // Gone between the two looks: the next try sees it whole.
+            let place = *people.by_id.get(&service_id).ok_or(ImportError::Conflict)?;
+            people.by_identifier.insert((kind, value), place);
+        }
+        Ok(people)
+    }
+
+    fn add_stored(&mut self, user: StoredUser) {
+        // A document that cannot be read is replaced like any other; its aliases are not known.
+        let profile = Profile::parse(&user.doc).unwrap_or_default();
+        let created_at = profile.get(Field::CreatedAt).map(str::to_owned);
+        let aliases = profile.aliases();
+        self.add(Person {
+            service_id: user.service_id,
+            external_id: user.external_id.clone(),
+            stored_aliases: aliases.clone(),
+            aliases,
+            email: user.email.clone(),
+            created_at: created_at
+                .unwrap_or_else(|| time_json(service_id::millis(&user.service_id))),
+            written: (user.attributes_at, 0),
+            stored: Some(user),
+            change: None,
+        });
+    }
+
+    fn add(&mut self, person: Person) -> usize {
+        let place = self.people.len();
+        self.by_id.insert(person.service_id, place);
+        if let Some(email) = &person.email {
+            self.by_email.entry(email.clone()).or_default().push(place);
+        }
+        self.people.push(person);
+        place
+    }
+
+    /// Applies a record; the error says why it cannot be.
+    pub fn apply(
+        &mut self,
+        record: &Record,
+        ids: &Generator,
+        now_ms: i64,
+    ) -> Result<Applied, String> {
+        let found = self.find(record)?;
+        self.check_clashes(record, found)?;
+        let service_id = match (found, record.service_id, record.random_bucket) {
+            (Some(place), _, _) => self.people[place].service_id,
+            (None, Some(id), _) => id,
+            (None, None, Some(bucket)) => ids.next(now_ms, bucket),
+            (None, None, None) => ids.next_anywhere(now_ms),
+        };
+        let before = found.map(|place| &self.people[place]);
+        let (person, profile) = merge(record, service_id, before);
+        let doc = profile.to_document();
+        if doc.len() > MAX_BYTES {
+            return Err(RecordError::TooLarge.to_string());
+        }
+        self.applied += 1;
+        let change = Change { doc, activity: record.activity.clone() };
+        let person = Person { written: (now_ms, self.applied), change: Some(change), ..person };
+        match found {
+            Some(place) => {
+                self.replace(place, person);
+                Ok(Applied::Replaced)
+            }
+            None => {
+                let place = self.add(person);
+                self.own_identifiers(place);
+                Ok(Applied::Created)
+            }
+        }
+    }
+
+    fn find(&self, record: &Record) -> Result<Option<usize>, String> {
+        if let Some(place) = record.service_id.and_then(|id| self.by_id.get(&id)) {
+            return Ok(Some(*place));
+        }
+        let external_id = record.external_id.as_ref();
+        if let Some(place) = external_id.and_then(|id| self.owner(Kind::ExternalId, id)) {
+            return Ok(Some(place));
+        }
+        if let Some((alias, place)) = record
+            .aliases
+            .iter()
+            .find_map(|alias| Some((alias, self.owner(Kind::Alias, &alias.key())?)))
+        {
+            // With another external_id it is somebody else.
+            if external_id.is_some() && self.people[place].external_id.is_some() {
+                return Err(self.clash(alias_text(alias), place));
+            }
+            return Ok(Some(place));
+        }
+        let email = record.email.as_ref().filter(|_| by_email_only(record));
+        let with_address = email.and_then(|email| self.by_email.get(email)).into_iter().flatten();
+        Ok(with_address
+            .copied()
+            .filter(|place| self.people[*place].email.as_ref() == email)
+            .max_by_key(|place| {
+                let person = &self.people[*place];
+                (person.external_id.is_some(), person.written, person.service_id)
+            }))
+    }
+
+    fn owner(&self, kind: Kind, value: &str) -> Option<usize> {
+        self.by_identifier.get(&(kind, value.to_owned())).copied()
+    }
+
+    /// No identifier of the record may be another user's.
+    fn check_clashes(&self, record: &Record, found: Option<usize>) -> Result<(), String> {
+        let another = |kind, value: &str| self.owner(kind, value).filter(|&o| Some(o) != found);
+        if let Some(place) =
+            record.external_id.as_ref().and_then(|id| another(Kind::ExternalId, id))
+        {
+            return Err(self.clash("external_id".to_owned(), place));
+        }
+        for alias in &record.aliases {
+            if let Some(place) = another(Kind::Alias, &alias.key()) {
+                return Err(self.clash(alias_text(alias), place));
+            }
+        }
+        Ok(())
+    }
+
+    fn clash(&self, what: String, place: usize) -> String {
+        format!("{what}: belongs to another user, {}", self.people[place].service_id)
+    }
+
+    fn replace(&mut self, place: usize, person: Person) {
+        let before = std::mem::replace(&mut self.people[place], person);
+        if let Some(old) = before.external_id {
+            self.by_identifier.remove(&(Kind::ExternalId, old));
+        }
+        let person = &mut self.people[place];
+        person.stored = before.stored;
+        person.stored_aliases = before.stored_aliases;
+        if person.email != before.email
+            && let Some(email) = &person.email
+        {
+            self.by_email.entry(email.clone()).or_default().push(place);
+        }
+        self.own_identifiers(place);
+    }
+
+    fn own_identifiers(&mut self, place: usize) {
+        for (kind, value) in self.people[place].identifiers() {
+            self.by_identifier.insert((kind, value), place);
+        }
+    }
+
+    /// Writes the users that changed. Identifiers before profiles before activity, each in the
+    /// order of their keys: writers who meet wait for each other and never in a circle.
+    pub async fn write(
+        self,
+        tx: &mut Tx,
+        workspace: i32,
+        today: Date,
+        now_ms: i64,
+    ) -> Result<(), ImportError> {
+        let mut people: Vec<Person> =
+            self.people.into_iter().filter(|person| person.change.is_some()).collect();
+        people.sort_unstable_by_key(|person| {
+            (rows::slice(&person.service_id).unwrap_or(i16::MAX), person.service_id)
+        });
+        write_identifiers(tx, workspace, &people).await?;
+        let keys = keys(tx, &people).await?;
+        let mut users = Vec::with_capacity(people.len());
+        let mut activity = Vec::new();
+        for (person, key) in people.into_iter().zip(keys) {
+            let Some(change) = person.change else { continue };
+            let mut packed = change.activity;
+            packed.prune(today);
+            // Nobody's new activity needs no row; what somebody had is replaced with nothing.
+            if person.stored.is_some() || !packed.is_empty() {
+                activity.push((key, person.service_id, packed.encode()));
+            }
+            users.push(StoredUser {
+                key,
+                service_id: person.service_id,
+                external_id: person.external_id,
+                email: person.email,
+                attributes_at: now_ms,
+                doc: change.doc,
+            });
+        }
+        rows::put_users(tx, workspace, &users).await?;
+        rows::put_activity(tx, workspace, &activity).await?;
+        Ok(())
+    }
+}
+
+impl Person {
+    fn identifiers(&self) -> Vec<(Kind, String)> {
+        let external_id = self.external_id.iter().map(|id| (Kind::ExternalId, id.clone()));
+        let aliases = self.aliases.iter().map(|alias| (Kind::Alias, alias.key()));
+        external_id.chain(aliases).collect()
+    }
+
+    fn stored_identifiers(&self) -> Vec<(Kind, String)> {
+        let external_id = self.stored.iter().filter_map(|stored| stored.external_id.clone());
+        let external_id = external_id.map(|id| (Kind::ExternalId, id));
+        let aliases = self.stored_aliases.iter().map(|alias| (Kind::Alias, alias.key()));
+        external_id.chain(aliases).collect()
+    }
+}
+
+/// Whether nothing but an email says who is meant.
+fn by_email_only(record: &Record) -> bool {
+    record.service_id.is_none() && record.external_id.is_none() && record.aliases.is_empty()
+}
+
+fn alias_text(alias: &Alias) -> String {
+    format!("user_aliases ({} {})", alias.label, alias.name)
+}
+
+fn time_json(ms: i64) -> String {
+    format!("\"{}\"", format_time(ms))
+}
+
+/// The profile that a record makes, and whose it is. `before` is the user as it was.
+fn merge(record: &Record, service_id: Uuid, before: Option<&Person>) -> (Person, Profile) {
+    let mut profile = record.profile.clone();
+    profile.set_text(Field::ServiceId, &service_id.to_string());
+    if let Some(bucket) = service_id::bucket(&service_id) {
+        profile.set_bucket(bucket);
+    }
+    let external_id =
+        record.external_id.clone().or_else(|| before.and_then(|before| before.external_id.clone()));
+    if let Some(external_id) = &external_id {
+        profile.set_text(Field::ExternalId, external_id);
+    }
+    let mut aliases = record.aliases.clone();
+    let kept = before.iter().flat_map(|before| &before.aliases);
+    aliases.extend(kept.filter(|alias| !record.aliases.contains(alias)).cloned());
+    profile.set_aliases(&aliases);
+    let created_at = match (profile.get(Field::CreatedAt), before) {
+        (Some(given), _) => given.to_owned(),
+        (None, Some(before)) => before.created_at.clone(),
+        (None, None) => time_json(service_id::millis(&service_id)),
+    };
+    profile.set_json(Field::CreatedAt, created_at.clone());
+    let person = Person {
+        service_id,
+        stored: None,
+        stored_aliases: Vec::new(),
+        external_id,
+        aliases,
+        email: record.email.clone(),
+        created_at,
+        written: (0, 0),
+        change: None,
+    };
+    (person, profile)
+}
+
+/// Adds and removes the identifiers and email hints of the users that changed.
+async fn write_identifiers(
+    tx: &mut Tx,
+    workspace: i32,
+    people: &[Person],
+) -> Result<(), ImportError> {
+    let (mut added, mut removed, mut emails) = (Vec::new(), Vec::new(), Vec::new());
+    for person in people {
+        let of = |(kind, value)| Identifier { kind, value, service_id: person.service_id };
+        let before: HashSet<_> = person.stored_identifiers().into_iter().collect();
+        let after: HashSet<_> = person.identifiers().into_iter().collect();
+        removed.extend(before.difference(&after).cloned().map(of));
+        added.extend(after.difference(&before).cloned().map(of));
+        let stored_email = person.stored.as_ref().and_then(|stored| stored.email.as_ref());
+        if stored_email != person.email.as_ref() {
+            if let Some(email) = stored_email {
+                rows::remove_email(tx, workspace, email, person.service_id).await?;
+            }
+            emails.extend(person.email.clone().map(|email| (email, person.service_id)));
+        }
+    }
+    removed.sort_unstable();
+    for identifier in &removed {
+        rows::remove_identifier(tx, workspace, identifier).await?;
+    }
+    added.sort_unstable();
+    if rows::add_identifiers(tx, workspace, &added).await? != added.len() as u64 {
+        return Err(ImportError::Conflict);
+    }
+    emails.sort_unstable();
+    Ok(rows::add_emails(tx, workspace, &emails).await?)
+}
+
+/// SQLite's keys of people: those they have, and new ones.
+async fn keys(tx: &mut Tx, people: &[Person]) -> Result<Vec<i64>, StoreError> {
+    let new: Vec<Uuid> =
+        people.iter().filter(|p| p.stored.is_none()).map(|p| p.service_id).collect();
+    let mut new = rows::allocate_keys(tx, &new).await?.into_iter();
+    let key = |person: &Person| match &person.stored {
+        Some(stored) => Some(stored.key),
+        None => new.next(),
+    };
+    Ok(people.iter().filter_map(key).collect())
+}

@@ -1,0 +1,245 @@
+//! JSON as text: profiles are kept as they came, numbers to the last digit, so values are
+//! looked at and passed on without being turned into something else.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+/// An object's members in their order, each value as its text.
+pub struct Members<'a>(pub Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct MembersVisitor;
+
+        impl<'de> Visitor<'de> for MembersVisitor {
+            type Value = Members<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::new();
+                while let Some((Text(name), value)) = map.next_entry()? {
+                    members.push((name, value));
+                }
+                Ok(Members(members))
+            }
+        }
+
+        deserializer.deserialize_map(MembersVisitor)
+    }
+}
+
+/// A string without a NUL character, borrowed where it has no escapes.
+pub struct Text<'a>(pub Cow<'a, str>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct TextVisitor;
+
+        impl<'de> Visitor<'de> for TextVisitor {
+            type Value = Text<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string")
+            }
+
+            fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Self::Value, E> {
+                without_nul(text)?;
+                Ok(Text(Cow::Borrowed(text)))
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+                without_nul(text)?;
+                Ok(Text(Cow::Owned(text.to_owned())))
+            }
+        }
+
+        deserializer.deserialize_str(TextVisitor)
+    }
+}
+
+/// Any value that every reader can read: no NUL character, no half of a surrogate pair, no
+/// number past what a double holds, nesting within reason.
+struct Sound;
+
+impl<'de> Deserialize<'de> for Sound {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(SoundVisitor)
+    }
+}
+
+struct SoundVisitor;
+
+impl<'de> Visitor<'de> for SoundVisitor {
+    type Value = Sound;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Sound, E> {
+        Ok(Sound)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Sound, E> {
+        Ok(Sound)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Sound, E> {
+        Ok(Sound)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Sound, E> {
+        Ok(Sound)
+    }
+
+    fn visit_unit<E>(self) -> Result<Sound, E> {
+        Ok(Sound)
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Sound, E> {
+        without_nul(text).map(|()| Sound)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Sound, A::Error> {
+        while seq.next_element::<Sound>()?.is_some() {}
+        Ok(Sound)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Sound, A::Error> {
+        while map.next_entry::<Sound, Sound>()?.is_some() {}
+        Ok(Sound)
+    }
+}
+
+fn without_nul<E: Error>(text: &str) -> Result<(), E> {
+    if text.contains('\0') { Err(E::custom("has a NUL character")) } else { Ok(()) }
+}
+
+/// Parses a value; the error says what is wrong without where in the line.
+pub fn parse<'a, T: Deserialize<'a>>(json: &'a str) -> Result<T, String> {
+    serde_json::from_str(json).map_err(|error| {
+        let text = error.to_string();
+        match text.rfind(" at line ") {
+            Some(place) => text[..place].to_owned(),
+            None => text,
+        }
+    })
+}
+
+/// Whether every reader can read the value.
+pub fn check(json: &str) -> Result<(), String> {
+    parse::<Sound>(json).map(|_| ())
+}
+
+/// Appends valid JSON without the white space between its parts.
+pub fn push_compact(out: &mut String, json: &str) {
+    let mut from = 0;
+    walk(json, |at, byte| {
+        if byte.is_ascii_whitespace() {
+            out.push_str(&json[from..at]);
+            from = at + 1;
+        }
+    });
+    out.push_str(&json[from..]);
+}
+
+/// Appends a string with its quotes.
+pub fn push_string(out: &mut String, text: &str) {
+    // A string becomes JSON whatever it holds.
+    out.push_str(&serde_json::to_string(text).unwrap_or_default());
+}
+
+/// Valid JSON for a person to read: a member a line, every number as it is written.
+pub fn pretty(json: &str) -> String {
+    let mut compact = String::with_capacity(json.len());
+    push_compact(&mut compact, json);
+    let (mut out, mut from, mut depth) = (String::with_capacity(json.len() * 2), 0, 0usize);
+    let next = compact.as_bytes();
+    walk(&compact, |at, byte| match byte {
+        b'{' | b'[' if !matches!(next.get(at + 1), Some(b'}' | b']')) => {
+            depth += 1;
+            break_line(&mut out, &compact[from..=at], depth);
+            from = at + 1;
+        }
+        b',' => {
+            break_line(&mut out, &compact[from..=at], depth);
+            from = at + 1;
+        }
+        b'}' | b']' if at > 0 && !matches!(next[at - 1], b'{' | b'[') => {
+            depth = depth.saturating_sub(1);
+            break_line(&mut out, &compact[from..at], depth);
+            from = at;
+        }
+        b':' => {
+            out.push_str(&compact[from..=at]);
+            out.push(' ');
+            from = at + 1;
+        }
+        _ => {}
+    });
+    out.push_str(&compact[from..]);
+    out
+}
+
+fn break_line(out: &mut String, text: &str, depth: usize) {
+    out.push_str(text);
+    out.push('\n');
+    out.extend(std::iter::repeat_n("  ", depth));
+}
+
+/// Hands over each byte that is outside of strings, with its place.
+fn walk(json: &str, mut each: impl FnMut(usize, u8)) {
+    let (mut in_string, mut escaped) = (false, false);
+    for (at, byte) in json.bytes().enumerate() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            _ if in_string => {}
+            _ => each(at, byte),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn white_space_goes_and_everything_else_stays() {
+        let mut out = String::new();
+        push_compact(&mut out, "{ \"a b\\\" \" : [ 1.10 ,\t-0e+0 ] ,\r\n\"ü\": {} }");
+        assert_eq!(out, "{\"a b\\\" \":[1.10,-0e+0],\"ü\":{}}");
+    }
+
+    #[test]
+    fn pretty_is_the_same_value() {
+        let json = r#"{"a":[1.10,{"b":{}}],"c":[],"d":"{,}:[ ]"}"#;
+        let pretty = pretty(json);
+        assert_eq!(
+            pretty,
+            "{\n  \"a\": [\n    1.10,\n    {\n      \"b\": {}\n    }\n  ],\n  \"c\": [],\n  \
+             \"d\": \"{,}:[ ]\"\n}"
+        );
+        let mut again = String::new();
+        push_compact(&mut again, &pretty);
+        assert_eq!(again, json);
+    }
+
+    #[test]
+    fn what_some_reader_cannot_read_is_refused() {
+        for bad in [r#""\u0000""#, r#"["\ud800"]"#, "1e999", r#"{"\u0000":1}"#, "[1,]"] {
+            assert!(check(bad).is_err(), "{bad}");
+        }
+        assert!(check(&format!("{}{}", "[".repeat(1000), "]".repeat(1000))).is_err());
+        for good in ["12345678901234567890123", r#"{"a":[null,true,"\ud83d\ude00",1.10]}"#] {
+            assert_eq!(check(good), Ok(()), "{good}");
+        }
+    }
+}

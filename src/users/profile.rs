@@ -1,0 +1,403 @@
+//! The stored document: a user's profile as one compact JSON object.
+//!
+//! Its members are the fields of the export's user record (api.md, "Global control group
+//! export user record"), by the same names, except `purchases`, `custom_events` and
+//! `total_revenue`, which come from the [activity](super::activity); beside them the members
+//! that are stored and never exported. A field without data is absent. Values are JSON
+//! texts that were checked once and are passed on as they came.
+
+mod check;
+
+use serde_json::value::RawValue;
+
+use super::json::{self, Members};
+
+/// Bytes that a document may have.
+pub const MAX_BYTES: usize = 1 << 20;
+
+/// Characters that a name, an identifier or another short text may have.
+pub const MAX_TEXT: usize = 255;
+
+macro_rules! fields {
+    ($($variant:ident $name:literal,)+) => {
+        /// A member of the stored document.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Field { $(#[doc = concat!("`", $name, "`")] $variant,)+ }
+
+        impl Field {
+            /// Every field, in the order in which documents have them.
+            pub const ALL: &[Self] = &[$(Self::$variant,)+];
+
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name,)+ }
+            }
+
+            pub fn from_name(name: &str) -> Option<Self> {
+                match name { $($name => Some(Self::$variant),)+ _ => None }
+            }
+        }
+    };
+}
+
+fields! {
+    ServiceId "service_id",
+    ExternalId "external_id",
+    UserAliases "user_aliases",
+    RandomBucket "random_bucket",
+    CreatedAt "created_at",
+    Email "email",
+    Phone "phone",
+    FirstName "first_name",
+    LastName "last_name",
+    Gender "gender",
+    Dob "dob",
+    Country "country",
+    Language "language",
+    TimeZone "time_zone",
+    HomeCity "home_city",
+    LastCoordinates "last_coordinates",
+    AttributedCampaign "attributed_campaign",
+    AttributedSource "attributed_source",
+    AttributedAdgroup "attributed_adgroup",
+    AttributedAd "attributed_ad",
+    CustomAttributes "custom_attributes",
+    Apps "apps",
+    Devices "devices",
+    UninstalledAt "uninstalled_at",
+    EmailSubscribe "email_subscribe",
+    PushSubscribe "push_subscribe",
+    PushTokens "push_tokens",
+    SubscriptionGroups "subscription_groups",
+    CurrentLocation "current_location",
+    DateOfFirstSession "date_of_first_session",
+    DateOfLastSession "date_of_last_session",
+}
+
+impl Field {
+    /// Whether the export's user record has it; the others are stored only.
+    pub fn is_exported(self) -> bool {
+        !matches!(
+            self,
+            Self::EmailSubscribe
+                | Self::PushSubscribe
+                | Self::PushTokens
+                | Self::SubscriptionGroups
+                | Self::CurrentLocation
+                | Self::DateOfFirstSession
+                | Self::DateOfLastSession
+        )
+    }
+}
+
+/// A name of a user beside the external id.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Alias {
+    pub label: String,
+    pub name: String,
+}
+
+impl Alias {
+    /// The value in `identifiers`: label, then name. No alias has the character between.
+    pub fn key(&self) -> String {
+        format!("{}\u{1f}{}", self.label, self.name)
+    }
+}
+
+/// Why a value cannot be a field's: a text that names the field, without the value.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: {reason}")]
+pub struct FieldError {
+    pub field: String,
+    pub reason: String,
+}
+
+impl FieldError {
+    pub fn new(field: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self { field: field.into(), reason: reason.into() }
+    }
+}
+
+impl crate::retry::Retry for FieldError {
+    fn can_retry(&self) -> bool {
+        false
+    }
+}
+
+/// A profile, field by field; each value is its compact JSON.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Profile {
+    values: [Option<Box<str>>; Field::ALL.len()],
+}
+
+impl Default for Profile {
+    fn default() -> Self {
+        Self { values: [const { None }; Field::ALL.len()] }
+    }
+}
+
+impl Profile {
+    /// Reads a stored document. Members that this program does not know are dropped; values
+    /// are not checked again.
+    pub fn parse(document: &str) -> Result<Self, String> {
+        let Members(members) = json::parse(document)?;
+        let mut profile = Self::default();
+        for (name, value) in members {
+            if let Some(field) = Field::from_name(&name) {
+                profile.put(field, value.get().to_owned());
+            }
+        }
+        Ok(profile)
+    }
+
+    /// The value of a field as JSON.
+    pub fn get(&self, field: Field) -> Option<&str> {
+        self.values[field as usize].as_deref()
+    }
+
+    /// A field that is a string.
+    pub fn text(&self, field: Field) -> Option<String> {
+        self.get(field).and_then(|value| serde_json::from_str(value).ok())
+    }
+
+    /// The aliases, in their order; none where the field cannot be read.
+    pub fn aliases(&self) -> Vec<Alias> {
+        let value = self.get(Field::UserAliases);
+        value.and_then(|value| check::aliases(value).ok()).unwrap_or_default()
+    }
+
+    /// Checks a value and takes it over. A value without data (null, an empty string, array
+    /// or object, the gender `nil`) leaves the field absent. `ignored` collects the members
+    /// inside the value that no field has.
+    pub fn set(
+        &mut self,
+        field: Field,
+        value: &RawValue,
+        ignored: &mut Vec<String>,
+    ) -> Result<(), FieldError> {
+        match check::value(field, value.get(), ignored)? {
+            Some(value) => self.put(field, value),
+            None => self.values[field as usize] = None,
+        }
+        Ok(())
+    }
+
+    /// Sets a field to a string.
+    pub fn set_text(&mut self, field: Field, text: &str) {
+        let mut value = String::with_capacity(text.len() + 2);
+        json::push_string(&mut value, text);
+        self.put(field, value);
+    }
+
+    /// Sets the bucket.
+    pub fn set_bucket(&mut self, bucket: u16) {
+        self.put(Field::RandomBucket, bucket.to_string());
+    }
+
+    /// Sets the aliases; none at all leaves the field absent.
+    pub fn set_aliases(&mut self, aliases: &[Alias]) {
+        match aliases {
+            [] => self.values[Field::UserAliases as usize] = None,
+            _ => self.put(Field::UserAliases, check::aliases_json(aliases)),
+        }
+    }
+
+    /// Sets a field to JSON that another profile had.
+    pub fn set_json(&mut self, field: Field, value: String) {
+        self.put(field, value);
+    }
+
+    fn put(&mut self, field: Field, value: String) {
+        self.values[field as usize] = Some(value.into_boxed_str());
+    }
+
+    /// The document.
+    pub fn to_document(&self) -> String {
+        let values: usize = self.values.iter().flatten().map(|value| value.len() + 24).sum();
+        let mut document = String::with_capacity(values + 2);
+        document.push('{');
+        for (field, value) in Field::ALL.iter().zip(&self.values) {
+            if let Some(value) = value {
+                if document.len() > 1 {
+                    document.push(',');
+                }
+                document.push('"');
+                document.push_str(field.name());
+                document.push_str("\":");
+                document.push_str(value);
+            }
+        }
+        document.push('}');
+        document
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The document of one field, or why there is none.
+    fn set(field: Field, json: &str) -> Result<String, String> {
+        let mut profile = Profile::default();
+        let value: &RawValue = serde_json::from_str(json).map_err(|error| error.to_string())?;
+        profile.set(field, value, &mut Vec::new()).map_err(|error| error.to_string())?;
+        Ok(profile.get(field).unwrap_or_default().to_owned())
+    }
+
+    #[test]
+    fn good_values_are_kept_as_they_came() {
+        for (field, json) in [
+            (Field::Phone, r#""+15550100""#),
+            (Field::Dob, r#""1980-02-29""#),
+            (Field::Gender, r#""P""#),
+            (Field::Country, r#""JP""#),
+            (Field::Language, r#""ja""#),
+            (Field::TimeZone, r#""Asia/Tokyo""#),
+            (Field::Email, r#""Ann.Lee+x@acme.example""#),
+            (Field::LastCoordinates, "[-73.9900,40.7]"),
+            (Field::RandomBucket, "9999"),
+            (Field::CreatedAt, r#""2021-06-28T17:02:43.032Z""#),
+            (Field::UninstalledAt, r#""2021-06-28 17:02:43+0200""#),
+            (Field::UserAliases, r#"[{"alias_name":"a","alias_label":"b"}]"#),
+            (
+                Field::CustomAttributes,
+                r#"{"n":1.10,"big":12345678901234567890,"e":"","f":false,"o":{"a":[null]}}"#,
+            ),
+            (Field::Devices, r#"[{"model":"m","ad_tracking_enabled":false}]"#),
+            (Field::CurrentLocation, r#"{"longitude":1.50,"latitude":-2}"#),
+            (Field::PushTokens, r#"[{"app_id":"a","token":"t","kind":"live_activity"}]"#),
+            (Field::EmailSubscribe, r#""opted_in""#),
+        ] {
+            assert_eq!(set(field, json).as_deref(), Ok(json), "{field:?}");
+        }
+    }
+
+    #[test]
+    fn values_come_out_in_one_form() {
+        for (field, json, kept) in [
+            (Field::FirstName, r#""Zo\u00eb""#, r#""Zoë""#),
+            (Field::LastCoordinates, "[ 1 , 2 ]", "[1,2]"),
+            (Field::CustomAttributes, "{ \"a\" : [ 1 ] , \"b\" : null }", r#"{"a":[1]}"#),
+            (
+                Field::UserAliases,
+                r#"{"alias_label":"b","alias_name":"a"}"#,
+                r#"[{"alias_name":"a","alias_label":"b"}]"#,
+            ),
+            (Field::Apps, r#"[{"sessions":12,"name":"A"}]"#, r#"[{"name":"A","sessions":"12"}]"#),
+        ] {
+            assert_eq!(set(field, json).as_deref(), Ok(kept), "{field:?}");
+        }
+    }
+
+    #[test]
+    fn what_has_no_data_is_absent() {
+        for (field, json) in [
+            (Field::FirstName, "null"),
+            (Field::FirstName, r#""""#),
+            (Field::Gender, r#""nil""#),
+            (Field::Apps, "[]"),
+            (Field::CustomAttributes, "{}"),
+            (Field::CustomAttributes, r#"{"a":null}"#),
+            (Field::UserAliases, "[]"),
+        ] {
+            assert_eq!(set(field, json).as_deref(), Ok(""), "{field:?}");
+        }
+    }
+
+    #[test]
+    fn bad_values_are_refused_by_name() {
+        let long = format!("\"{}\"", "é".repeat(256));
+        for (field, json) in [
+            (Field::Phone, r#""0155501""#),
+            (Field::Phone, r#""+0155501234""#),
+            (Field::Phone, r#""+1555010012345678""#),
+            (Field::Dob, r#""1981-02-29""#),
+            (Field::Dob, r#""31.12.1980""#),
+            (Field::Gender, r#""m""#),
+            (Field::Country, r#""JPN""#),
+            (Field::Language, r#""JA""#),
+            (Field::TimeZone, r#""Mars/Base""#),
+            (Field::Email, r#""nobody""#),
+            (Field::Email, r#""a b@acme.example""#),
+            (Field::LastCoordinates, "[1]"),
+            (Field::LastCoordinates, "[181,0]"),
+            (Field::LastCoordinates, "[0,-90.1]"),
+            (Field::RandomBucket, "10000"),
+            (Field::RandomBucket, "1.5"),
+            (Field::CreatedAt, r#""yesterday""#),
+            (Field::ServiceId, r#""123""#),
+            (Field::FirstName, "5"),
+            (Field::FirstName, long.as_str()),
+            (Field::FirstName, r#""a\u0000b""#),
+            (Field::ExternalId, r#""a\u001fb""#),
+            (Field::UserAliases, r#"[{"alias_name":"a"}]"#),
+            (Field::UserAliases, r#""a""#),
+            (Field::CustomAttributes, r#"{"":1}"#),
+            (Field::CustomAttributes, r#"{"a":1,"a":2}"#),
+            (Field::CustomAttributes, r#"{"a":"\ud800"}"#),
+            (Field::Apps, r#"[5]"#),
+            (Field::Devices, r#"[{"ad_tracking_enabled":"yes"}]"#),
+            (Field::PushTokens, r#"[{"app_id":"a"}]"#),
+            (Field::PushTokens, r#"[{"app_id":"a","token":"t","kind":"fax"}]"#),
+            (Field::SubscriptionGroups, r#"[{"subscription_group_id":"g"}]"#),
+            (Field::PushSubscribe, r#""maybe""#),
+        ] {
+            let error = set(field, json).unwrap_err();
+            assert!(error.starts_with(field.name()), "{field:?} {json}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_document_has_every_field_and_reads_back() {
+        let mut profile = Profile::default();
+        for field in Field::ALL {
+            profile.set_text(*field, field.name());
+            assert_eq!(Field::from_name(field.name()), Some(*field));
+        }
+        assert_eq!(Profile::parse(&profile.to_document()), Ok(profile));
+        assert_eq!(Profile::parse("{}"), Ok(Profile::default()));
+        assert!(Profile::parse("[]").is_err());
+    }
+
+    fn any_json() -> impl Strategy<Value = String> {
+        let leaf = prop_oneof![
+            Just("null".to_owned()),
+            Just("1.10".to_owned()),
+            Just("-1e400".to_owned()),
+            any::<String>().prop_map(|text| serde_json::Value::from(text).to_string()),
+            Just(r#""\u0000""#.to_owned()),
+            Just(r#""2021-06-28T17:02:43.032Z""#.to_owned()),
+        ];
+        leaf.prop_recursive(4, 24, 4, |inner| {
+            let name = prop_oneof![
+                "alias_name|alias_label|name|token|app_id|longitude|latitude|sessions",
+                ".{0,4}",
+            ];
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4)
+                    .prop_map(|items| format!("[ {} ]", items.join(", "))),
+                prop::collection::vec((name, inner), 0..4).prop_map(|members| {
+                    let members: Vec<_> = members
+                        .into_iter()
+                        .map(|(n, v)| format!("{} : {v}", serde_json::Value::from(n)))
+                        .collect();
+                    format!("{{{}}}", members.join(","))
+                }),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn any_value_is_taken_or_refused_and_what_is_taken_is_taken_again(json in any_json()) {
+            for field in Field::ALL {
+                if let Ok(kept) = set(*field, &json)
+                    && !kept.is_empty()
+                {
+                    prop_assert_eq!(set(*field, &kept), Ok(kept));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,362 @@
+//! What each field may hold (api.md, "Global control group export user record").
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use jiff::civil::Date;
+use serde_json::value::RawValue;
+use uuid::Uuid;
+
+use super::{Alias, Field, FieldError, MAX_TEXT};
+use crate::users::BUCKETS;
+use crate::users::json::{self, Members, Text};
+use crate::users::record;
+
+const SUBSCRIPTION: &[&str] = &["opted_in", "subscribed", "unsubscribed"];
+const GROUP_STATES: &[&str] = &["subscribed", "unsubscribed"];
+const TOKEN_KINDS: &[&str] = &["alert", "live_activity"];
+const GENDERS: &[&str] = &["M", "F", "O", "N", "P", "nil"];
+
+/// The value of a field in the form in which it is stored; none where it has no data.
+pub fn value(
+    field: Field,
+    json: &str,
+    ignored: &mut Vec<String>,
+) -> Result<Option<String>, FieldError> {
+    if matches!(json, "null" | "\"\"") {
+        return Ok(None);
+    }
+    let mut object = |shape| objects(field.name(), json, shape, ignored);
+    match field {
+        Field::Apps => return object(APP),
+        Field::Devices => return object(DEVICE),
+        Field::PushTokens => return object(PUSH_TOKEN),
+        Field::SubscriptionGroups => return object(SUBSCRIPTION_GROUP),
+        Field::CustomAttributes => return custom_attributes(json),
+        _ => {}
+    }
+    let checked = match field {
+        Field::UserAliases => aliases(json).map(|aliases| match aliases.as_slice() {
+            [] => None,
+            aliases => Some(aliases_json(aliases)),
+        }),
+        Field::LastCoordinates => last_coordinates(json).map(Some),
+        Field::CurrentLocation => current_location(json).map(Some),
+        Field::RandomBucket => bucket(json).map(|bucket| Some(bucket.to_string())),
+        Field::ServiceId => text(json).and_then(|text| {
+            Uuid::parse_str(&text)
+                .map(|id| Some(quoted(&id.to_string())))
+                .map_err(|_| "a UUID is meant".to_owned())
+        }),
+        _ => text(json).and_then(|text| {
+            plain(field, &text)?;
+            Ok((field != Field::Gender || text != "nil").then(|| quoted(&text)))
+        }),
+    };
+    checked.map_err(|reason| FieldError::new(field.name(), reason))
+}
+
+/// Checks the fields that are strings with a form of their own.
+fn plain(field: Field, text: &str) -> Result<(), String> {
+    let form = |good: bool, meant: &str| if good { Ok(()) } else { Err(meant.to_owned()) };
+    match field {
+        Field::ExternalId => identifier(text),
+        Field::Email => email(text),
+        Field::Phone => {
+            form(is_e164(text), "a number in E.164 is meant: + and 7 to 15 digits, the first not 0")
+        }
+        Field::Dob => {
+            let day = text.parse::<Date>().is_ok_and(|day| day.to_string() == text);
+            form(day, "a date YYYY-MM-DD is meant")
+        }
+        Field::Gender => one_of(GENDERS, text),
+        Field::EmailSubscribe | Field::PushSubscribe => one_of(SUBSCRIPTION, text),
+        Field::Country => form(
+            text.len() == 2 && text.bytes().all(|b| b.is_ascii_uppercase()),
+            "an ISO 3166-1 code of two upper-case letters is meant",
+        ),
+        Field::Language => form(
+            text.len() == 2 && text.bytes().all(|b| b.is_ascii_lowercase()),
+            "an ISO 639-1 code of two lower-case letters is meant",
+        ),
+        Field::TimeZone => {
+            form(jiff::tz::db().get(text).is_ok(), "a name of the IANA time zone database is meant")
+        }
+        Field::CreatedAt
+        | Field::UninstalledAt
+        | Field::DateOfFirstSession
+        | Field::DateOfLastSession => record::time(text).map(|_| ()),
+        _ => Ok(()),
+    }
+}
+
+fn one_of(values: &[&str], text: &str) -> Result<(), String> {
+    if values.contains(&text) {
+        Ok(())
+    } else {
+        Err(format!("one of {} is meant", values.join(", ")))
+    }
+}
+
+fn is_e164(text: &str) -> bool {
+    text.strip_prefix('+').is_some_and(|digits| {
+        (7..=15).contains(&digits.len())
+            && digits.bytes().all(|byte| byte.is_ascii_digit())
+            && !digits.starts_with('0')
+    })
+}
+
+fn email(text: &str) -> Result<(), String> {
+    let good = text.rsplit_once('@').is_some_and(|(local, domain)| {
+        !local.is_empty()
+            && !domain.is_empty()
+            && !text.chars().any(|c| c.is_whitespace() || c.is_control())
+    });
+    if good { Ok(()) } else { Err("an email address is meant".to_owned()) }
+}
+
+/// External ids and aliases are compared byte by byte and typed by people: no control
+/// characters.
+fn identifier(text: &str) -> Result<(), String> {
+    if text.chars().any(char::is_control) {
+        return Err("has a control character".to_owned());
+    }
+    Ok(())
+}
+
+/// A string of at most [`MAX_TEXT`] characters.
+pub fn text(json: &str) -> Result<Cow<'_, str>, String> {
+    let Text(text) = json::parse(json)?;
+    short(&text)?;
+    Ok(text)
+}
+
+fn short(text: &str) -> Result<(), String> {
+    // More bytes than that many characters can have need no counting.
+    if text.len() > MAX_TEXT && (text.len() > MAX_TEXT * 4 || text.chars().count() > MAX_TEXT) {
+        return Err(format!("has more than {MAX_TEXT} characters"));
+    }
+    Ok(())
+}
+
+fn quoted(text: &str) -> String {
+    let mut json = String::with_capacity(text.len() + 2);
+    json::push_string(&mut json, text);
+    json
+}
+
+/// A bucket, 0 to 9999.
+pub fn bucket(json: &str) -> Result<u16, String> {
+    let bucket = json.parse().ok().filter(|bucket| *bucket < BUCKETS);
+    bucket.ok_or_else(|| "a whole number from 0 to 9999 is meant".to_owned())
+}
+
+fn degrees(json: &str, most: f64, what: &str) -> Result<(), String> {
+    match json::parse::<f64>(json) {
+        Ok(degrees) if degrees.abs() <= most => Ok(()),
+        _ => Err(format!("the {what} is meant to be a number from -{most} to {most}")),
+    }
+}
+
+fn last_coordinates(json: &str) -> Result<String, String> {
+    let pair: Vec<&RawValue> = json::parse(json)?;
+    let [longitude, latitude] = pair.as_slice() else {
+        return Err("[longitude, latitude] is meant".to_owned());
+    };
+    degrees(longitude.get(), 180.0, "longitude")?;
+    degrees(latitude.get(), 90.0, "latitude")?;
+    Ok(format!("[{},{}]", longitude.get(), latitude.get()))
+}
+
+fn current_location(json: &str) -> Result<String, String> {
+    let Members(members) = json::parse(json)?;
+    let get = |name: &str| members.iter().find(|(n, _)| n == name).map(|(_, value)| value.get());
+    let (Some(longitude), Some(latitude)) = (get("longitude"), get("latitude")) else {
+        return Err("an object with longitude and latitude is meant".to_owned());
+    };
+    degrees(longitude, 180.0, "longitude")?;
+    degrees(latitude, 90.0, "latitude")?;
+    Ok(format!(r#"{{"longitude":{longitude},"latitude":{latitude}}}"#))
+}
+
+/// The aliases of an array of alias objects, or of a single one.
+pub fn aliases(json: &str) -> Result<Vec<Alias>, String> {
+    let items: Vec<Members<'_>> = match json.as_bytes().first() {
+        Some(b'[') => json::parse(json)?,
+        _ => vec![json::parse(json)?],
+    };
+    let mut aliases = Vec::with_capacity(items.len());
+    for Members(members) in items {
+        let part = |name: &str| {
+            let value = members.iter().find(|(n, _)| n == name).map(|(_, value)| value.get());
+            let text = text(value.unwrap_or("null")).map_err(|why| format!("{name}: {why}"))?;
+            identifier(&text).map_err(|why| format!("{name}: {why}"))?;
+            if text.is_empty() {
+                return Err(format!("{name}: is empty"));
+            }
+            Ok(text.into_owned())
+        };
+        let alias = Alias { label: part("alias_label")?, name: part("alias_name")? };
+        if !aliases.contains(&alias) {
+            aliases.push(alias);
+        }
+    }
+    Ok(aliases)
+}
+
+/// The array of alias objects, as exported.
+pub fn aliases_json(aliases: &[Alias]) -> String {
+    let objects: Vec<String> = aliases
+        .iter()
+        .map(|Alias { label, name }| {
+            format!(r#"{{"alias_name":{},"alias_label":{}}}"#, quoted(name), quoted(label))
+        })
+        .collect();
+    format!("[{}]", objects.join(","))
+}
+
+/// Custom attributes, each value as it came; what is null is absent.
+fn custom_attributes(json: &str) -> Result<Option<String>, FieldError> {
+    let field = Field::CustomAttributes.name();
+    let Members(members) = json::parse(json).map_err(|reason| FieldError::new(field, reason))?;
+    let mut names = HashSet::with_capacity(members.len());
+    let mut out = String::with_capacity(json.len());
+    for (name, value) in &members {
+        if let Err(reason) = attribute_name(name) {
+            return Err(FieldError::new(field, reason));
+        }
+        let named = |reason| FieldError::new(format!("{field}.{name}"), reason);
+        if !names.insert(name) {
+            return Err(named("is there twice".to_owned()));
+        }
+        json::check(value.get()).map_err(named)?;
+        if value.get() == "null" {
+            continue;
+        }
+        out.push(if out.is_empty() { '{' } else { ',' });
+        json::push_string(&mut out, name);
+        out.push(':');
+        json::push_compact(&mut out, value.get());
+    }
+    if out.is_empty() {
+        return Ok(None);
+    }
+    out.push('}');
+    Ok(Some(out))
+}
+
+fn attribute_name(name: &str) -> Result<(), String> {
+    if name.is_empty() {
+        return Err("an attribute has an empty name".to_owned());
+    }
+    short(name).map_err(|why| format!("the name of an attribute {why}"))
+}
+
+/// What a member of an object in an array may be.
+#[derive(Clone, Copy)]
+enum Kind {
+    Text,
+    /// Must be there.
+    Required,
+    /// A whole number too, which becomes a string.
+    Count,
+    Time,
+    Boolean,
+    /// One of these.
+    OneOf(&'static [&'static str]),
+    RequiredOneOf(&'static [&'static str]),
+}
+
+type Shape = &'static [(&'static str, Kind)];
+
+const APP: Shape = &[
+    ("name", Kind::Text),
+    ("platform", Kind::Text),
+    ("version", Kind::Text),
+    ("sessions", Kind::Count),
+    ("first_used", Kind::Time),
+    ("last_used", Kind::Time),
+];
+
+const DEVICE: Shape = &[
+    ("model", Kind::Text),
+    ("os", Kind::Text),
+    ("carrier", Kind::Text),
+    ("idfv", Kind::Text),
+    ("idfa", Kind::Text),
+    ("device_id", Kind::Text),
+    ("google_ad_id", Kind::Text),
+    ("roku_ad_id", Kind::Text),
+    ("ad_tracking_enabled", Kind::Boolean),
+];
+
+const PUSH_TOKEN: Shape = &[
+    ("app_id", Kind::Required),
+    ("token", Kind::Required),
+    ("device_id", Kind::Text),
+    ("kind", Kind::OneOf(TOKEN_KINDS)),
+];
+
+const SUBSCRIPTION_GROUP: Shape = &[
+    ("subscription_group_id", Kind::Required),
+    ("subscription_state", Kind::RequiredOneOf(GROUP_STATES)),
+];
+
+/// An array of objects of one shape, their members in the order of the shape. Members that
+/// the shape does not have are left out and named in `ignored`.
+fn objects(
+    field: &str,
+    json: &str,
+    shape: Shape,
+    ignored: &mut Vec<String>,
+) -> Result<Option<String>, FieldError> {
+    let items: Vec<Members<'_>> =
+        json::parse(json).map_err(|reason| FieldError::new(field, reason))?;
+    let mut out = String::with_capacity(json.len());
+    for (index, Members(members)) in items.iter().enumerate() {
+        out.push(if index == 0 { '[' } else { ',' });
+        let start = out.len();
+        for (name, kind) in shape {
+            let value = members.iter().find(|(n, _)| n == name).map(|(_, value)| value.get());
+            let value = member(*kind, value.unwrap_or("null"))
+                .map_err(|reason| FieldError::new(format!("{field}[{index}].{name}"), reason))?;
+            if let Some(value) = value {
+                out.push(if out.len() == start { '{' } else { ',' });
+                json::push_string(&mut out, name);
+                out.push(':');
+                out.push_str(&value);
+            }
+        }
+        out.push_str(if out.len() == start { "{}" } else { "}" });
+        let known = |name: &str| shape.iter().any(|(known, _)| *known == name);
+        let unknown = members.iter().filter(|(name, _)| !known(name));
+        ignored.extend(unknown.map(|(name, _)| format!("{field}.{name}")));
+    }
+    if items.is_empty() {
+        return Ok(None);
+    }
+    out.push(']');
+    Ok(Some(out))
+}
+
+fn member(kind: Kind, json: &str) -> Result<Option<String>, String> {
+    if matches!(json, "null" | "\"\"") {
+        return match kind {
+            Kind::Required | Kind::RequiredOneOf(_) => Err("is missing".to_owned()),
+            _ => Ok(None),
+        };
+    }
+    let text = match kind {
+        Kind::Boolean => {
+            return json::parse::<bool>(json).map(|value| Some(value.to_string()));
+        }
+        Kind::Count if json.bytes().all(|byte| byte.is_ascii_digit()) => Cow::Borrowed(json),
+        _ => text(json)?,
+    };
+    match kind {
+        Kind::Time => record::time(&text).map(|_| ())?,
+        Kind::OneOf(values) | Kind::RequiredOneOf(values) => one_of(values, &text)?,
+        _ => {}
+    }
+    Ok(Some(quoted(&text)))
+}

@@ -1,0 +1,364 @@
+//! A user as one line of JSON: the export's user record (api.md) with the members that are
+//! stored and never exported. `import` takes it, `users show` gives it.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use jiff::civil::{Date, DateTime};
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, ToSpan as _};
+use serde_json::value::RawValue;
+use uuid::Uuid;
+
+use super::activity::{Activity, Summary};
+use super::json::{self, Members};
+use super::profile::{Alias, Field, FieldError, MAX_BYTES, MAX_TEXT, Profile};
+use super::{money, service_id};
+
+/// UTC days of purchases and events in a record, with the day it is made.
+pub const WINDOW_DAYS: i64 = 90;
+
+/// A line of an import, checked.
+#[derive(Clone, Debug)]
+pub struct Record {
+    /// Of Longshore's layout and in the past.
+    pub service_id: Option<Uuid>,
+    /// The same as in `service_id` where both are given.
+    pub random_bucket: Option<u16>,
+    pub external_id: Option<String>,
+    pub aliases: Vec<Alias>,
+    /// As emails are compared: in lower case.
+    pub email: Option<String>,
+    pub profile: Profile,
+    pub activity: Activity<'static>,
+    /// Members that no record has; they are left out.
+    pub ignored: Vec<String>,
+}
+
+/// Why a line is not a user's record: a text for the operator, without values.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RecordError {
+    #[error("not a JSON object: {0}")]
+    Json(String),
+    #[error(transparent)]
+    Field(#[from] FieldError),
+    #[error(
+        "it names nobody: an external_id, a service_id, a user alias or an email is needed, or \
+         the same line would make another user each time"
+    )]
+    Nobody,
+    #[error("the profile is larger than {} KiB", MAX_BYTES >> 10)]
+    TooLarge,
+}
+
+impl crate::retry::Retry for RecordError {
+    fn can_retry(&self) -> bool {
+        false
+    }
+}
+
+impl Record {
+    /// Reads a line. `now_ms` is the import's time: what happened later happened then, and
+    /// no id is from later. `currency` is what `total_revenue` is in.
+    pub fn parse(line: &str, now_ms: i64, currency: &str) -> Result<Self, RecordError> {
+        let Members(members) = json::parse(line).map_err(RecordError::Json)?;
+        let mut ignored = Vec::new();
+        let mut profile = Profile::default();
+        let mut activity = Activity::default();
+        let mut seen = Vec::with_capacity(members.len());
+        for (name, value) in &members {
+            if seen.contains(&name) {
+                return Err(FieldError::new(name.as_ref(), "is there twice").into());
+            }
+            seen.push(name);
+            match (name.as_ref(), value.get()) {
+                (_, "null") => {}
+                ("purchases", value) => {
+                    entries("purchases", value, now_ms, |name, at, count| {
+                        activity.record_purchase(name, at, count);
+                    })?;
+                }
+                ("custom_events", value) => {
+                    entries("custom_events", value, now_ms, |name, at, count| {
+                        activity.record_event(name, at, count);
+                    })?;
+                }
+                ("total_revenue", value) => {
+                    activity.record_revenue(currency, revenue(value)?);
+                }
+                (name, _) => match Field::from_name(name) {
+                    Some(field) => profile.set(field, value, &mut ignored)?,
+                    None => ignored.push(name.to_owned()),
+                },
+            }
+        }
+        Self::identified(profile, activity, ignored, now_ms)
+    }
+
+    fn identified(
+        profile: Profile,
+        activity: Activity<'static>,
+        ignored: Vec<String>,
+        now_ms: i64,
+    ) -> Result<Self, RecordError> {
+        let field_error = |field: Field, reason| FieldError::new(field.name(), reason);
+        let given = profile.get(Field::RandomBucket).and_then(|bucket| bucket.parse().ok());
+        let service_id = profile.text(Field::ServiceId).and_then(|id| Uuid::parse_str(&id).ok());
+        let random_bucket = match service_id {
+            None => given,
+            Some(id) => {
+                let bucket = service_id::bucket(&id).ok_or_else(|| {
+                    field_error(Field::ServiceId, "is not one that Longshore gave")
+                })?;
+                if service_id::millis(&id) > now_ms {
+                    return Err(field_error(Field::ServiceId, "is of a time to come").into());
+                }
+                if given.is_some_and(|given| given != bucket) {
+                    let reason = "is not the bucket that service_id carries";
+                    return Err(field_error(Field::RandomBucket, reason).into());
+                }
+                Some(bucket)
+            }
+        };
+        let record = Self {
+            service_id,
+            random_bucket,
+            external_id: profile.text(Field::ExternalId),
+            aliases: profile.aliases(),
+            email: profile.text(Field::Email).map(|email| email.to_lowercase()),
+            profile,
+            activity,
+            ignored,
+        };
+        let named = record.service_id.is_some()
+            || record.external_id.is_some()
+            || record.email.is_some()
+            || !record.aliases.is_empty();
+        if named { Ok(record) } else { Err(RecordError::Nobody) }
+    }
+}
+
+/// A time in ISO 8601, as milliseconds since the epoch: with an offset (`+0200` too), or
+/// without one and read as UTC; a date alone is its midnight.
+pub fn time(text: &str) -> Result<i64, String> {
+    if let Ok(time) = text.parse::<Timestamp>() {
+        return Ok(time.as_millisecond());
+    }
+    text.parse::<DateTime>()
+        .and_then(|time| time.to_zoned(TimeZone::UTC))
+        .map(|time| time.timestamp().as_millisecond())
+        .map_err(|_| "a date and time in ISO 8601 is meant".to_owned())
+}
+
+/// The moment as records have it: `2021-06-28T17:02:43.032Z`.
+pub fn format_time(ms: i64) -> String {
+    format!("{:.3}", crate::clock::from_ms(ms))
+}
+
+fn revenue(json: &str) -> Result<i64, FieldError> {
+    let refuse = |reason| FieldError::new("total_revenue", reason);
+    // Strings, arrays and the rest do not read as money.
+    match money::parse(json) {
+        None => Err(refuse("a number below 9,223,372,036,854 is meant")),
+        Some(amount) if amount < 0 => Err(refuse("is negative")),
+        Some(amount) => Ok(amount),
+    }
+}
+
+/// Reads `purchases` or `custom_events`. Of each entry one counts on `first` and the rest on
+/// `last`.
+fn entries(
+    field: &str,
+    json: &str,
+    now_ms: i64,
+    mut record: impl FnMut(&str, i64, u64),
+) -> Result<(), FieldError> {
+    let items: Vec<Members<'_>> =
+        json::parse(json).map_err(|reason| FieldError::new(field, reason))?;
+    for (index, Members(members)) in items.iter().enumerate() {
+        let refuse = |member: &str, reason: &str| {
+            FieldError::new(format!("{field}[{index}].{member}"), reason)
+        };
+        let get = |member: &str| {
+            let value = members.iter().find(|(name, _)| name == member);
+            value.map(|(_, value)| *value).ok_or_else(|| refuse(member, "is missing"))
+        };
+        let text = |member: &str| {
+            let json::Text(text) = json::parse(RawValue::get(get(member)?))
+                .map_err(|reason| refuse(member, &reason))?;
+            Ok(text)
+        };
+        let moment = |member: &str| time(&text(member)?).map_err(|why| refuse(member, &why));
+        let name = text("name")?;
+        if name.is_empty() || name.chars().count() > MAX_TEXT {
+            return Err(refuse("name", &format!("1 to {MAX_TEXT} characters are meant")));
+        }
+        let (first, last) = (moment("first")?, moment("last")?);
+        let count = json::parse::<u64>(get("count")?.get()).unwrap_or(0);
+        if count == 0 {
+            return Err(refuse("count", "a whole number from 1 is meant"));
+        }
+        if last < first {
+            return Err(refuse("last", "is before first"));
+        }
+        if count == 1 && last != first {
+            return Err(refuse("count", "is 1, but first and last are not the same"));
+        }
+        record(&name, first.min(now_ms), 1);
+        record(&name, last.min(now_ms), count - 1);
+    }
+    Ok(())
+}
+
+/// The record of a stored user as it is on `today`, with the members that are never
+/// exported; compact JSON. `rates` is what one of another currency is in millionths of
+/// `currency`.
+pub fn show(
+    document: &str,
+    activity: &Activity<'_>,
+    today: Date,
+    currency: &str,
+    rates: &BTreeMap<String, i64>,
+) -> String {
+    let first_day = today.saturating_sub((WINDOW_DAYS - 1).days());
+    let mut out = document.strip_suffix('}').unwrap_or(document).to_owned();
+    let mut member = |name: &str, value: &str| {
+        let comma = if out.ends_with('{') { "" } else { "," };
+        // Writing to a string cannot fail.
+        let _ = write!(out, "{comma}\"{name}\":{value}");
+    };
+    if let Some(purchases) = summaries(activity.purchases(first_day, today)) {
+        member("purchases", &purchases);
+    }
+    if let Some(events) = summaries(activity.events(first_day, today)) {
+        member("custom_events", &events);
+    }
+    if let Some(revenue) = activity.total_revenue(currency, rates) {
+        member("total_revenue", &money::format(revenue.millionths));
+    }
+    out.push('}');
+    out
+}
+
+fn summaries<'a>(summaries: impl Iterator<Item = Summary<'a>>) -> Option<String> {
+    let mut out = String::new();
+    for Summary { name, first, last, count } in summaries {
+        out.push_str(if out.is_empty() { "[{\"name\":" } else { ",{\"name\":" });
+        json::push_string(&mut out, name);
+        let (first, last) = (format_time(first), format_time(last));
+        let _ = write!(out, r#","first":"{first}","last":"{last}","count":{count}}}"#);
+    }
+    (!out.is_empty()).then(|| out + "]")
+}
+
+/// Indents a record for a person to read.
+pub fn pretty(record: &str) -> String {
+    json::pretty(record)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const NOW: i64 = 1_700_000_000_000;
+
+    fn parse(line: &str) -> Result<Record, String> {
+        Record::parse(line, NOW, "USD").map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_record_is_taken_whole() {
+        let id = service_id::new(NOW - 5, 1, 77, 9);
+        let record = parse(&format!(
+            r#"{{"service_id":"{id}","external_id":"e","email":"Ann@Acme.example","x":1,
+                "user_aliases":{{"alias_name":"n","alias_label":"l"}},"total_revenue":12.345,
+                "purchases":[{{"name":"shoes","first":"2023-11-01T10:00:00Z","last":"2023-11-03","count":3}}],
+                "custom_events":[{{"name":"seen","first":"2999-01-01","last":"2999-01-01","count":1}}]}}"#
+        ))
+        .unwrap();
+        assert_eq!((record.service_id, record.random_bucket), (Some(id), Some(77)));
+        assert_eq!(record.email.as_deref(), Some("ann@acme.example"));
+        assert_eq!(record.aliases[0].key(), "l\u{1f}n");
+        assert_eq!(record.ignored, ["x"]);
+        let today = crate::clock::utc_date(crate::clock::from_ms(NOW));
+        let shown = show("{}", &record.activity, today, "USD", &BTreeMap::new());
+        assert_eq!(
+            shown,
+            r#"{"purchases":[{"name":"shoes","first":"2023-11-01T10:00:00.000Z","last":"2023-11-03T00:00:00.000Z","count":3}],"custom_events":[{"name":"seen","first":"2023-11-14T22:13:20.000Z","last":"2023-11-14T22:13:20.000Z","count":1}],"total_revenue":12.345}"#
+        );
+    }
+
+    #[test]
+    fn times_are_read_in_every_form() {
+        for (text, ms) in [
+            ("2021-06-28T17:02:43.032Z", 1_624_899_763_032),
+            ("2021-06-28T19:02:43.032+0200", 1_624_899_763_032),
+            ("2021-06-28T19:02:43.032+02:00", 1_624_899_763_032),
+            ("2021-06-28T17:02:43", 1_624_899_763_000),
+            ("2021-06-28", 1_624_838_400_000),
+        ] {
+            assert_eq!(time(text), Ok(ms), "{text}");
+        }
+        assert_eq!(format_time(1_624_899_763_032), "2021-06-28T17:02:43.032Z");
+        assert!(time("28/06/2021").is_err());
+    }
+
+    #[test]
+    fn bad_lines_say_what_is_wrong() {
+        let future = service_id::new(NOW + 1, 0, 1, 0);
+        let past = service_id::new(NOW, 0, 1, 0);
+        let foreign = Uuid::from_u128(0x1234);
+        let entry = |rest: &str| format!(r#"{{"email":"a@b","purchases":[{{{rest}}}]}}"#);
+        for (line, reason) in [
+            ("[]".to_owned(), "not a JSON object"),
+            ("{\"a\":".to_owned(), "not a JSON object"),
+            ("{}".to_owned(), "it names nobody"),
+            (r#"{"first_name":"Ann","random_bucket":5}"#.to_owned(), "it names nobody"),
+            (r#"{"email":"a@b","email":"a@b"}"#.to_owned(), "email: is there twice"),
+            (format!(r#"{{"service_id":"{future}"}}"#), "service_id: is of a time to come"),
+            (format!(r#"{{"service_id":"{foreign}"}}"#), "service_id: is not one"),
+            (format!(r#"{{"service_id":"{past}","random_bucket":2}}"#), "random_bucket: "),
+            (r#"{"email":"a@b","total_revenue":-1}"#.to_owned(), "total_revenue: "),
+            (r#"{"email":"a@b","total_revenue":"1"}"#.to_owned(), "total_revenue: "),
+            (entry(r#""first":"2021-01-01","last":"2021-01-01","count":1"#), "purchases[0].name"),
+            (
+                entry(r#""name":"a","first":"x","last":"2021-01-01","count":1"#),
+                "purchases[0].first",
+            ),
+            (
+                entry(r#""name":"a","first":"2021-01-02","last":"2021-01-01","count":2"#),
+                "purchases[0].last",
+            ),
+            (
+                entry(r#""name":"a","first":"2021-01-01","last":"2021-01-02","count":1"#),
+                "purchases[0].count",
+            ),
+            (
+                entry(r#""name":"a","first":"2021-01-01","last":"2021-01-02","count":0"#),
+                "purchases[0].count",
+            ),
+            (
+                entry(r#""name":"a","first":"2021-01-01","last":"2021-01-02","count":1.5"#),
+                "purchases[0].count",
+            ),
+        ] {
+            let error = parse(&line).unwrap_err();
+            assert!(error.starts_with(reason), "{line}: {error}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_line_is_read_or_refused(
+            line in ".{0,60}",
+            field in prop::sample::select(Field::ALL),
+            value in "[-0-9a-z\"\\[\\]{}:,.\\\\ ]{0,20}",
+        ) {
+            let _ = parse(&line);
+            let _ = parse(&format!("{{\"{}\":{value}}}", field.name()));
+            let _ = parse(&format!("{{\"purchases\":{value},\"total_revenue\":{value}}}"));
+        }
+    }
+}

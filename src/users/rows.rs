@@ -1,0 +1,575 @@
+//! The SQL of users, in bulk: one statement a kind, whatever the number of rows.
+//!
+//! PostgreSQL is given arrays, SQLite lists of values and JSON arrays.
+
+use std::collections::HashSet;
+
+use sqlx::{QueryBuilder, Sqlite, Transaction};
+use uuid::Uuid;
+
+use super::{Target, service_id};
+use crate::store::{StoreError, Tx, on};
+
+/// Rows of one SQLite statement: of 8 columns, well below the parameters it may have.
+const SQLITE_ROWS: usize = 250;
+
+/// What an identifier is; the number is in the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Kind {
+    ExternalId = 1,
+    Alias = 2,
+}
+
+/// A stored user.
+#[derive(Clone, Debug)]
+pub struct StoredUser {
+    /// The place in SQLite's tables; 0 on PostgreSQL.
+    pub key: i64,
+    pub service_id: Uuid,
+    pub external_id: Option<String>,
+    /// As emails are compared: in lower case.
+    pub email: Option<String>,
+    /// When the profile was last written, in milliseconds since the epoch.
+    pub attributes_at: i64,
+    pub doc: String,
+}
+
+/// An identifier and whose it is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Identifier {
+    pub kind: Kind,
+    pub value: String,
+    pub service_id: Uuid,
+}
+
+/// The slice that a stored user lies in.
+pub fn slice(id: &Uuid) -> Result<i16, StoreError> {
+    service_id::bucket(id)
+        .map(service_id::slice_of)
+        .ok_or_else(|| StoreError::Corrupt(format!("{id} is not a service_id of Longshore")))
+}
+
+pub async fn targets(tx: &mut Tx) -> Result<Vec<Target>, StoreError> {
+    let rows = on!(tx, c => sqlx::query_as::<_, (i32, String, String)>(
+        "SELECT id, name, currency FROM workspaces ORDER BY name",
+    ).fetch_all(c).await?);
+    Ok(rows.into_iter().map(|(id, name, currency)| Target { id, name, currency }).collect())
+}
+
+/// What one of another currency is in millionths of the workspace's, as JSON.
+pub async fn exchange_rates(tx: &mut Tx, workspace: i32) -> Result<String, StoreError> {
+    Ok(on!(tx, c => sqlx::query_scalar("SELECT exchange_rates FROM workspaces WHERE id = $1")
+        .bind(workspace).fetch_one(c).await?))
+}
+
+// Looking up ---------------------------------------------------------------------------
+
+/// Whose these identifiers are, as far as they are known.
+pub async fn find_identifiers(
+    tx: &mut Tx,
+    workspace: i32,
+    kind: Kind,
+    values: &[&str],
+) -> Result<Vec<Identifier>, StoreError> {
+    let rows: Vec<(String, Uuid)> = match tx {
+        _ if values.is_empty() => Vec::new(),
+        Tx::Postgres(tx) => {
+            sqlx::query_as(
+                "SELECT value, service_id FROM identifiers
+                 WHERE workspace_id = $1 AND kind = $2 AND value = ANY($3)",
+            )
+            .bind(workspace)
+            .bind(kind as i16)
+            .bind(values)
+            .fetch_all(&mut **tx)
+            .await?
+        }
+        Tx::Sqlite(tx) => {
+            sqlx::query_as(
+                "SELECT value, service_id FROM identifiers
+                 WHERE workspace_id = $1 AND kind = $2
+                   AND value IN (SELECT wanted.value FROM json_each($3) AS wanted)",
+            )
+            .bind(workspace)
+            .bind(kind as i16)
+            .bind(json_array(values)?)
+            .fetch_all(&mut **tx)
+            .await?
+        }
+    };
+    Ok(rows.into_iter().map(|(value, service_id)| Identifier { kind, value, service_id }).collect())
+}
+
+/// Users who may have these addresses.
+pub async fn find_emails(
+    tx: &mut Tx,
+    workspace: i32,
+    emails: &[&str],
+) -> Result<Vec<Uuid>, StoreError> {
+    Ok(match tx {
+        _ if emails.is_empty() => Vec::new(),
+        Tx::Postgres(tx) => {
+            sqlx::query_scalar(
+                "SELECT DISTINCT service_id FROM emails
+                 WHERE workspace_id = $1 AND email = ANY($2)",
+            )
+            .bind(workspace)
+            .bind(emails)
+            .fetch_all(&mut **tx)
+            .await?
+        }
+        Tx::Sqlite(tx) => {
+            sqlx::query_scalar(
+                "SELECT DISTINCT service_id FROM emails
+                 WHERE workspace_id = $1
+                   AND email IN (SELECT wanted.value FROM json_each($2) AS wanted)",
+            )
+            .bind(workspace)
+            .bind(json_array(emails)?)
+            .fetch_all(&mut **tx)
+            .await?
+        }
+    })
+}
+
+type UserColumns = (i64, Uuid, Option<String>, Option<String>, i64, String);
+
+// The limit keeps it at one look into one partition's index a user, whatever the planner
+// believes about the tables.
+macro_rules! postgres_users {
+    ($lock:literal) => {
+        concat!(
+            "SELECT 0::bigint, found.service_id, found.external_id, found.email,
+                    found.attributes_at, found.doc
+             FROM unnest($2::smallint[], $3::uuid[]) AS wanted (slice, service_id)
+             CROSS JOIN LATERAL (
+                 SELECT service_id, external_id, email, attributes_at, doc FROM users
+                 WHERE slice = wanted.slice AND workspace_id = $1
+                   AND service_id = wanted.service_id
+                 LIMIT 1 ",
+            $lock,
+            ") AS found"
+        )
+    };
+}
+
+/// What the reader of users means to do with them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum For {
+    Reading,
+    /// On PostgreSQL their rows are locked until the end of the transaction.
+    Writing,
+}
+
+/// The users with these ids, as far as they are there.
+pub async fn find_users(
+    tx: &mut Tx,
+    workspace: i32,
+    ids: &[Uuid],
+    purpose: For,
+) -> Result<Vec<StoredUser>, StoreError> {
+    let mut wanted =
+        ids.iter().map(|id| Ok((slice(id)?, *id))).collect::<Result<Vec<_>, StoreError>>()?;
+    wanted.sort_unstable();
+    wanted.dedup();
+    let (slices, ids): (Vec<i16>, Vec<Uuid>) = wanted.into_iter().unzip();
+    let rows: Vec<UserColumns> = match tx {
+        _ if ids.is_empty() => Vec::new(),
+        Tx::Postgres(tx) => {
+            sqlx::query_as(match purpose {
+                For::Reading => postgres_users!(""),
+                For::Writing => postgres_users!("FOR UPDATE"),
+            })
+            .bind(workspace)
+            .bind(slices)
+            .bind(ids)
+            .fetch_all(&mut **tx)
+            .await?
+        }
+        Tx::Sqlite(tx) => {
+            let wanted: Vec<_> = slices
+                .iter()
+                .zip(&ids)
+                .map(|(slice, id)| (slice, id.simple().to_string()))
+                .collect();
+            sqlx::query_as(
+                "SELECT users.key, users.service_id, external_id, email, attributes_at, doc
+                 FROM json_each($2) AS wanted CROSS JOIN users
+                 WHERE users.slice = wanted.value ->> 0 AND users.workspace_id = $1
+                   AND users.service_id = unhex(wanted.value ->> 1)",
+            )
+            .bind(workspace)
+            .bind(json_array(&wanted)?)
+            .fetch_all(&mut **tx)
+            .await?
+        }
+    };
+    let user = |(key, service_id, external_id, email, attributes_at, doc)| StoredUser {
+        key,
+        service_id,
+        external_id,
+        email,
+        attributes_at,
+        doc,
+    };
+    Ok(rows.into_iter().map(user).collect())
+}
+
+pub async fn find_activity(
+    tx: &mut Tx,
+    workspace: i32,
+    id: Uuid,
+) -> Result<Option<Vec<u8>>, StoreError> {
+    let slice = slice(&id)?;
+    // SQLite has the body under the user's key, beside no index of its own.
+    let sql = if tx.is_postgres() {
+        "SELECT body FROM activity WHERE slice = $1 AND workspace_id = $2 AND service_id = $3"
+    } else {
+        "SELECT body FROM activity WHERE key = (
+             SELECT key FROM users WHERE slice = $1 AND workspace_id = $2 AND service_id = $3)"
+    };
+    Ok(on!(tx, c => sqlx::query_scalar(sql)
+        .bind(slice).bind(workspace).bind(id).fetch_optional(c).await?))
+}
+
+// Writing ------------------------------------------------------------------------------
+
+/// Writes whole users, new ones and known ones. Each at most once; ascending.
+pub async fn put_users(
+    tx: &mut Tx,
+    workspace: i32,
+    users: &[StoredUser],
+) -> Result<(), StoreError> {
+    let slices = slices(users.iter().map(|user| &user.service_id))?;
+    match tx {
+        _ if users.is_empty() => {}
+        Tx::Postgres(tx) => {
+            let ids: Vec<Uuid> = users.iter().map(|user| user.service_id).collect();
+            let external: Vec<_> = users.iter().map(|user| user.external_id.as_deref()).collect();
+            let emails: Vec<_> = users.iter().map(|user| user.email.as_deref()).collect();
+            let times: Vec<i64> = users.iter().map(|user| user.attributes_at).collect();
+            let docs: Vec<&str> = users.iter().map(|user| user.doc.as_str()).collect();
+            sqlx::query(
+                "INSERT INTO users
+                     (slice, workspace_id, service_id, external_id, email, attributes_at, doc)
+                 SELECT slice, $1, service_id, external_id, email, attributes_at, doc
+                 FROM unnest($2::smallint[], $3::uuid[], $4::text[], $5::text[], $6::bigint[],
+                             $7::text[])
+                      AS new (slice, service_id, external_id, email, attributes_at, doc)
+                 ON CONFLICT (slice, workspace_id, service_id) DO UPDATE
+                 SET external_id = excluded.external_id, email = excluded.email,
+                     attributes_at = excluded.attributes_at, doc = excluded.doc",
+            )
+            .bind(workspace)
+            .bind(slices)
+            .bind(ids)
+            .bind(external)
+            .bind(emails)
+            .bind(times)
+            .bind(docs)
+            .execute(&mut **tx)
+            .await?;
+        }
+        Tx::Sqlite(tx) => {
+            for (users, slices) in users.chunks(SQLITE_ROWS).zip(slices.chunks(SQLITE_ROWS)) {
+                let mut sql = QueryBuilder::<Sqlite>::new(
+                    "INSERT INTO users (key, slice, workspace_id, service_id, external_id, email,
+                                        attributes_at, doc) ",
+                );
+                sql.push_values(users.iter().zip(slices), |mut row, (user, slice)| {
+                    row.push_bind(user.key)
+                        .push_bind(*slice)
+                        .push_bind(workspace)
+                        .push_bind(user.service_id)
+                        .push_bind(user.external_id.as_deref())
+                        .push_bind(user.email.as_deref())
+                        .push_bind(user.attributes_at)
+                        .push_bind(user.doc.as_str());
+                });
+                sql.push(
+                    " ON CONFLICT (key) DO UPDATE
+                      SET external_id = excluded.external_id, email = excluded.email,
+                          attributes_at = excluded.attributes_at, doc = excluded.doc",
+                );
+                sql.build().execute(&mut **tx).await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Writes the packed activity of users, by SQLite key and id. Each at most once; ascending.
+pub async fn put_activity(
+    tx: &mut Tx,
+    workspace: i32,
+    rows: &[(i64, Uuid, Vec<u8>)],
+) -> Result<(), StoreError> {
+    let slices = slices(rows.iter().map(|(_, id, _)| id))?;
+    match tx {
+        _ if rows.is_empty() => {}
+        Tx::Postgres(tx) => {
+            let ids: Vec<Uuid> = rows.iter().map(|(_, id, _)| *id).collect();
+            let bodies: Vec<&[u8]> = rows.iter().map(|(_, _, body)| body.as_slice()).collect();
+            sqlx::query(
+                "INSERT INTO activity (slice, workspace_id, service_id, body)
+                 SELECT slice, $1, service_id, body
+                 FROM unnest($2::smallint[], $3::uuid[], $4::bytea[])
+                      AS new (slice, service_id, body)
+                 ON CONFLICT (slice, workspace_id, service_id) DO UPDATE
+                 SET body = excluded.body",
+            )
+            .bind(workspace)
+            .bind(slices)
+            .bind(ids)
+            .bind(bodies)
+            .execute(&mut **tx)
+            .await?;
+        }
+        Tx::Sqlite(tx) => {
+            for (rows, slices) in rows.chunks(SQLITE_ROWS).zip(slices.chunks(SQLITE_ROWS)) {
+                let mut sql = QueryBuilder::<Sqlite>::new(
+                    "INSERT INTO activity (key, slice, workspace_id, service_id, body) ",
+                );
+                sql.push_values(rows.iter().zip(slices), |mut row, ((key, id, body), slice)| {
+                    row.push_bind(*key)
+                        .push_bind(*slice)
+                        .push_bind(workspace)
+                        .push_bind(*id)
+                        .push_bind(body.as_slice());
+                });
+                sql.push(" ON CONFLICT (key) DO UPDATE SET body = excluded.body");
+                sql.build().execute(&mut **tx).await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Adds identifiers that nobody has, ascending; answers how many were added, fewer where
+/// another writer was first.
+pub async fn add_identifiers(
+    tx: &mut Tx,
+    workspace: i32,
+    new: &[Identifier],
+) -> Result<u64, StoreError> {
+    let mut added = 0;
+    match tx {
+        _ if new.is_empty() => {}
+        Tx::Postgres(tx) => {
+            let kinds: Vec<i16> = new.iter().map(|new| new.kind as i16).collect();
+            let values: Vec<&str> = new.iter().map(|new| new.value.as_str()).collect();
+            let ids: Vec<Uuid> = new.iter().map(|new| new.service_id).collect();
+            added = sqlx::query(
+                "INSERT INTO identifiers (workspace_id, kind, value, service_id)
+                 SELECT $1, kind, value, service_id
+                 FROM unnest($2::smallint[], $3::text[], $4::uuid[])
+                      AS new (kind, value, service_id)
+                 ON CONFLICT (workspace_id, kind, value) DO NOTHING",
+            )
+            .bind(workspace)
+            .bind(kinds)
+            .bind(values)
+            .bind(ids)
+            .execute(&mut **tx)
+            .await?
+            .rows_affected();
+        }
+        Tx::Sqlite(tx) => {
+            for new in new.chunks(SQLITE_ROWS) {
+                let mut sql = QueryBuilder::<Sqlite>::new(
+                    "INSERT INTO identifiers (workspace_id, kind, value, service_id) ",
+                );
+                sql.push_values(new, |mut row, new| {
+                    row.push_bind(workspace)
+                        .push_bind(new.kind as i16)
+                        .push_bind(new.value.as_str())
+                        .push_bind(new.service_id);
+                });
+                sql.push(" ON CONFLICT (workspace_id, kind, value) DO NOTHING");
+                added += sql.build().execute(&mut **tx).await?.rows_affected();
+            }
+        }
+    }
+    Ok(added)
+}
+
+pub async fn remove_identifier(
+    tx: &mut Tx,
+    workspace: i32,
+    gone: &Identifier,
+) -> Result<(), StoreError> {
+    on!(tx, c => sqlx::query(
+        "DELETE FROM identifiers
+         WHERE workspace_id = $1 AND kind = $2 AND value = $3 AND service_id = $4",
+    )
+    .bind(workspace).bind(gone.kind as i16).bind(&gone.value).bind(gone.service_id)
+    .execute(c).await?.rows_affected());
+    Ok(())
+}
+
+/// Adds hints of who may have an address, ascending; what is there already stays.
+pub async fn add_emails(
+    tx: &mut Tx,
+    workspace: i32,
+    new: &[(String, Uuid)],
+) -> Result<(), StoreError> {
+    match tx {
+        _ if new.is_empty() => {}
+        Tx::Postgres(tx) => {
+            let (emails, ids): (Vec<&str>, Vec<Uuid>) =
+                new.iter().map(|(email, id)| (email.as_str(), *id)).unzip();
+            sqlx::query(
+                "INSERT INTO emails (workspace_id, email, service_id)
+                 SELECT $1, email, service_id
+                 FROM unnest($2::text[], $3::uuid[]) AS new (email, service_id)
+                 ON CONFLICT DO NOTHING",
+            )
+            .bind(workspace)
+            .bind(emails)
+            .bind(ids)
+            .execute(&mut **tx)
+            .await?;
+        }
+        Tx::Sqlite(tx) => {
+            for new in new.chunks(SQLITE_ROWS) {
+                let mut sql = QueryBuilder::<Sqlite>::new(
+                    "INSERT INTO emails (workspace_id, email, service_id) ",
+                );
+                sql.push_values(new, |mut row, (email, id)| {
+                    row.push_bind(workspace).push_bind(email.as_str()).push_bind(*id);
+                });
+                sql.push(" ON CONFLICT DO NOTHING");
+                sql.build().execute(&mut **tx).await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+pub async fn remove_email(
+    tx: &mut Tx,
+    workspace: i32,
+    email: &str,
+    id: Uuid,
+) -> Result<(), StoreError> {
+    on!(tx, c => sqlx::query(
+        "DELETE FROM emails WHERE workspace_id = $1 AND email = $2 AND service_id = $3",
+    )
+    .bind(workspace).bind(email).bind(id).execute(c).await?.rows_affected());
+    Ok(())
+}
+
+/// Removes every identifier of a user by a look at all of them: for a profile that no longer
+/// says which they are.
+pub async fn sweep_identifiers(tx: &mut Tx, workspace: i32, id: Uuid) -> Result<(), StoreError> {
+    for sql in [
+        "DELETE FROM identifiers WHERE workspace_id = $1 AND service_id = $2",
+        "DELETE FROM emails WHERE workspace_id = $1 AND service_id = $2",
+    ] {
+        on!(tx, c => sqlx::query(sql).bind(workspace).bind(id).execute(c).await?.rows_affected());
+    }
+    Ok(())
+}
+
+/// Removes a user's profile and activity.
+pub async fn remove_user(tx: &mut Tx, workspace: i32, user: &StoredUser) -> Result<(), StoreError> {
+    let slice = slice(&user.service_id)?;
+    match tx {
+        Tx::Postgres(tx) => {
+            for sql in [
+                "DELETE FROM activity WHERE slice = $1 AND workspace_id = $2 AND service_id = $3",
+                "DELETE FROM users WHERE slice = $1 AND workspace_id = $2 AND service_id = $3",
+            ] {
+                let id = user.service_id;
+                sqlx::query(sql).bind(slice).bind(workspace).bind(id).execute(&mut **tx).await?;
+            }
+        }
+        Tx::Sqlite(tx) => {
+            for sql in ["DELETE FROM activity WHERE key = $1", "DELETE FROM users WHERE key = $1"] {
+                sqlx::query(sql).bind(user.key).execute(&mut **tx).await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn slices<'a>(ids: impl Iterator<Item = &'a Uuid>) -> Result<Vec<i16>, StoreError> {
+    ids.map(slice).collect()
+}
+
+fn json_array<T: serde::Serialize>(values: &[T]) -> Result<String, StoreError> {
+    serde_json::to_string(values).map_err(|error| StoreError::Corrupt(error.to_string()))
+}
+
+// SQLite's keys ------------------------------------------------------------------------
+
+/// Bits of a key below the milliseconds: what tells users of one millisecond apart.
+const SEQUENCE_BITS: u32 = 14;
+const MILLIS_BITS: u32 = 42;
+
+/// The smallest key of a slice and millisecond: 7 bits of slice, 42 of milliseconds, 14 of
+/// sequence.
+pub fn first_key(slice: i16, ms: i64) -> i64 {
+    let ms = ms.clamp(0, (1 << MILLIS_BITS) - 1);
+    i64::from(slice.clamp(0, 127)) << (MILLIS_BITS + SEQUENCE_BITS) | ms << SEQUENCE_BITS
+}
+
+/// The largest key of a slice and millisecond.
+pub fn last_key(slice: i16, ms: i64) -> i64 {
+    first_key(slice, ms) | ((1 << SEQUENCE_BITS) - 1)
+}
+
+/// Keys for new users, each where its id wants to be, or at the next free place of the same
+/// slice and millisecond. Nothing to do on PostgreSQL.
+pub async fn allocate_keys(tx: &mut Tx, ids: &[Uuid]) -> Result<Vec<i64>, StoreError> {
+    match tx {
+        Tx::Postgres(_) => Ok(vec![0; ids.len()]),
+        Tx::Sqlite(tx) => allocate_sqlite_keys(tx, ids).await,
+    }
+}
+
+async fn allocate_sqlite_keys(
+    tx: &mut Transaction<'static, Sqlite>,
+    ids: &[Uuid],
+) -> Result<Vec<i64>, StoreError> {
+    let mut wanted = Vec::with_capacity(ids.len());
+    for id in ids {
+        let first = first_key(slice(id)?, service_id::millis(id));
+        // Two bits of room between the counters of one process for those of others.
+        wanted.push((first, first | i64::from(service_id::counter(id)) << 2));
+    }
+    let keys: Vec<i64> = wanted.iter().map(|(_, key)| *key).collect();
+    let mut taken: HashSet<i64> =
+        sqlx::query_scalar("SELECT key FROM users WHERE key IN (SELECT value FROM json_each($1))")
+            .bind(json_array(&keys)?)
+            .fetch_all(&mut **tx)
+            .await?
+            .into_iter()
+            .collect();
+    let mut groups = HashSet::new();
+    let mut keys = Vec::with_capacity(ids.len());
+    for (first, key) in wanted {
+        let last = first | ((1 << SEQUENCE_BITS) - 1);
+        if taken.contains(&key) && groups.insert(first) {
+            let group: Vec<i64> =
+                sqlx::query_scalar("SELECT key FROM users WHERE key BETWEEN $1 AND $2")
+                    .bind(first)
+                    .bind(last)
+                    .fetch_all(&mut **tx)
+                    .await?;
+            taken.extend(group);
+        }
+        let free = (key..=last).chain(first..key).find(|key| !taken.contains(key));
+        let free = free.ok_or_else(|| {
+            StoreError::Corrupt(format!(
+                "there are already {} users of one slice and millisecond, which is all that \
+                 SQLite's order has room for: give them service_ids of different times, or use \
+                 PostgreSQL",
+                1 << SEQUENCE_BITS
+            ))
+        })?;
+        taken.insert(free);
+        keys.push(free);
+    }
+    Ok(keys)
+}
