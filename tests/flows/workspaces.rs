@@ -88,7 +88,7 @@ impl Installation {
                     let sql = format!("SELECT * FROM {table}");
                     let mut connection = pool.acquire().await.unwrap();
                     let sql = format!("COPY ({sql}) TO STDOUT (FORMAT binary)");
-                    let rows = connection.copy_out_raw(sql).await.unwrap();
+                    let rows = connection.copy_out_raw(&sql).await.unwrap();
                     let rows: Vec<_> = futures::TryStreamExt::try_collect(rows).await.unwrap();
                     all.extend(rows.concat());
                 }
