@@ -2,6 +2,10 @@
 //! missing fails and says how to start it: `scripts/services start`.
 
 mod claims;
+mod commands;
+mod export_api;
+mod export_faults;
+mod exports;
 mod log;
 mod objects;
 mod parts;

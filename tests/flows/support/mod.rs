@@ -2,8 +2,23 @@
 
 use std::time::{Duration, Instant};
 
+pub mod api;
+pub mod archives;
+pub mod callbacks;
+pub mod checker;
+pub mod fleet;
+pub mod people;
+pub mod places;
+pub mod process;
+pub mod proxy;
+pub mod receiver;
 pub mod servers;
+pub mod store;
 pub mod stores;
+pub mod workspace;
+
+pub use api::Api;
+pub use workspace::WorkspaceFile;
 
 /// Waits until `condition` holds; the generous deadline is there to end a test that fails,
 /// not to time one that passes.

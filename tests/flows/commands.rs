@@ -1,0 +1,96 @@
+//! The command line as an operator meets it.
+
+use std::process::Output;
+
+use crate::support::fleet::{Backend, Fleet};
+use crate::support::process;
+use crate::support::workspace::WorkspaceFile;
+
+async fn longshore(arguments: &[&str]) -> Output {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let mut command = process::command(directory.path(), &Default::default());
+    command.args(arguments);
+    process::output(command).await
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The names below `Commands:` of a help text, `help` left out.
+fn commands_of(help: &str) -> Vec<String> {
+    let lines = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    lines
+        .take_while(|line| !line.is_empty())
+        .filter_map(|line| line.strip_prefix("  ").filter(|line| !line.starts_with(' ')))
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|name| *name != "help")
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Every command, and every command of a command, has a help text with an example.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_command_has_a_help_text_with_an_example() {
+    let help = longshore(&["--help"]).await;
+    assert!(help.status.success());
+    let mut wanted: Vec<Vec<String>> =
+        commands_of(&text(&help.stdout)).into_iter().map(|name| vec![name]).collect();
+    assert!(wanted.len() >= 15, "{wanted:?}");
+    while let Some(path) = wanted.pop() {
+        let mut arguments: Vec<&str> = path.iter().map(String::as_str).collect();
+        arguments.push("--help");
+        let help = longshore(&arguments).await;
+        let shown = text(&help.stdout);
+        assert!(help.status.success(), "{path:?}");
+        assert!(shown.contains("Example"), "{path:?} has no example:\n{shown}");
+        let names = commands_of(&shown).into_iter();
+        wanted.extend(names.map(|name| [path.clone(), vec![name]].concat()));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_done_ends_with_a_status() {
+    for arguments in [
+        &["nothing-like-it"][..],
+        &["apply", "no-such-file.yaml"],
+        &["import", "no-such-file.ndjson"],
+        &["control-group", "show"],
+        &["users", "show", "nobody"],
+        &[
+            "export",
+            "status",
+            "unknown-1",
+            "--url",
+            "http://127.0.0.1:1",
+            "--key",
+            "a key of nobody",
+        ],
+    ] {
+        let output = longshore(arguments).await;
+        assert!(!output.status.success(), "{arguments:?}");
+        assert!(!output.stderr.is_empty(), "{arguments:?} says nothing");
+        assert!(!text(&output.stderr).contains("panicked"), "{}", text(&output.stderr));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn doctor_finds_what_is_well() {
+    for backend in [Backend::Embedded, Backend::Fleet(1)] {
+        let fleet = Fleet::start(backend, &[]).await;
+        fleet.apply(&[WorkspaceFile::new("acme")]).await;
+        let found = fleet.run(&["doctor"]).await;
+        assert!(found.lines().count() >= 3, "{found}");
+        assert!(found.lines().all(|line| line.starts_with("ok")), "{found}");
+        fleet.close().await;
+    }
+}
+
+/// The demonstration itself, small.
+#[tokio::test(flavor = "multi_thread")]
+async fn demo_checks_every_line() {
+    let output = longshore(&["demo", "--users", "6000"]).await;
+    let shown = text(&output.stdout);
+    assert!(output.status.success(), "{shown}\n{}", text(&output.stderr));
+    assert!(shown.contains("6,000") || shown.contains("6000"), "{shown}");
+}

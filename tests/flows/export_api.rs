@@ -1,0 +1,420 @@
+//! The calls of exports, as a customer sees them: every rule with its message, status, list,
+//! cancel, and the life of a download address.
+
+use std::time::Duration;
+
+use reqwest::{Method, header};
+use serde_json::{Value, json};
+
+use crate::support::api::{ALL_FIELDS, Api, EXPORT, answer};
+use crate::support::checker::{self, Wanted};
+use crate::support::fleet::{Backend, Fleet};
+use crate::support::places::Place;
+use crate::support::proxy::{Proxy, Way};
+use crate::support::workspace::WorkspaceFile;
+use crate::support::{eventually, people, servers, store};
+
+const PERMISSION: &str = "users.export.global_control_group";
+
+/// A fleet of one with a workspace of so many users.
+async fn with_users(
+    backend: Backend,
+    workspace: WorkspaceFile,
+    users: usize,
+    settings: &[(&str, String)],
+) -> (Fleet, Api) {
+    let fleet = Fleet::start(backend, settings).await;
+    let name = workspace.name.clone();
+    let api = fleet.apply(&[workspace]).await.remove(0);
+    let records: Vec<String> = (0..users).map(|number| people::simple(number, 1)).collect();
+    if users > 0 {
+        fleet.import(&name, &records).await;
+    }
+    (fleet, api)
+}
+
+/// A way to the S3 server.
+async fn way_to_s3() -> Proxy {
+    Proxy::start(&servers::variable("LONGSHORE_TEST_S3_ENDPOINT")).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_members_of_a_request_are_checked() {
+    let nobody = WorkspaceFile::new("nobody").with_percent(None);
+    let (fleet, api) = with_users(Backend::Embedded, WorkspaceFile::new("acme"), 3, &[]).await;
+    for (body, parts) in [
+        (json!({}), &["fields_to_export"][..]),
+        (json!({ "fields_to_export": null }), &["fields_to_export"]),
+        (json!({ "fields_to_export": [] }), &["fields_to_export", "at least one"]),
+        (json!({ "fields_to_export": "email" }), &["fields_to_export", "array of strings"]),
+        (json!({ "fields_to_export": ["email", 5] }), &["fields_to_export", "array of strings"]),
+        (json!({ "fields_to_export": ["email", "shoe_size"] }), &["fields_to_export", "shoe_size"]),
+        (json!({ "fields_to_export": ["Email"] }), &["fields_to_export", "Email"]),
+        (json!({ "fields_to_export": ["custom_attributes."] }), &["fields_to_export"]),
+        // Stored, and never exported.
+        (json!({ "fields_to_export": ["push_tokens"] }), &["fields_to_export", "push_tokens"]),
+    ] {
+        let answer = api.post(EXPORT, &body).await;
+        parts.iter().for_each(|part| answer.refuses(400, part));
+    }
+    for (member, value, part) in [
+        ("output_format", json!("rar"), "zip or gzip"),
+        ("output_format", json!("ZIP"), "zip or gzip"),
+        ("output_format", json!(1), "zip or gzip"),
+        ("callback_endpoint", json!(5), "string"),
+        ("callback_endpoint", json!("garbage"), "URL"),
+        ("callback_endpoint", json!("/only/a/path"), "URL"),
+        ("callback_endpoint", json!("ftp://acme.example/"), "http"),
+        ("callback_endpoint", json!("file:///etc/passwd"), "http"),
+        ("callback_endpoint", json!("http://10.0.0.1/"), "private"),
+        ("callback_endpoint", json!("http://172.16.9.9:8080/x"), "private"),
+        ("callback_endpoint", json!("http://192.168.1.1/"), "private"),
+        ("callback_endpoint", json!("http://0x0a000001/"), "private"),
+        ("callback_endpoint", json!("http://[::ffff:10.0.0.1]/"), "private"),
+        ("callback_endpoint", json!("http://[fd00::1]/"), "unique-local"),
+        ("callback_endpoint", json!("http://[::1]/"), "loopback"),
+        ("callback_endpoint", json!("http://169.254.169.254/latest/meta-data"), "link-local"),
+        ("callback_endpoint", json!("http://224.0.0.1/"), "multicast"),
+    ] {
+        let answer =
+            api.post(EXPORT, &json!({ "fields_to_export": ["email"], member: value })).await;
+        answer.refuses(400, member);
+        answer.refuses(400, part);
+    }
+    // Null is absent, an empty callback is none, and what nobody knows is ignored.
+    for body in [
+        json!({
+            "fields_to_export": ["email"], "output_format": null, "callback_endpoint": null,
+            "segment_id": 7, "unknown": { "a": [] }
+        }),
+        json!({ "fields_to_export": ["email"], "callback_endpoint": "", "output_format": "gzip" }),
+        json!({ "fields_to_export": ["email", "email", "custom_attributes.number"] }),
+    ] {
+        let accepted = api.export(&body).await;
+        assert!(accepted.address().starts_with(fleet.base()), "{accepted:?}");
+        api.done(&accepted.prefix).await;
+        // Without own storage it is a ZIP, whatever was asked for.
+        assert_eq!(checker::downloaded(&api.download(accepted.address()).await).len(), 1);
+    }
+    assert_eq!(fleet.run(&["deliveries", "list", "--json"]).await, "");
+
+    let api = fleet.apply(&[nobody]).await.remove(0);
+    let answer = api.post(EXPORT, &json!({ "fields_to_export": ["email"] })).await;
+    answer.refuses(400, "control group");
+    fleet.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_may_call_what() {
+    let workspace = WorkspaceFile::new("acme");
+    let key = |name: &str, permission: &str, allow: &[&str]| {
+        let secret = format!("{name}-{}", servers::new_name());
+        json!({ "name": name, "secret": secret, "permissions": [permission], "allow": allow })
+    };
+    let keys = [
+        json!({ "name": "integrator", "secret": workspace.key, "permissions": [PERMISSION] }),
+        key("tracker", "users.track", &[]),
+        key("elsewhere", PERMISSION, &["203.0.113.0/24"]),
+        key("here", PERMISSION, &["127.0.0.0/8"]),
+        key("both", "users.track", &["203.0.113.0/24"]),
+    ];
+    let fleet = Fleet::start(Backend::Embedded, &[]).await;
+    let api = fleet.apply(&[workspace.with("keys", keys.to_vec().into())]).await.remove(0);
+    let far = WorkspaceFile::new("far").with("ip_allowlist", json!(["198.51.100.0/24"]));
+    let far = fleet.apply(&[far]).await.remove(0);
+    let with_key = |key: &str| Api::new(fleet.base(), key);
+    let with = |index: usize| with_key(keys[index]["secret"].as_str().expect("a secret"));
+    let body = json!({ "fields_to_export": ["email"] });
+    let (forbidden, address) =
+        ("You do not have permission to access this resource", "Invalid whitelisted IPs");
+    let unknown = "Error authenticating credentials";
+
+    assert_eq!(with(3).post(EXPORT, &body).await.status, 201);
+    with_key("nobody's key").post(EXPORT, &body).await.refuses(401, unknown);
+    with(1).post(EXPORT, &body).await.refuses(403, forbidden);
+    with(2).post(EXPORT, &body).await.refuses(403, address);
+    far.post(EXPORT, &body).await.refuses(403, address);
+    // The address is looked at before the permission, and both before the body.
+    with(4).post(EXPORT, &body).await.refuses(403, address);
+    with(1).post(EXPORT, &json!({})).await.refuses(403, forbidden);
+    let bare = reqwest::Client::new().post(format!("{}{EXPORT}", fleet.base()));
+    for request in [
+        bare.try_clone().expect("a request"),
+        bare.try_clone().expect("a request").header(header::AUTHORIZATION, "Basic abc"),
+        bare.header(header::AUTHORIZATION, "Bearer "),
+    ] {
+        answer(request.json(&body)).await.refuses(401, unknown);
+    }
+    // A proxy that nobody named is not believed.
+    let forwarded = with(2).request(Method::POST, EXPORT).header("x-forwarded-for", "203.0.113.9");
+    answer(forwarded.json(&body)).await.refuses(403, address);
+    for path in ["/users/export", "/users/export/unknown"] {
+        with(1).get(path).await.refuses(403, forbidden);
+    }
+
+    // Another workspace's exports are as unknown as none.
+    let other = fleet.apply(&[WorkspaceFile::new("other")]).await.remove(0);
+    let accepted = api.export(&body).await;
+    let path = format!("/users/export/{}", accepted.prefix);
+    other.get(&path).await.refuses(404, "object_prefix");
+    other.delete(&path).await.refuses(404, "object_prefix");
+    assert_eq!(other.get("/users/export").await.body["exports"], json!([]));
+
+    // A revoked key stops within seconds.
+    fleet.run(&["key", "revoke", "here", "--workspace", "acme"]).await;
+    eventually("the key is revoked", || async { with(3).post(EXPORT, &body).await.status == 401 })
+        .await;
+    fleet.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_that_are_not_understood() {
+    let (fleet, api) = with_users(Backend::Embedded, WorkspaceFile::new("acme"), 0, &[]).await;
+    for path in ["/", "/users", "/users/export/global_control_group/x", "/nowhere"] {
+        api.post(path, &json!({})).await.refuses(404, "");
+    }
+    // Even without a key: the path comes first, then the method.
+    let client = reqwest::Client::new();
+    answer(client.get(format!("{}/nowhere", fleet.base()))).await.refuses(404, "");
+    for (method, path, allowed) in [
+        (Method::PUT, EXPORT, "POST"),
+        (Method::PATCH, EXPORT, "POST"),
+        (Method::POST, "/users/export", "GET"),
+        (Method::PUT, "/users/export/unknown", "DELETE"),
+    ] {
+        let answer = answer(client.request(method, format!("{}{path}", fleet.base()))).await;
+        answer.refuses(405, "");
+        let allow = answer.headers["allow"].to_str().expect("text");
+        assert!(allow.contains(allowed), "{path}: {allow}");
+    }
+    let post = || api.request(Method::POST, EXPORT);
+    let typed =
+        |body: &'static str| post().header(header::CONTENT_TYPE, "application/json").body(body);
+    for body in ["{", "", "fields", "{\"fields_to_export\":[\"email\"]} x", "[1]", "\"text\""] {
+        answer(typed(body)).await.refuses(400, "");
+    }
+    answer(typed("{\"fields_to_export\":\n}")).await.refuses(400, "line 2");
+    answer(post().header(header::CONTENT_TYPE, "application/json").body(vec![0xff, b'{']))
+        .await
+        .refuses(400, "");
+    for content_type in ["text/plain", "application/x-www-form-urlencoded", "json"] {
+        let request = post().header(header::CONTENT_TYPE, content_type);
+        answer(request.body("{\"fields_to_export\":[\"email\"]}")).await.refuses(415, "");
+    }
+    answer(post().body("{\"fields_to_export\":[\"email\"]}")).await.refuses(415, "");
+    let accepted = post().header(header::CONTENT_TYPE, "application/json; charset=utf-8");
+    assert_eq!(answer(accepted.body("{\"fields_to_export\":[\"email\"]}")).await.status, 201);
+
+    // Size comes before type and content.
+    let large = format!("{{\"fields_to_export\":[\"{}\"]}}", "x".repeat(4 << 20));
+    answer(post().header(header::CONTENT_TYPE, "text/plain").body(large)).await.refuses(413, "");
+
+    // The request id is echoed, and made where there is none.
+    let echoed = answer(api.request(Method::GET, "/users/export").header("x-request-id", "mine-7"));
+    assert_eq!(echoed.await.headers["x-request-id"], "mine-7");
+    assert!(!api.get("/users/export").await.headers["x-request-id"].is_empty());
+    // The operations are not on the API's listener.
+    for path in ["/healthz", "/readyz", "/metrics"] {
+        api.get(path).await.refuses(404, "");
+    }
+    fleet.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn exports_are_watched_and_listed() {
+    let (fleet, api) = with_users(Backend::Embedded, WorkspaceFile::new("acme"), 7, &[]).await;
+    let mut prefixes = Vec::new();
+    for _ in 0..5 {
+        prefixes.push(api.export(&json!({ "fields_to_export": ["email"] })).await.prefix);
+    }
+    for prefix in &prefixes {
+        let status = api.done(prefix).await;
+        assert_eq!(status["object_prefix"], **prefix);
+        assert_eq!(status["users"], json!({ "done": 7, "total": 7 }));
+        assert_eq!(status["files"], json!({ "done": 1, "total": 1 }));
+        assert!(status["bytes"].as_u64().is_some_and(|bytes| bytes > 0), "{status}");
+        let time = |name: &str| -> jiff::Timestamp {
+            status[name]
+                .as_str()
+                .and_then(|text| text.parse().ok())
+                .unwrap_or_else(|| panic!("{name}: {status}"))
+        };
+        assert!(time("requested_at") <= time("started_at"));
+        assert!(time("started_at") <= time("finished_at"));
+        let valid = time("expires_at").duration_since(time("finished_at"));
+        assert_eq!(valid.as_secs(), 4 * 3_600, "a download address is valid for 4 hours");
+    }
+    // Latest first, page by page.
+    prefixes.reverse();
+    let (mut listed, mut pages, mut path) = (Vec::new(), 0, "/users/export?limit=2".to_owned());
+    loop {
+        let answer = api.get(&path).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        let exports = answer.body["exports"].as_array().expect("an array").clone();
+        assert!(exports.len() <= 2);
+        listed.extend(
+            exports.iter().map(|export| export["object_prefix"].as_str().expect("text").to_owned()),
+        );
+        pages += 1;
+        match answer.body["next_cursor"].as_str() {
+            Some(cursor) => path = format!("/users/export?limit=2&cursor={cursor}"),
+            None => break,
+        }
+    }
+    assert_eq!((listed, pages), (prefixes.clone(), 3));
+    for (query, part) in [
+        ("limit=0", "limit"),
+        ("limit=101", "limit"),
+        ("limit=x", "limit"),
+        ("cursor=x", "cursor"),
+        ("cursor=%00", "cursor"),
+    ] {
+        api.get(&format!("/users/export?{query}")).await.refuses(400, part);
+    }
+    for path in ["/users/export/unknown", "/users/export/unknown-1", "/users/export/%00"] {
+        api.get(path).await.refuses(404, "");
+        api.delete(path).await.refuses(404, "");
+    }
+    // What is done stays done.
+    let path = format!("/users/export/{}", prefixes[0]);
+    api.delete(&path).await.refuses(409, "done");
+    assert_eq!(api.status(&prefixes[0]).await["state"], "done");
+
+    // The same with the command line.
+    let (url, key) = (fleet.base(), api.key());
+    let shown =
+        fleet.run(&["export", "status", &prefixes[0], "--url", url, "--key", key, "--json"]).await;
+    let shown: Value = serde_json::from_str(&shown).expect("JSON");
+    assert_eq!(shown["state"], "done");
+    let output = fleet.directory().join("fetched");
+    std::fs::create_dir_all(&output).expect("a directory");
+    let output = output.to_str().expect("a path of ASCII");
+    let fields = "email,external_id";
+    fleet
+        .run(&["export", "run", "--fields", fields, "--output", output, "--url", url, "--key", key])
+        .await;
+    let mut files = std::fs::read_dir(output).expect("a directory");
+    let file = files.next().expect("a file").expect("a file").path();
+    let bytes = std::fs::read(file).expect("a file");
+    assert_eq!(checker::downloaded(&bytes).len(), 1);
+    fleet.close().await;
+}
+
+/// Cancelled while parts are under way: what was uploaded is removed, and the callback is
+/// not sent.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancelled_export_leaves_nothing() {
+    let (place, proxy) = (Place::s3().await, way_to_s3().await);
+    let settings = [
+        ("LONGSHORE_EXPORTS__USERS_PER_FILE", "10".to_owned()),
+        ("LONGSHORE_EXPORTS__PARTS_IN_FLIGHT", "1".to_owned()),
+    ];
+    let workspace = WorkspaceFile::new("acme").with_storage(&place.at(&proxy.endpoint()));
+    let (fleet, api) = with_users(Backend::Embedded, workspace, 400, &settings).await;
+    proxy.set(Way::Slow(Duration::from_millis(100)));
+    let accepted = api.export_all().await;
+    let under_way = |status: &Value| {
+        status["state"] == "running" && status["files"]["done"].as_u64() >= Some(3)
+    };
+    api.status_when(&accepted.prefix, "under way", under_way).await;
+    assert!(!place.list().await.is_empty());
+    let answer = api.delete(&format!("/users/export/{}", accepted.prefix)).await;
+    assert_eq!((answer.status.as_u16(), &answer.body["state"]), (200, &json!("cancelled")));
+    proxy.set(Way::Open);
+    eventually("nothing is left", || async { place.list().await.is_empty() }).await;
+    // Asking again changes nothing, and nobody goes on with it.
+    assert_eq!(api.delete(&format!("/users/export/{}", accepted.prefix)).await.status, 200);
+    let status = api.status(&accepted.prefix).await;
+    assert_eq!(status["state"], "cancelled");
+    // The next one is whole.
+    let accepted = api.export_all().await;
+    assert_eq!(api.done(&accepted.prefix).await["files"]["done"], 40);
+    assert_eq!(place.list().await.len(), 40);
+    fleet.close().await;
+}
+
+/// A download address: not before the export is ready, not with another signature, not
+/// after its time; and then the file is gone from the storage, too.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_life_of_a_download_address() {
+    let (place, proxy) = (Place::s3().await, way_to_s3().await);
+    let settings = [("LONGSHORE_OBJECTS_URL", place.at(&proxy.endpoint()).objects_url())];
+    let (fleet, api) =
+        with_users(Backend::Embedded, WorkspaceFile::new("acme"), 50, &settings).await;
+    proxy.set(Way::Closed);
+    let accepted = api.export_all().await;
+    let address = accepted.address();
+    api.open(address).await.refuses(403, "not ready");
+    // Known to nobody without its signature, ready or not.
+    let (path, signature) = address.split_once("signature=").expect("a signature");
+    let mut other: Vec<char> = signature.chars().collect();
+    other[3] = if other[3] == 'A' { 'B' } else { 'A' };
+    let forged = [
+        path.trim_end_matches('?').to_owned(),
+        format!("{path}signature="),
+        format!("{path}signature={}", other.iter().collect::<String>()),
+        format!("{path}signature={}", &signature[1..]),
+        address.replace(&accepted.prefix, &format!("{}0", accepted.prefix)),
+    ];
+    for address in &forged {
+        api.open(address).await.refuses(404, "");
+    }
+    proxy.set(Way::Open);
+    let status = api.done(&accepted.prefix).await;
+    for address in &forged {
+        api.open(address).await.refuses(404, "");
+    }
+    let archive = api.download(address).await;
+    let wanted =
+        Wanted { fields: &ALL_FIELDS, days: checker::days_of(&status), prefix: &accepted.prefix };
+    let users = checker::lines(&checker::downloaded(&archive), &wanted);
+    let records: Vec<String> = (0..50).map(|number| people::simple(number, 1)).collect();
+    checker::check(&users, checker::exactly(&records), &wanted);
+
+    // Four hours later: the rows are told so.
+    let database = fleet.database_url();
+    store::execute(&database, "UPDATE export_jobs SET expires_at = 1").await;
+    store::execute(&database, "UPDATE claims SET due_at = 1 WHERE kind = 'export_cleanup'").await;
+    api.open(address).await.refuses(403, "expired");
+    eventually("the file is gone", || async { place.list().await.is_empty() }).await;
+    api.open(address).await.refuses(403, "expired");
+    fleet.close().await;
+}
+
+/// Each line has the wanted fields and nothing else.
+#[tokio::test(flavor = "multi_thread")]
+async fn only_wanted_fields_are_exported() {
+    let fleet = Fleet::start(Backend::Embedded, &[]).await;
+    let api = fleet.apply(&[WorkspaceFile::new("acme")]).await.remove(0);
+    let records = people::crowd(400).await;
+    fleet.import("acme", &records).await;
+    let identifiers = ["external_id", "user_aliases", "email"];
+    for more in [
+        &["first_name", "custom_attributes.nested", "custom_attributes.empty"][..],
+        &["custom_attributes", "custom_attributes.nested"],
+        &["custom_attributes.naïve key", "custom_attributes.no"],
+        &["purchases"],
+        &["custom_events", "total_revenue"],
+        &["apps", "devices", "gender", "last_coordinates"],
+        &["service_id", "random_bucket"],
+    ] {
+        let fields = [&identifiers[..], more].concat();
+        let accepted = api.export(&json!({ "fields_to_export": fields })).await;
+        let status = api.done(&accepted.prefix).await;
+        let wanted =
+            Wanted { fields: &fields, days: checker::days_of(&status), prefix: &accepted.prefix };
+        let files = checker::downloaded(&api.download(accepted.address()).await);
+        let users = checker::lines(&files, &wanted);
+        checker::check(&users, checker::exactly(&records), &wanted);
+    }
+    // Who has none of them is there all the same.
+    let nothing = ["custom_attributes.nobody has this"];
+    let accepted = api.export(&json!({ "fields_to_export": nothing })).await;
+    let status = api.done(&accepted.prefix).await;
+    let wanted =
+        Wanted { fields: &nothing, days: checker::days_of(&status), prefix: &accepted.prefix };
+    let files = checker::downloaded(&api.download(accepted.address()).await);
+    let users = checker::lines(&files, &wanted);
+    assert_eq!(users, vec![json!({}); records.len()]);
+    fleet.close().await;
+}

@@ -1,0 +1,308 @@
+//! Exports while something is broken: stopped and killed processes, storage and receivers
+//! that fail, stored documents that cannot be read, limits that are passed.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::support::api::{ALL_FIELDS, Accepted, Api};
+use crate::support::checker::{self, Wanted};
+use crate::support::fleet::{Backend, Fleet, free_port};
+use crate::support::places::Place;
+use crate::support::proxy::{Proxy, Way};
+use crate::support::receiver::{Answer, Receiver};
+use crate::support::workspace::WorkspaceFile;
+use crate::support::{callbacks, eventually, people, servers, store};
+
+/// Parts of the exports here: enough to be in the middle of them.
+const PARTS: usize = 40;
+const PER_FILE: usize = 25;
+
+/// Small files, quick retries, short leases.
+fn settings(attempts: u32) -> Vec<(&'static str, String)> {
+    vec![
+        ("LONGSHORE_EXPORTS__USERS_PER_FILE", PER_FILE.to_string()),
+        ("LONGSHORE_EXPORTS__ATTEMPTS", attempts.to_string()),
+        ("LONGSHORE_EXPORTS__RETRY_MS", "50".to_owned()),
+        ("LONGSHORE_WORKER__LEASE_MS", "1500".to_owned()),
+        ("LONGSHORE_WORKER__DRAIN_SECONDS", "2".to_owned()),
+        ("LONGSHORE_DELIVERIES__RETRY_MS", "50".to_owned()),
+    ]
+}
+
+/// An export to a bucket whose way can be closed.
+struct Scene {
+    fleet: Fleet,
+    api: Api,
+    place: Place,
+    proxy: Proxy,
+    workspace: WorkspaceFile,
+    records: Vec<String>,
+}
+
+impl Scene {
+    async fn new(backend: Backend, attempts: u32) -> Self {
+        let place = Place::s3().await;
+        let proxy = Proxy::start(&servers::variable("LONGSHORE_TEST_S3_ENDPOINT")).await;
+        let fleet = Fleet::start(backend, &settings(attempts)).await;
+        let workspace = WorkspaceFile::new("acme").with_storage(&place.at(&proxy.endpoint()));
+        let api = fleet.apply(std::slice::from_ref(&workspace)).await.remove(0);
+        let records: Vec<String> =
+            (0..PARTS * PER_FILE).map(|number| people::simple(number, 1)).collect();
+        fleet.import("acme", &records).await;
+        Self { fleet, api, place, proxy, workspace, records }
+    }
+
+    /// Asks for an export and brings it to where some files are written and others cannot
+    /// be.
+    async fn half_done(&self) -> Accepted {
+        self.proxy.set(Way::Slow(Duration::from_millis(50)));
+        let accepted = self.api.export_all().await;
+        let under_way = |status: &Value| status["files"]["done"].as_u64() >= Some(3);
+        self.api.status_when(&accepted.prefix, "under way", under_way).await;
+        self.proxy.set(Way::Stuck);
+        assert_eq!(self.api.status(&accepted.prefix).await["state"], "running");
+        accepted
+    }
+
+    /// The export ends whole, and nothing else is in the bucket.
+    async fn ends_whole(&self, accepted: &Accepted) {
+        let status = self.api.done(&accepted.prefix).await;
+        let wanted = Wanted {
+            fields: &ALL_FIELDS,
+            days: checker::days_of(&status),
+            prefix: &accepted.prefix,
+        };
+        let shown = self.fleet.run(&["control-group", "show", "--json"]).await;
+        let group: Value = serde_json::from_str(&shown).expect("JSON");
+        let segment = group["segment_id"].as_str().expect("a segment id");
+        let files = checker::own_files(&self.place, segment, "zip", &wanted).await;
+        assert_eq!(files.len(), PARTS);
+        let users = checker::lines(&files, &wanted);
+        checker::check(&users, checker::exactly(&self.records), &wanted);
+        assert_eq!(self.place.list().await.len(), PARTS);
+    }
+}
+
+/// SIGTERM in the middle of an export ends with status 0, and the next process goes on.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stopped_process_is_followed_by_another() {
+    let mut scene = Scene::new(Backend::Embedded, 20).await;
+    let accepted = scene.half_done().await;
+    scene.fleet.terminate("standalone").await;
+    scene.proxy.set(Way::Open);
+    scene.fleet.launch("standalone").await;
+    scene.ends_whole(&accepted).await;
+    scene.fleet.close().await;
+}
+
+/// The same with the machine's power cut.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_process_is_followed_by_another() {
+    let mut scene = Scene::new(Backend::Embedded, 20).await;
+    let accepted = scene.half_done().await;
+    scene.fleet.kill("standalone");
+    scene.proxy.set(Way::Open);
+    scene.fleet.launch("standalone").await;
+    scene.ends_whole(&accepted).await;
+    scene.fleet.close().await;
+}
+
+/// Of a fleet, one worker is killed in the middle of its parts and another is stopped: the
+/// third ends the export.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fleet_goes_on_without_the_workers_that_it_lost() {
+    let mut scene = Scene::new(Backend::Fleet(3), 20).await;
+    let accepted = scene.half_done().await;
+    scene.fleet.kill("worker-1");
+    scene.fleet.terminate("worker-2").await;
+    scene.proxy.set(Way::Open);
+    scene.ends_whole(&accepted).await;
+    // And they come back.
+    scene.fleet.launch("worker-1").await;
+    scene.fleet.launch("worker-2").await;
+    scene.fleet.kill("worker-3");
+    let accepted = scene.api.export_all().await;
+    scene.api.done(&accepted.prefix).await;
+    scene.fleet.close().await;
+}
+
+/// A storage that is away for a while costs time only.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_outage_of_the_storage_is_waited_out() {
+    let scene = Scene::new(Backend::Embedded, 50).await;
+    let accepted = scene.half_done().await;
+    scene.proxy.set(Way::Closed);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(scene.api.status(&accepted.prefix).await["state"], "running");
+    scene.proxy.set(Way::Open);
+    scene.ends_whole(&accepted).await;
+    scene.fleet.close().await;
+}
+
+/// A storage that stays away, or that has gone for good: the job fails, and its status, the
+/// callback and a metric say why, without credentials. What was written is removed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_storage_that_is_gone_fails_the_export() {
+    let scene = Scene::new(Backend::Embedded, 3).await;
+    let receiver = Receiver::start([]).await;
+    let body = json!({ "fields_to_export": ALL_FIELDS, "callback_endpoint": receiver.url("/") });
+
+    scene.proxy.set(Way::Closed);
+    let accepted = scene.api.export(&body).await;
+    let refused = scene.api.failed(&accepted.prefix).await;
+    scene.proxy.set(Way::Open);
+    scene.place.destroy().await;
+    let accepted = scene.api.export(&body).await;
+    let missing = scene.api.failed(&accepted.prefix).await;
+
+    let received = receiver.wait_for(2).await;
+    for (received, error) in received.iter().zip([&refused, &missing]) {
+        let told = callbacks::verified(received, &scene.workspace.callback_secret);
+        assert_eq!(told, json!({ "success": false, "error": error }));
+        assert!(error.contains("cloud storage"), "{error}");
+        for secret in scene.workspace.secrets() {
+            assert!(!error.contains(&secret), "a secret is in the error");
+        }
+    }
+    assert!(missing.to_lowercase().contains("bucket"), "{missing}");
+    let metrics = scene.fleet.metrics("standalone").await;
+    let counted = metrics.lines().any(|line| line.contains("own_storage") && line.ends_with(" 2"));
+    assert!(counted, "{metrics}");
+
+    scene.place.restore().await;
+    let accepted = scene.api.export_all().await;
+    scene.ends_whole(&accepted).await;
+    scene.fleet.close().await;
+}
+
+/// A document that is broken in the store is never passed off as exported: the job fails
+/// and says how many there are, and whose they are.
+async fn broken_documents(backend: Backend) {
+    let scene = Scene::new(backend, 3).await;
+    let receiver = Receiver::start([]).await;
+    let accepted = scene.api.export_all().await;
+    scene.ends_whole(&accepted).await;
+    let database = scene.fleet.database_url();
+    for sql in [
+        "UPDATE users SET doc = '{\"email\":' WHERE external_id = 'user-000017'",
+        "UPDATE users SET doc = '[]' WHERE external_id = 'user-000500'",
+    ] {
+        assert_eq!(store::execute(&database, sql).await, 1);
+    }
+    let body = json!({ "fields_to_export": ALL_FIELDS, "callback_endpoint": receiver.url("/") });
+    let accepted = scene.api.export(&body).await;
+    let error = scene.api.failed(&accepted.prefix).await;
+    assert!(error.contains("2 users"), "{error}");
+    let status = scene.api.status(&accepted.prefix).await;
+    let ids = status["broken_users"].as_array().expect("an array").clone();
+    assert_eq!(ids.len(), 2, "{status}");
+    assert!(ids.iter().all(|id| error.contains(id.as_str().expect("an id"))), "{error}");
+    let told =
+        callbacks::verified(&receiver.wait_for(1).await[0], &scene.workspace.callback_secret);
+    assert_eq!(told, json!({ "success": false, "error": error }));
+    // Only the files of the first export stay.
+    eventually("nothing is left of it", || async {
+        scene.place.list().await.iter().all(|key| !key.contains(&accepted.prefix))
+    })
+    .await;
+    // Those whom it is about can be erased, and then all is well again.
+    for id in &ids {
+        let id = id.as_str().expect("an id");
+        scene.fleet.run(&["users", "delete", "--workspace", "acme", id]).await;
+    }
+    let accepted = scene.api.export_all().await;
+    let status = scene.api.done(&accepted.prefix).await;
+    assert_eq!(status["users"]["total"], PARTS * PER_FILE - 2);
+    scene.fleet.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn broken_documents_alone() {
+    broken_documents(Backend::Embedded).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn broken_documents_in_a_fleet() {
+    broken_documents(Backend::Fleet(1)).await;
+}
+
+/// Receivers that fail hold up nothing: the export is done, the callback is tried again,
+/// always under the same id.
+#[tokio::test(flavor = "multi_thread")]
+async fn receivers_fail() {
+    let scene = Scene::new(Backend::Embedded, 3).await;
+    let receiver = Receiver::start([
+        Answer::Status(500),
+        Answer::Close,
+        Answer::Redirect("http://127.0.0.1:1/".to_owned()),
+        Answer::Status(204),
+    ])
+    .await;
+    let request =
+        |address: String| json!({ "fields_to_export": ["email"], "callback_endpoint": address });
+    let accepted = scene.api.export(&request(receiver.url("/tried"))).await;
+    scene.api.done(&accepted.prefix).await;
+    let received = receiver.wait_for(4).await;
+    let ids: Vec<&str> = received.iter().map(|one| one.header("webhook-id")).collect();
+    assert!(ids.windows(2).all(|pair| pair[0] == pair[1]), "{ids:?}");
+    for one in &received {
+        let told = callbacks::verified(one, &scene.workspace.callback_secret);
+        assert_eq!(told, json!({ "success": true }));
+    }
+
+    let nobody = format!("http://127.0.0.1:{}/", free_port());
+    let accepted = scene.api.export(&request(nobody)).await;
+    scene.api.done(&accepted.prefix).await;
+    let of_nobody = || async {
+        let listed = scene.fleet.run(&["deliveries", "list", "--json"]).await;
+        let mut rows =
+            listed.lines().map(|line| -> Value { serde_json::from_str(line).expect("JSON") });
+        rows.find(|row| row["subject"] == *accepted.prefix).expect("the delivery is listed")
+    };
+    eventually("it was tried twice", || async {
+        of_nobody().await["attempts"].as_u64() >= Some(2)
+    })
+    .await;
+    let row = of_nobody().await;
+    assert!(row["last_error"].as_str().is_some_and(|error| !error.is_empty()), "{row}");
+    let listed = scene.fleet.run(&["deliveries", "list", "--json"]).await;
+    assert_eq!(listed.lines().count(), 2);
+    // The first one came once more after its success, if ever: it did not.
+    assert_eq!(receiver.received().len(), 4);
+    scene.fleet.close().await;
+}
+
+/// Without own storage an export may have so many users and bytes.
+#[tokio::test(flavor = "multi_thread")]
+async fn limits_without_own_storage() {
+    let fleet = Fleet::start(Backend::Embedded, &settings(3)).await;
+    let receiver = Receiver::start([]).await;
+    let body = json!({ "fields_to_export": ALL_FIELDS, "callback_endpoint": receiver.url("/") });
+    let records: Vec<String> = (0..300).map(|number| people::simple(number, 1)).collect();
+    let limited =
+        |name: &str, limits: Value| WorkspaceFile::new(name).with("export_limits", limits);
+    let workspaces = [
+        limited("users", json!({ "users": 299 })),
+        limited("bytes", json!({ "bytes": 4_096 })),
+        limited("enough", json!({ "users": 300, "bytes": "1MiB" })),
+    ];
+    let apis = fleet.apply(&workspaces).await;
+    for workspace in &workspaces {
+        fleet.import(&workspace.name, &records).await;
+    }
+    for (index, parts) in
+        [["299", "own cloud storage"], ["4096 bytes", "fewer fields"]].into_iter().enumerate()
+    {
+        let accepted = apis[index].export(&body).await;
+        let error = apis[index].failed(&accepted.prefix).await;
+        assert!(parts.iter().all(|part| error.contains(part)), "{error}");
+        let received = receiver.wait_for(index + 1).await;
+        let told = callbacks::verified(&received[index], &workspaces[index].callback_secret);
+        assert_eq!(told, json!({ "success": false, "error": error }));
+        apis[index].open(accepted.address()).await.refuses(403, "failed");
+    }
+    let accepted = apis[2].export(&body).await;
+    apis[2].done(&accepted.prefix).await;
+    fleet.close().await;
+}

@@ -1,0 +1,468 @@
+//! Exports from request to files and callback: one suite over {alone, Kafka and PostgreSQL} ×
+//! {own storage on S3 or Azure in zip or gzip, a download address built on files, S3 or
+//! Azure}. Every line of every export is held against what was imported.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::sync::{Semaphore, SemaphorePermit};
+use uuid::Uuid;
+
+use crate::support::api::{ALL_FIELDS, Accepted, Api};
+use crate::support::archives::Unpacked;
+use crate::support::checker::{self, Outcome, Wanted};
+use crate::support::fleet::{Backend, Fleet};
+use crate::support::places::Place;
+use crate::support::proxy::{Proxy, Way};
+use crate::support::receiver::{Received, Receiver};
+use crate::support::workspace::WorkspaceFile;
+use crate::support::{callbacks, eventually, people};
+
+/// Users of the exports of one combination: nobody, one, and around the size of a file.
+const SIZES: [usize; 5] = [0, 1, 4_999, 5_000, 5_001];
+
+/// Fleets that run at once, so that a machine of two cores is not the slow part.
+static SEATS: Semaphore = Semaphore::const_new(2);
+
+/// One export of this size at a time.
+static LARGE: Semaphore = Semaphore::const_new(1);
+
+async fn seat() -> SemaphorePermit<'static> {
+    SEATS.acquire().await.expect("the semaphore stays open")
+}
+
+/// Where exports go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Destination {
+    /// Own storage, with the `output_format`.
+    S3(&'static str),
+    Azure(&'static str),
+    /// The ZIP behind `url`.
+    UrlOnFiles,
+    UrlOnS3,
+    UrlOnAzure,
+}
+
+impl Destination {
+    fn is_own(self) -> bool {
+        matches!(self, Self::S3(_) | Self::Azure(_))
+    }
+
+    /// A new place, and the directory that goes with it.
+    async fn place(self) -> (Place, Option<TempDir>) {
+        match self {
+            Self::S3(_) | Self::UrlOnS3 => (Place::s3().await, None),
+            Self::Azure(_) | Self::UrlOnAzure => (Place::azure().await, None),
+            Self::UrlOnFiles => {
+                let directory = tempfile::tempdir().expect("a temporary directory");
+                (Place::Files(directory.path().to_owned()), Some(directory))
+            }
+        }
+    }
+
+    fn request(self, callback: &str) -> Value {
+        let mut body = json!({ "fields_to_export": ALL_FIELDS, "callback_endpoint": callback });
+        if let Self::S3(format) | Self::Azure(format) = self {
+            body["output_format"] = format.into();
+        }
+        body
+    }
+
+    fn extension(self) -> &'static str {
+        match self {
+            Self::S3("gzip") | Self::Azure("gzip") => "gz",
+            _ => "zip",
+        }
+    }
+}
+
+/// Exports workspaces of these sizes side by side, and checks all that comes of it.
+async fn suite(backend: Backend, destination: Destination, sizes: &[usize]) {
+    let _seat = seat().await;
+    let (place, _directory) = destination.place().await;
+    let settings = match destination.is_own() {
+        true => vec![],
+        false => vec![("LONGSHORE_OBJECTS_URL", place.objects_url())],
+    };
+    let fleet = Fleet::start(backend, &settings).await;
+    let receiver = Receiver::start([]).await;
+    let mut exports = Vec::new();
+    for size in sizes {
+        let mut workspace = WorkspaceFile::new(&format!("of-{size}"));
+        if destination.is_own() {
+            workspace = workspace.with_storage(&place);
+        }
+        let api = fleet.apply(std::slice::from_ref(&workspace)).await.remove(0);
+        let records = people::crowd(*size).await;
+        if !records.is_empty() {
+            fleet.import(&workspace.name, &records).await;
+        }
+        exports.push(Export { workspace, api, records });
+    }
+    let requests = exports.iter().map(|export| {
+        let callback = receiver.url(&format!("/{}", export.workspace.name));
+        async move { export.api.export(&destination.request(&callback)).await }
+    });
+    let accepted = futures::future::join_all(requests).await;
+    for (export, accepted) in exports.iter().zip(&accepted) {
+        export.check(&fleet, destination, &place, accepted).await;
+    }
+    check_nothing_else(destination, &place, &exports, &accepted).await;
+    check_callbacks(&receiver, destination, &exports, &accepted).await;
+    fleet.close().await;
+}
+
+struct Export {
+    workspace: WorkspaceFile,
+    api: Api,
+    records: Vec<String>,
+}
+
+impl Export {
+    async fn check(
+        &self,
+        fleet: &Fleet,
+        destination: Destination,
+        place: &Place,
+        accepted: &Accepted,
+    ) {
+        let status = self.api.done(&accepted.prefix).await;
+        assert_eq!(status["users"]["total"], self.records.len(), "{status}");
+        let wanted = Wanted {
+            fields: &ALL_FIELDS,
+            days: checker::days_of(&status),
+            prefix: &accepted.prefix,
+        };
+        check_prefix(&accepted.prefix);
+        let files = match destination.is_own() {
+            true => {
+                assert_eq!(accepted.url, None, "with own storage there is no url");
+                let segment = segment_id(fleet, &self.workspace.name).await;
+                checker::own_files(place, &segment, destination.extension(), &wanted).await
+            }
+            false => checker::downloaded(&self.api.download(accepted.address()).await),
+        };
+        assert_eq!(files.len(), self.records.len().div_ceil(5_000));
+        let users = checker::lines(&files, &wanted);
+        checker::check(&users, checker::exactly(&self.records), &wanted);
+        checker::check_order(&users);
+    }
+}
+
+/// `<uuid>-<unix seconds>`.
+fn check_prefix(prefix: &str) {
+    let (id, seconds) = prefix.rsplit_once('-').expect("two parts");
+    assert!(Uuid::try_parse(id).is_ok(), "{prefix}");
+    let age = jiff::Timestamp::now().as_second() - seconds.parse::<i64>().expect("seconds");
+    assert!((0..3_600).contains(&age), "{prefix} is of {age} s ago");
+}
+
+/// The group's segment id, as an operator asks for it.
+async fn segment_id(fleet: &Fleet, workspace: &str) -> String {
+    let group = group(fleet, workspace).await;
+    group["segment_id"].as_str().expect("a segment id").to_owned()
+}
+
+async fn group(fleet: &Fleet, workspace: &str) -> Value {
+    let shown = fleet.run(&["control-group", "show", "--workspace", workspace, "--json"]).await;
+    serde_json::from_str(&shown).expect("JSON")
+}
+
+/// Nothing is left but the files of the exports.
+async fn check_nothing_else(
+    destination: Destination,
+    place: &Place,
+    exports: &[Export],
+    accepted: &[Accepted],
+) {
+    if destination.is_own() {
+        let files: usize = exports.iter().map(|export| export.records.len().div_ceil(5_000)).sum();
+        let keys = place.list().await;
+        assert_eq!(keys.len(), files, "{keys:#?}");
+        let prefixes = |key: &String| accepted.iter().any(|export| key.contains(&export.prefix));
+        assert!(keys.iter().all(prefixes), "{keys:#?}");
+        return;
+    }
+    // What the ZIPs were built of is removed a little later.
+    eventually("only the ZIPs are left", || async {
+        let keys = place.list().await;
+        keys.len() == exports.len() && keys.iter().all(|key| key.ends_with(".zip"))
+    })
+    .await;
+}
+
+/// One callback for each export, signed, with a url only where there is no own storage.
+async fn check_callbacks(
+    receiver: &Receiver,
+    destination: Destination,
+    exports: &[Export],
+    accepted: &[Accepted],
+) {
+    let received = receiver.wait_for(exports.len()).await;
+    assert_eq!(received.len(), exports.len());
+    for (export, accepted) in exports.iter().zip(accepted) {
+        let path = format!("/{}", export.workspace.name);
+        let own: Vec<&Received> = received.iter().filter(|one| one.uri.path() == path).collect();
+        assert_eq!(own.len(), 1, "callbacks at {path}");
+        let body = callbacks::verified(own[0], &export.workspace.callback_secret);
+        let expected = match destination.is_own() {
+            true => json!({ "success": true }),
+            false => json!({ "success": true, "url": accepted.address() }),
+        };
+        assert_eq!(body, expected);
+    }
+}
+
+macro_rules! combinations {
+    ($($name:ident: $backend:expr, $destination:expr, $sizes:expr;)+) => {$(
+        #[tokio::test(flavor = "multi_thread")]
+        async fn $name() {
+            suite($backend, $destination, &$sizes).await;
+        }
+    )+};
+}
+
+combinations! {
+    alone_to_s3_in_zip: Backend::Embedded, Destination::S3("zip"), SIZES;
+    alone_to_s3_in_gzip: Backend::Embedded, Destination::S3("gzip"), SIZES;
+    alone_to_azure_in_zip: Backend::Embedded, Destination::Azure("zip"), SIZES;
+    alone_to_azure_in_gzip: Backend::Embedded, Destination::Azure("gzip"), SIZES;
+    alone_behind_a_url_on_files: Backend::Embedded, Destination::UrlOnFiles, SIZES;
+    alone_behind_a_url_on_s3: Backend::Embedded, Destination::UrlOnS3, SIZES;
+    alone_behind_a_url_on_azure: Backend::Embedded, Destination::UrlOnAzure, SIZES;
+    fleet_to_s3_in_zip: Backend::Fleet(2), Destination::S3("zip"), SIZES;
+    fleet_to_s3_in_gzip: Backend::Fleet(2), Destination::S3("gzip"), SIZES;
+    fleet_to_azure_in_zip: Backend::Fleet(2), Destination::Azure("zip"), SIZES;
+    fleet_to_azure_in_gzip: Backend::Fleet(2), Destination::Azure("gzip"), SIZES;
+    fleet_behind_a_url_on_files: Backend::Fleet(2), Destination::UrlOnFiles, SIZES;
+    fleet_behind_a_url_on_s3: Backend::Fleet(2), Destination::UrlOnS3, SIZES;
+    fleet_behind_a_url_on_azure: Backend::Fleet(2), Destination::UrlOnAzure, SIZES;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hundred_thousand_alone_behind_a_url() {
+    let _alone = LARGE.acquire().await.expect("the semaphore stays open");
+    suite(Backend::Embedded, Destination::UrlOnFiles, &[100_000]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hundred_thousand_in_a_fleet_to_s3() {
+    let _alone = LARGE.acquire().await.expect("the semaphore stays open");
+    suite(Backend::Fleet(2), Destination::S3("zip"), &[100_000]).await;
+}
+
+/// Users that nobody touches while the export runs.
+const UNTOUCHED: usize = 3_000;
+/// Users that a round changes, deletes, creates.
+const ROUND: usize = 40;
+/// Rounds before the request and, at most, while the export runs.
+const BEFORE: usize = 2;
+const DURING: usize = 40;
+
+/// What happened to the users of one round, and what the export may say of them.
+fn outcomes_of_round(round: usize, when: When, outcomes: &mut BTreeMap<String, Outcome>) {
+    let [changed, deleted, created] = users_of_round(round);
+    let mut expect = |number: usize, versions: &[usize], may_be_absent: bool| {
+        let versions = versions.iter().map(|version| people::simple(number, *version));
+        let versions: Vec<Value> =
+            versions.map(|text| serde_json::from_str(&text).expect("JSON")).collect();
+        let Some(first) = versions.first() else { return };
+        outcomes.insert(checker::identity(first), Outcome { versions, may_be_absent });
+    };
+    for number in changed {
+        match when {
+            When::Before => expect(number, &[2], false),
+            When::During => expect(number, &[1, 2], false),
+            When::After => expect(number, &[1], false),
+        }
+    }
+    for number in deleted {
+        match when {
+            When::Before => expect(number, &[], false),
+            When::During => expect(number, &[1], true),
+            When::After => expect(number, &[1], false),
+        }
+    }
+    for number in created {
+        match when {
+            When::Before => expect(number, &[1], false),
+            When::During => expect(number, &[1], true),
+            When::After => expect(number, &[], false),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum When {
+    Before,
+    During,
+    After,
+}
+
+/// The numbers of the users that a round changes, deletes and creates.
+fn users_of_round(round: usize) -> [std::ops::Range<usize>; 3] {
+    let start = UNTOUCHED + round * 3 * ROUND;
+    [0, 1, 2].map(|which| start + which * ROUND..start + (which + 1) * ROUND)
+}
+
+async fn round(fleet: &Fleet, round: usize) {
+    let [changed, deleted, created] = users_of_round(round);
+    let changes = changed.map(|number| people::simple(number, 2));
+    let records: Vec<String> =
+        changes.chain(created.map(|number| people::simple(number, 1))).collect();
+    fleet.import("acme", &records).await;
+    let ids: Vec<String> = deleted.map(|number| format!("user-{number:06}")).collect();
+    let mut arguments = vec!["users", "delete", "--workspace", "acme"];
+    arguments.extend(ids.iter().map(String::as_str));
+    fleet.run(&arguments).await;
+}
+
+/// Users are changed, deleted and created while an export runs: who was touched before the
+/// request is exported as after it, who is touched meanwhile as before or after, and nobody
+/// twice.
+async fn while_users_change(backend: Backend) {
+    let _seat = seat().await;
+    let place = Place::s3().await;
+    let (_, storage) = place.storage();
+    let proxy = Proxy::start(storage["endpoint"].as_str().expect("an endpoint")).await;
+    let settings = [
+        ("LONGSHORE_EXPORTS__USERS_PER_FILE", "200".to_owned()),
+        ("LONGSHORE_EXPORTS__PARTS_IN_FLIGHT", "1".to_owned()),
+    ];
+    let fleet = Fleet::start(backend, &settings).await;
+    let workspace = WorkspaceFile::new("acme").with_storage(&place.at(&proxy.endpoint()));
+    let api = fleet.apply(&[workspace]).await.remove(0);
+    // Everybody but those that rounds create.
+    let mut records: Vec<String> = (0..UNTOUCHED).map(|number| people::simple(number, 1)).collect();
+    for round in 0..BEFORE + DURING {
+        let [changed, deleted, _] = users_of_round(round);
+        records.extend(changed.chain(deleted).map(|number| people::simple(number, 1)));
+    }
+    fleet.import("acme", &records).await;
+    for number in 0..BEFORE {
+        round(&fleet, number).await;
+    }
+
+    proxy.set(Way::Slow(Duration::from_millis(150)));
+    let accepted = api.export_all().await;
+    let mut rounds = BEFORE;
+    while rounds < BEFORE + DURING && api.status(&accepted.prefix).await["state"] != "done" {
+        round(&fleet, rounds).await;
+        rounds += 1;
+    }
+    proxy.set(Way::Open);
+    assert!(rounds >= BEFORE + 3, "the export was over before much could change");
+    let status = api.done(&accepted.prefix).await;
+
+    let mut outcomes = checker::exactly(&records[..UNTOUCHED]);
+    for number in 0..BEFORE + DURING {
+        let when = match number {
+            before if before < BEFORE => When::Before,
+            during if during < rounds => When::During,
+            _ => When::After,
+        };
+        outcomes_of_round(number, when, &mut outcomes);
+    }
+    let wanted =
+        Wanted { fields: &ALL_FIELDS, days: checker::days_of(&status), prefix: &accepted.prefix };
+    let segment = segment_id(&fleet, "acme").await;
+    let files = checker::own_files(&place, &segment, "zip", &wanted).await;
+    let users = checker::lines(&files, &wanted);
+    checker::check(&users, outcomes, &wanted);
+    checker::check_order(&users);
+    fleet.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn users_change_while_alone_exports() {
+    while_users_change(Backend::Embedded).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn users_change_while_a_fleet_exports() {
+    while_users_change(Backend::Fleet(2)).await;
+}
+
+/// Azure where its switch is on, else S3 where it is configured, else `url`.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_switch_says_where_exports_go() {
+    let _seat = seat().await;
+    let (s3, azure) = (Place::s3().await, Place::azure().await);
+    let fleet = Fleet::start(Backend::Embedded, &[]).await;
+    let bare = WorkspaceFile::new("acme");
+    fleet.apply(std::slice::from_ref(&bare)).await;
+    let records: Vec<String> = (0..30).map(|number| people::simple(number, 1)).collect();
+    fleet.import("acme", &records).await;
+    let (off, on) = (false, true);
+    for (workspace, to) in [
+        (bare.clone().with_storage_switched(&azure, off), None),
+        (bare.clone().with_storage(&s3).with_storage_switched(&azure, off), Some(&s3)),
+        (bare.clone().with_storage(&s3).with_storage_switched(&azure, on), Some(&azure)),
+        (bare.clone().with_storage_switched(&azure, on), Some(&azure)),
+        (bare.clone().with_storage(&s3), Some(&s3)),
+    ] {
+        let api = fleet.apply(&[workspace]).await.remove(0);
+        let accepted = api.export_all().await;
+        let status = api.done(&accepted.prefix).await;
+        assert_eq!(accepted.url.is_none(), to.is_some());
+        for place in [&s3, &azure] {
+            let keys = place.list().await;
+            let found = keys.iter().any(|key| key.contains(&accepted.prefix));
+            assert_eq!(found, to.is_some_and(|to| std::ptr::eq(to, place)), "{keys:#?}");
+        }
+        assert_eq!(status["files"]["done"], 1);
+    }
+    fleet.close().await;
+}
+
+/// A live group has a few percent: exactly the users of its hundreds of buckets.
+#[tokio::test(flavor = "multi_thread")]
+async fn only_the_group_is_exported() {
+    let _seat = seat().await;
+    let place = Place::s3().await;
+    let fleet = Fleet::start(Backend::Embedded, &[]).await;
+    let workspace = WorkspaceFile::new("acme").with_percent(Some(5)).with_storage(&place);
+    let api = fleet.apply(&[workspace]).await.remove(0);
+    // Every bucket from 0 to 9999, in steps.
+    let bucket_of = |number: usize| number * 3 % 10_000;
+    let records: Vec<String> = (0..6_000)
+        .map(|number| {
+            let mut record: Value = serde_json::from_str(&people::simple(number, 1)).expect("JSON");
+            record["random_bucket"] = bucket_of(number).into();
+            record.to_string()
+        })
+        .collect();
+    fleet.import("acme", &records).await;
+    let mut segments = Vec::new();
+    for percent in [5, 15] {
+        if percent != 5 {
+            let percent = percent.to_string();
+            fleet.run(&["control-group", "renew", "--percent", &percent]).await;
+        }
+        let group = group(&fleet, "acme").await;
+        let slices: Vec<usize> =
+            serde_json::from_value(group["slices"].clone()).expect("an array of numbers");
+        assert_eq!(slices.len(), percent);
+        let is_member = |number: &usize| slices.contains(&(bucket_of(*number) / 100));
+        let members: Vec<String> =
+            (0..6_000).filter(is_member).map(|number| records[number].clone()).collect();
+        assert_eq!(group["users"], members.len());
+
+        let accepted = api.export_all().await;
+        let status = api.done(&accepted.prefix).await;
+        let wanted = Wanted {
+            fields: &ALL_FIELDS,
+            days: checker::days_of(&status),
+            prefix: &accepted.prefix,
+        };
+        let segment = group["segment_id"].as_str().expect("a segment id").to_owned();
+        let files: Vec<Unpacked> = checker::own_files(&place, &segment, "zip", &wanted).await;
+        let users = checker::lines(&files, &wanted);
+        checker::check(&users, checker::exactly(&members), &wanted);
+        segments.push(segment);
+    }
+    assert_ne!(segments[0], segments[1], "another group has another segment id");
+    fleet.close().await;
+}

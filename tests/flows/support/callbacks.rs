@@ -1,0 +1,30 @@
+//! What a receiver of callbacks checks (Standard Webhooks).
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use jiff::Timestamp;
+use serde_json::Value;
+use sha2::Sha256;
+
+use super::receiver::Received;
+
+/// Seconds by which a callback's time may differ from ours.
+const TOLERANCE: i64 = 300;
+
+/// Checks a callback's form, time and signature; answers its body.
+pub fn verified(received: &Received, secret: &[u8]) -> Value {
+    assert_eq!(received.method, "POST");
+    assert!(received.header("content-type").starts_with("application/json"));
+    let (id, time) = (received.header("webhook-id"), received.header("webhook-timestamp"));
+    let seconds: i64 = time.parse().expect("webhook-timestamp is Unix seconds");
+    let age = (Timestamp::now().as_second() - seconds).abs();
+    assert!(age <= TOLERANCE, "webhook-timestamp is {age} s off");
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret).expect("any length serves");
+    mac.update(format!("{id}.{time}.").as_bytes());
+    mac.update(&received.body);
+    let signature = format!("v1,{}", BASE64_STANDARD.encode(mac.finalize().into_bytes()));
+    let mut signatures = received.header("webhook-signature").split(' ');
+    assert!(signatures.any(|given| given == signature), "the signature is not ours");
+    serde_json::from_slice(&received.body).expect("the body is JSON")
+}

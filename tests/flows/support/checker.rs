@@ -1,0 +1,321 @@
+//! Holds an export against what was imported. It knows the API's rules on its own: plain
+//! trees of JSON, and nothing of the program's.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, ToSpan as _};
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use super::archives::{self, Unpacked};
+use super::places::Place;
+
+/// Users in a file at most.
+const PER_FILE: usize = 5_000;
+
+/// UTC days of purchases and events, with the day of the export.
+const WINDOW: i64 = 90;
+
+/// What an export should be.
+pub struct Wanted<'a> {
+    pub fields: &'a [&'a str],
+    /// The UTC days on which it may have been done: two around midnight.
+    pub days: Vec<Date>,
+    pub prefix: &'a str,
+}
+
+/// What the export may say about a user.
+pub struct Outcome {
+    /// One of these records.
+    pub versions: Vec<Value>,
+    /// Or nothing at all.
+    pub may_be_absent: bool,
+}
+
+/// The UTC days from a request to the end of its export.
+pub fn days_of(status: &Value) -> Vec<Date> {
+    let day = |name: &str| {
+        let text = status[name].as_str().unwrap_or_else(|| panic!("no {name}: {status}"));
+        utc_day(text.parse().expect("a time in ISO 8601"))
+    };
+    let mut days = vec![day("requested_at"), day("finished_at")];
+    days.dedup();
+    days
+}
+
+fn utc_day(time: Timestamp) -> Date {
+    time.to_zoned(TimeZone::UTC).date()
+}
+
+/// Each of `records` exactly once, as imported.
+pub fn exactly(records: &[String]) -> BTreeMap<String, Outcome> {
+    let records = records.iter().map(|record| {
+        let record: Value = serde_json::from_str(record).expect("a record is JSON");
+        let outcome = Outcome { versions: vec![record.clone()], may_be_absent: false };
+        (identity(&record), outcome)
+    });
+    let count = records.len();
+    let outcomes: BTreeMap<String, Outcome> = records.collect();
+    assert_eq!(outcomes.len(), count, "records of one identity are no test");
+    outcomes
+}
+
+/// What a user is known by: the external id, else an alias, else the email.
+pub fn identity(record: &Value) -> String {
+    if let Some(id) = record["external_id"].as_str() {
+        return format!("external {id}");
+    }
+    let aliases = &record["user_aliases"];
+    let alias = if aliases.is_object() { aliases } else { &aliases[0] };
+    if let (Some(label), Some(name)) = (alias["alias_label"].as_str(), alias["alias_name"].as_str())
+    {
+        return format!("alias {label} {name}");
+    }
+    format!("email {}", record["email"].as_str().unwrap_or("").to_lowercase())
+}
+
+/// The files of an export in own storage: where they lie, what they are called, and that
+/// each is an archive of one file of lines. In the order of the files' names.
+pub async fn own_files(
+    place: &Place,
+    segment: &str,
+    extension: &str,
+    wanted: &Wanted<'_>,
+) -> Vec<Unpacked> {
+    let mut files = Vec::new();
+    let mut names = BTreeSet::new();
+    let folder = format!("segment-export/{segment}/");
+    for key in place.list().await {
+        let Some(rest) = key.strip_prefix(&folder).filter(|rest| rest.contains(wanted.prefix))
+        else {
+            continue;
+        };
+        let parts: Vec<&str> = rest.split('/').collect();
+        let [date, prefix, name] = parts[..] else { panic!("{key} has another depth") };
+        assert_eq!(prefix, wanted.prefix, "{key}");
+        assert!(wanted.days.iter().any(|day| day.to_string() == date), "{key}");
+        let (name, found) = name.split_once('.').unwrap_or_else(|| panic!("{key}"));
+        assert_eq!(found, extension, "{key}");
+        assert!(Uuid::try_parse(name).is_ok(), "{key} has no random name");
+        assert!(names.insert(name.to_owned()), "{key} is there twice");
+        let archive = place.get(&key).await;
+        archives::test_with_others(&archive, extension);
+        files.push(match extension {
+            "gz" => archives::gunzip(&archive),
+            _ => {
+                let mut unpacked = archives::unzip(&archive);
+                assert_eq!(unpacked.len(), 1, "{key} holds more than one file");
+                unpacked.remove(0)
+            }
+        });
+    }
+    files.sort_by(|a, b| a.name.cmp(&b.name));
+    files
+}
+
+/// The files of the one ZIP behind a download address.
+pub fn downloaded(archive: &[u8]) -> Vec<Unpacked> {
+    archives::test_with_others(archive, "zip");
+    let files = archives::unzip(archive);
+    let mut names: Vec<&str> = files.iter().map(|file| file.name.as_str()).collect();
+    names.sort_unstable();
+    assert!(files.iter().map(|file| file.name.as_str()).eq(names), "the files are in order");
+    files
+}
+
+/// The users of an export, in its order. Checks the files' names and sizes.
+pub fn lines(files: &[Unpacked], wanted: &Wanted<'_>) -> Vec<Value> {
+    let mut numbers = BTreeSet::new();
+    let mut users = Vec::new();
+    for Unpacked { name, bytes } in files {
+        let number = name
+            .strip_prefix(&format!("{}_", wanted.prefix))
+            .and_then(|rest| rest.strip_suffix(".json"))
+            .filter(|number| number.len() == 6)
+            .and_then(|number| number.parse::<u32>().ok())
+            .unwrap_or_else(|| panic!("{name} is not called as an export's file"));
+        assert!(numbers.insert(number), "{name} is there twice");
+        let text = std::str::from_utf8(bytes).expect("files are UTF-8");
+        assert!(text.ends_with('\n'), "{name} does not end with a line break");
+        let before = users.len();
+        for line in text.split_terminator('\n') {
+            let user: Value = serde_json::from_str(line)
+                .unwrap_or_else(|error| panic!("{name}: {error}: {line}"));
+            assert!(user.is_object(), "{name}: {line}");
+            users.push(user);
+        }
+        let count = users.len() - before;
+        assert!((1..=PER_FILE).contains(&count), "{name} has {count} users");
+    }
+    users
+}
+
+/// Holds each line against what may be, and looks for what is missing.
+pub fn check(users: &[Value], mut outcomes: BTreeMap<String, Outcome>, wanted: &Wanted<'_>) {
+    let mut service_ids = BTreeSet::new();
+    for user in users {
+        let identity = identity(user);
+        let outcome = outcomes.remove(&identity);
+        let outcome = outcome.unwrap_or_else(|| panic!("{identity} is not expected, or twice"));
+        let mut wrong = Vec::new();
+        let fits = outcome.versions.iter().any(|record| {
+            wanted.days.iter().any(|day| match difference(user, record, wanted.fields, *day) {
+                None => true,
+                Some(text) => {
+                    wrong.push(text);
+                    false
+                }
+            })
+        });
+        assert!(fits, "{identity}: {}", wrong.join("; "));
+        if let Some(id) = user["service_id"].as_str() {
+            assert!(service_ids.insert(id.to_owned()), "{id} is there twice");
+        }
+    }
+    let missing: Vec<&String> =
+        outcomes.iter().filter(|(_, outcome)| !outcome.may_be_absent).map(|(id, _)| id).collect();
+    assert!(missing.is_empty(), "{} users are missing, such as {}", missing.len(), missing[0]);
+}
+
+/// Exports are in the order of slice and service_id, which follows creation.
+pub fn check_order(users: &[Value]) {
+    let places = users.iter().map(|user| {
+        let bucket = user["random_bucket"].as_u64().expect("a bucket");
+        (bucket / 100, user["service_id"].as_str().expect("a service_id"))
+    });
+    assert!(places.is_sorted(), "the users are not in order");
+}
+
+/// What is different between a line and what the record should become, if anything.
+fn difference(line: &Value, record: &Value, fields: &[&str], day: Date) -> Option<String> {
+    let mut line = line.as_object().cloned().unwrap_or_default();
+    let mut expected = projected(record, fields, day);
+    let given = ["service_id", "created_at", "random_bucket"];
+    let given = given.into_iter().filter(|name| fields.contains(name));
+    let given: Vec<&str> = given.filter(|name| !expected.contains_key(*name)).collect();
+    if let Some(name) = given.iter().find(|name| !is_as_given_by_the_service(name, &line)) {
+        return Some(format!("{name} is {:?}", line.get(*name)));
+    }
+    for name in given {
+        line.remove(name);
+    }
+    for side in [&mut line, &mut expected] {
+        for name in ["purchases", "custom_events"] {
+            // In which order is not said.
+            if let Some(entries) = side.get_mut(name).and_then(Value::as_array_mut) {
+                entries.sort_by_key(|entry| entry["name"].to_string());
+            }
+        }
+        // 12 and 12.0 are one amount.
+        if let Some(amount) = side.get_mut("total_revenue") {
+            *amount = json!(amount.as_f64());
+        }
+    }
+    let names: BTreeSet<&String> = line.keys().chain(expected.keys()).collect();
+    let name = names.into_iter().find(|name| line.get(*name) != expected.get(*name))?;
+    Some(format!("{name} is {:?} and should be {:?}", line.get(name), expected.get(name)))
+}
+
+/// Whether a line has in `name`, which its record had not, what every user has there.
+fn is_as_given_by_the_service(name: &str, line: &Map<String, Value>) -> bool {
+    let value = line.get(name).unwrap_or(&Value::Null);
+    let text = value.as_str().unwrap_or_default();
+    match name {
+        // Its random part begins with the bucket.
+        "service_id" => Uuid::try_parse(text).is_ok_and(|id| {
+            let bucket = u64::from(id.as_bytes()[8] & 0x3f) << 8 | u64::from(id.as_bytes()[9]);
+            let shown = line.get("random_bucket").and_then(Value::as_u64);
+            id.get_version_num() == 7 && shown.is_none_or(|shown| shown == bucket)
+        }),
+        "created_at" => text.parse::<Timestamp>().is_ok(),
+        _ => value.as_u64().is_some_and(|bucket| bucket < 10_000),
+    }
+}
+
+/// A record as the export should show it on `day`.
+fn projected(record: &Value, fields: &[&str], day: Date) -> Map<String, Value> {
+    let mut line = Map::new();
+    for field in fields {
+        if let Some(name) = field.strip_prefix("custom_attributes.") {
+            let value = &record["custom_attributes"][name];
+            if !value.is_null() && !fields.contains(&"custom_attributes") {
+                let attributes = line.entry("custom_attributes").or_insert_with(|| json!({}));
+                attributes[name] = value.clone();
+            }
+            continue;
+        }
+        let value = &record[*field];
+        let value = match *field {
+            "purchases" | "custom_events" => in_window(value, day),
+            "custom_attributes" => without(value, |value| !value.is_null()),
+            "user_aliases" if value.is_object() => json!([value]),
+            "apps" => each(value, |app| {
+                let mut app = with_data(app);
+                if let Some(sessions) = app.get_mut("sessions").filter(|value| value.is_number()) {
+                    *sessions = sessions.to_string().into();
+                }
+                app
+            }),
+            "devices" => each(value, with_data),
+            "gender" if value == "nil" => Value::Null,
+            _ => value.clone(),
+        };
+        if has_data(&value) {
+            line.insert((*field).to_owned(), value);
+        }
+    }
+    line
+}
+
+fn has_data(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::String(text) => !text.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(members) => !members.is_empty(),
+        _ => true,
+    }
+}
+
+fn with_data(object: &Value) -> Value {
+    without(object, has_data)
+}
+
+fn without(object: &Value, keep: impl Fn(&Value) -> bool) -> Value {
+    let Value::Object(members) = object else { return object.clone() };
+    let kept = members.iter().filter(|(_, value)| keep(value));
+    Value::Object(kept.map(|(name, value)| (name.clone(), value.clone())).collect())
+}
+
+fn each(array: &Value, change: impl Fn(&Value) -> Value) -> Value {
+    let Value::Array(items) = array else { return array.clone() };
+    Value::Array(items.iter().map(change).collect())
+}
+
+/// Imported entries as of `day`: one of each counts on `first`, the others on `last`, and
+/// what is within the window is summed up by name.
+fn in_window(entries: &Value, day: Date) -> Value {
+    let from = day.saturating_sub((WINDOW - 1).days());
+    let mut sums: BTreeMap<&str, (Timestamp, Timestamp, u64)> = BTreeMap::new();
+    for entry in entries.as_array().into_iter().flatten() {
+        let time = |name: &str| entry[name].as_str().and_then(|text| text.parse().ok());
+        let (first, last): (Timestamp, Timestamp) =
+            (time("first").expect("a time"), time("last").expect("a time"));
+        let count = entry["count"].as_u64().expect("a count");
+        for (time, count) in [(first, 1), (last, count - 1)] {
+            if count > 0 && (from..=day).contains(&utc_day(time)) {
+                let name = entry["name"].as_str().expect("a name");
+                let sum = sums.entry(name).or_insert((time, time, 0));
+                *sum = (sum.0.min(time), sum.1.max(time), sum.2 + count);
+            }
+        }
+    }
+    sums.into_iter()
+        .map(|(name, (first, last, count))| {
+            let text = |time: Timestamp| format!("{time:.3}");
+            json!({ "name": name, "first": text(first), "last": text(last), "count": count })
+        })
+        .collect()
+}

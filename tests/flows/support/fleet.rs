@@ -1,0 +1,305 @@
+//! Longshore as an operator runs it: real processes of the binary, alone on the embedded
+//! parts, or a gateway and workers on Kafka and PostgreSQL.
+
+use std::collections::{BTreeMap, HashSet};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+use std::sync::{LazyLock, Mutex};
+use std::time::{Duration, Instant};
+
+use longshore::secrets::SecretKey;
+use rdkafka::ClientConfig;
+use rdkafka::admin::{AdminClient, AdminOptions};
+use rdkafka::client::DefaultClientContext;
+use tempfile::TempDir;
+use uuid::Uuid;
+
+use super::process::{self, Process};
+use super::stores::Database;
+use super::{Api, WorkspaceFile, servers};
+
+/// How long a process may take to be ready.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What it runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backend {
+    /// `standalone`: the embedded log, SQLite.
+    Embedded,
+    /// `gateway` and so many `worker`s on Kafka and PostgreSQL.
+    Fleet(usize),
+}
+
+/// Running processes that share an installation. Dropped, they are killed, and what they
+/// used is removed.
+pub struct Fleet {
+    directory: TempDir,
+    environment: BTreeMap<String, String>,
+    processes: BTreeMap<String, Process>,
+    /// The operations listener of each process.
+    ops: BTreeMap<String, u16>,
+    base: String,
+    /// What no log line may hold.
+    secrets: Mutex<Vec<String>>,
+    topic_prefix: Option<String>,
+    database: Option<Database>,
+}
+
+impl Fleet {
+    /// Migrates a new installation and starts its processes. `settings` are environment
+    /// variables, over those of every test.
+    pub async fn start(backend: Backend, settings: &[(&str, String)]) -> Self {
+        let mut fleet = Self::new(backend).await;
+        let settings = settings.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
+        fleet.environment.extend(settings);
+        fleet.run(&["migrate"]).await;
+        match backend {
+            Backend::Embedded => fleet.launch("standalone").await,
+            Backend::Fleet(workers) => {
+                fleet.launch("gateway").await;
+                for number in 1..=workers {
+                    fleet.launch(&format!("worker-{number}")).await;
+                }
+            }
+        }
+        fleet
+    }
+
+    async fn new(backend: Backend) -> Self {
+        servers::install_tls();
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let base = format!("http://127.0.0.1:{}", free_port());
+        let secret_key = SecretKey::generate();
+        let data = directory.path().join("data").display().to_string();
+        let mut environment: BTreeMap<String, String> = [
+            ("LONGSHORE_DATA", data),
+            ("LONGSHORE_LISTEN", base.trim_start_matches("http://").to_owned()),
+            ("LONGSHORE_PUBLIC_URL", base.clone()),
+            ("LONGSHORE_SECRET_KEY", secret_key.to_string()),
+            ("LONGSHORE_ALLOW_PRIVATE", "127.0.0.0/8".to_owned()),
+            ("LONGSHORE_LOG_FORMAT", "text".to_owned()),
+            ("LONGSHORE_LOG__PARTITIONS", "4".to_owned()),
+            ("LONGSHORE_WORKER__POLL_MS", "50".to_owned()),
+            ("RUST_LOG", "info,longshore=debug".to_owned()),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+        .into();
+        let (mut topic_prefix, mut database) = (None, None);
+        if backend != Backend::Embedded {
+            let own = Database::create().await;
+            let prefix = format!("test-{}.", Uuid::new_v4().simple());
+            let kafka = servers::variable("LONGSHORE_TEST_KAFKA");
+            environment.extend(
+                [
+                    ("LONGSHORE_DATABASE_URL", own.url()),
+                    ("LONGSHORE_DATABASE__MAX_CONNECTIONS", "6".to_owned()),
+                    ("LONGSHORE_LOG_URL", format!("kafka://{kafka}")),
+                    ("LONGSHORE_LOG__TOPIC_PREFIX", prefix.clone()),
+                    ("LONGSHORE_LOG__REPLICATION", "1".to_owned()),
+                ]
+                .map(|(name, value)| (name.to_owned(), value)),
+            );
+            (topic_prefix, database) = (Some(prefix), Some(own));
+        }
+        Self {
+            directory,
+            environment,
+            processes: BTreeMap::new(),
+            ops: BTreeMap::new(),
+            base,
+            secrets: Mutex::new(vec![secret_key.to_string()]),
+            topic_prefix,
+            database,
+        }
+    }
+
+    /// A directory that goes with the fleet.
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// The address of the API.
+    pub fn base(&self) -> &str {
+        &self.base
+    }
+
+    /// The address of the store, for a test that looks or breaks something behind the
+    /// program's back.
+    pub fn database_url(&self) -> String {
+        match &self.database {
+            Some(database) => database.url(),
+            None => format!("sqlite://{}", self.directory().join("data/store.db").display()),
+        }
+    }
+
+    /// Runs a command of the binary on this installation, whatever comes of it.
+    pub async fn command(&self, arguments: &[&str]) -> Output {
+        let mut command = process::command(self.directory(), &self.environment);
+        command.args(arguments);
+        process::output(command).await
+    }
+
+    /// Runs a command that must succeed; answers what it printed.
+    pub async fn run(&self, arguments: &[&str]) -> String {
+        let output = self.command(arguments).await;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        assert!(
+            output.status.success(),
+            "longshore {arguments:?} ended with {}\n{}\n{}",
+            output.status,
+            text(&output.stdout),
+            text(&output.stderr)
+        );
+        text(&output.stdout)
+    }
+
+    /// Applies workspaces; answers a client of each, in their order.
+    pub async fn apply(&self, workspaces: &[WorkspaceFile]) -> Vec<Api> {
+        let documents: Vec<String> = workspaces.iter().map(WorkspaceFile::document).collect();
+        let file = self.write_file("workspaces.yaml", documents.join("\n---\n").as_bytes());
+        self.run(&["apply", file.to_str().expect("a path of ASCII")]).await;
+        let secrets = workspaces.iter().flat_map(WorkspaceFile::secrets);
+        self.secrets.lock().expect("no test panics here").extend(secrets);
+        workspaces.iter().map(|workspace| Api::new(&self.base, &workspace.key)).collect()
+    }
+
+    /// Imports records, one JSON text each.
+    pub async fn import(&self, workspace: &str, records: &[String]) {
+        let mut lines = records.join("\n");
+        lines.push('\n');
+        let name = format!("import-{}.ndjson", Uuid::new_v4().simple());
+        let file = self.write_file(&name, lines.as_bytes());
+        let path = file.to_str().expect("a path of ASCII");
+        self.run(&["import", path, "--workspace", workspace]).await;
+        std::fs::remove_file(file).expect("the file is removed");
+    }
+
+    /// Writes a file beside the installation.
+    pub fn write_file(&self, name: &str, bytes: &[u8]) -> PathBuf {
+        let file = self.directory().join(name);
+        std::fs::write(&file, bytes).expect("the file is written");
+        file
+    }
+
+    /// Starts a process (`standalone`, `gateway`, `worker-1`…) and waits until it is ready.
+    pub async fn launch(&mut self, name: &str) {
+        let ops = *self.ops.entry(name.to_owned()).or_insert_with(free_port);
+        let mut command = process::command(self.directory(), &self.environment);
+        command.env("LONGSHORE_OPS_LISTEN", format!("127.0.0.1:{ops}"));
+        command.arg(name.split('-').next().unwrap_or(name));
+        let mut process = Process::start(name, self.directory(), command);
+        let (client, since) = (reqwest::Client::new(), Instant::now());
+        let address = format!("http://127.0.0.1:{ops}/readyz");
+        while !client.get(&address).send().await.is_ok_and(|answer| answer.status() == 200) {
+            assert!(process.is_running(), "{name} has ended\n{}", process.tail());
+            assert!(since.elapsed() < PATIENCE, "{name} is not ready\n{}", process.tail());
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        self.processes.insert(name.to_owned(), process);
+    }
+
+    fn process(&mut self, name: &str) -> &mut Process {
+        self.processes.get_mut(name).unwrap_or_else(|| panic!("no process {name}"))
+    }
+
+    /// Asks a process to end (SIGTERM) and checks that it does so with status 0.
+    pub async fn terminate(&mut self, name: &str) {
+        let process = self.process(name);
+        let status = process.terminate().await;
+        assert!(status.success(), "{name} ended with {status}\n{}", process.tail());
+    }
+
+    /// Ends a process at once (SIGKILL).
+    pub fn kill(&mut self, name: &str) {
+        self.process(name).kill();
+    }
+
+    /// What a process shows at `/metrics`.
+    pub async fn metrics(&self, name: &str) -> String {
+        let address = format!("http://127.0.0.1:{}/metrics", self.ops[name]);
+        let answer = reqwest::get(address).await.expect("the operations listener answers");
+        answer.text().await.expect("metrics are text")
+    }
+
+    /// Everything that all processes printed.
+    pub fn printed(&self) -> String {
+        self.processes.values().map(Process::printed).collect()
+    }
+
+    /// Ends all processes as an operator does, and checks that none of them ever printed a
+    /// secret, or showed one in its metrics.
+    pub async fn close(mut self) {
+        let names: Vec<String> = self.processes.keys().cloned().collect();
+        for name in names {
+            if self.process(&name).is_running() {
+                self.no_secret_in(&format!("the metrics of {name}"), &self.metrics(&name).await);
+                self.terminate(&name).await;
+            }
+        }
+        self.no_secret_in("a log", &self.printed());
+    }
+
+    fn no_secret_in(&self, place: &str, text: &str) {
+        let secrets = self.secrets.lock().expect("no test panics here");
+        for (number, secret) in secrets.iter().enumerate() {
+            if let Some(line) = text.lines().find(|line| line.contains(secret.as_str())) {
+                let line = line.replace(secret.as_str(), "[SECRET]");
+                panic!("secret {number} is in {place}: {line}");
+            }
+        }
+    }
+}
+
+impl Drop for Fleet {
+    fn drop(&mut self) {
+        self.processes.clear();
+        let (database, prefix) = (self.database.take(), self.topic_prefix.take());
+        // A test's own runtime may be ending: what is awaited here needs one of its own.
+        let removed = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.expect("a runtime").block_on(async {
+                if let Some(database) = database {
+                    database.drop().await;
+                }
+                if let Some(prefix) = prefix {
+                    delete_topics(&prefix).await;
+                }
+            });
+        })
+        .join();
+        if removed.is_err() && !std::thread::panicking() {
+            panic!("what the fleet used could not be removed");
+        }
+    }
+}
+
+async fn delete_topics(prefix: &str) {
+    let admin: AdminClient<DefaultClientContext> = ClientConfig::new()
+        .set("bootstrap.servers", servers::variable("LONGSHORE_TEST_KAFKA"))
+        .create()
+        .expect("an admin client");
+    let metadata = admin.inner().fetch_metadata(None, Duration::from_secs(30)).expect("metadata");
+    let topics: Vec<&str> = metadata
+        .topics()
+        .iter()
+        .map(|topic| topic.name())
+        .filter(|name| name.starts_with(prefix))
+        .collect();
+    if !topics.is_empty() {
+        admin.delete_topics(&topics, &AdminOptions::new()).await.expect("topics are deleted");
+    }
+}
+
+/// A port that nobody listens on, given once in this run, and outside of those that the
+/// system gives to outgoing connections.
+pub fn free_port() -> u16 {
+    static GIVEN: LazyLock<Mutex<HashSet<u16>>> = LazyLock::new(Mutex::default);
+    loop {
+        let port = 10_000 + (Uuid::new_v4().as_u128() % 15_000) as u16;
+        let is_new = GIVEN.lock().expect("no test panics here").insert(port);
+        if is_new && TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+}

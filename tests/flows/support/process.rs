@@ -1,0 +1,105 @@
+//! A process of the binary under test.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long a process may take to end once it was asked to.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Lines of its output that a failing test shows.
+const TAIL: usize = 40;
+
+/// The binary, with nothing of Longshore's in its environment but `environment`, in a
+/// directory without settings.
+pub fn command(directory: &Path, environment: &BTreeMap<String, String>) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_longshore"));
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("LONGSHORE_")) {
+        command.env_remove(name);
+    }
+    command.env_remove("RUST_LOG").envs(environment).current_dir(directory).stdin(Stdio::null());
+    command
+}
+
+/// Runs a command of the binary to its end.
+pub async fn output(mut command: Command) -> Output {
+    let run = tokio::task::spawn_blocking(move || command.output());
+    run.await.expect("the command was waited for").expect("the binary runs")
+}
+
+/// A process that goes on until it is told otherwise: killed when this is dropped. What it
+/// prints is kept, and its end shown when the test fails.
+pub struct Process {
+    name: String,
+    child: Child,
+    files: [PathBuf; 2],
+}
+
+impl Process {
+    /// Starts it; its output is appended to that of an earlier one of the same name.
+    pub fn start(name: &str, directory: &Path, mut command: Command) -> Self {
+        let files = ["out", "err"].map(|end| directory.join(format!("{name}.{end}")));
+        let [out, err] = files.each_ref().map(|file| append_to(file));
+        let child = command.stdout(out).stderr(err).spawn().expect("the binary starts");
+        Self { name: name.to_owned(), child, files }
+    }
+
+    pub fn is_running(&mut self) -> bool {
+        self.child.try_wait().expect("the process can be asked for").is_none()
+    }
+
+    /// Sends SIGTERM and waits for the end.
+    pub async fn terminate(&mut self) -> ExitStatus {
+        let id = self.child.id().to_string();
+        let sent = Command::new("kill").args(["-TERM", &id]).status().expect("kill runs");
+        assert!(sent.success(), "{} cannot be sent SIGTERM", self.name);
+        let since = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().expect("the process can be waited for") {
+                return status;
+            }
+            assert!(since.elapsed() < PATIENCE, "{} ignores SIGTERM for {PATIENCE:?}", self.name);
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Ends it at once, in the middle of whatever it does (SIGKILL).
+    pub fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// Everything it printed.
+    pub fn printed(&self) -> String {
+        self.files.each_ref().map(|file| lossy(file)).concat()
+    }
+
+    /// The end of what it printed.
+    pub fn tail(&self) -> String {
+        let tails = self.files.each_ref().map(|file| {
+            let text = lossy(file);
+            let lines: Vec<&str> = text.lines().collect();
+            lines[lines.len().saturating_sub(TAIL)..].join("\n")
+        });
+        format!("--- the end of what {} printed\n{}\n---", self.name, tails.join("\n"))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+        if std::thread::panicking() {
+            eprintln!("{}", self.tail());
+        }
+    }
+}
+
+fn append_to(file: &Path) -> File {
+    OpenOptions::new().create(true).append(true).open(file).expect("a file for the output")
+}
+
+fn lossy(file: &Path) -> String {
+    String::from_utf8_lossy(&std::fs::read(file).unwrap_or_default()).into_owned()
+}
