@@ -22,7 +22,7 @@ use tokio_util::task::TaskTracker;
 use self::group::Group;
 pub(super) use self::group::Membership;
 use self::writer::{Command, Ends, Write, Writer};
-use super::consumer::{Consumer, Source};
+use super::consumer::Consumer;
 use super::{LogError, NewMessage, Topic};
 use crate::clock::Clock;
 use crate::config::Config;
@@ -138,10 +138,7 @@ impl Embedded {
         if self.shared.closing.is_cancelled() {
             return Err(LogError::closed());
         }
-        let joined = self.group(group, topic);
-        let (membership, partitions, fetched) = joined.join(self.clone(), in_flight);
-        let source = Source::Embedded(membership);
-        Ok(Consumer::new(group, topic, in_flight, fetched, partitions, source))
+        Ok(self.group(group, topic).join(self.clone(), in_flight))
     }
 
     fn group(&self, name: &str, topic: Topic) -> Arc<Group> {

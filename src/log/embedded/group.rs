@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::writer::{Command, Ends, Write};
 use super::{Embedded, rows, write};
-use crate::log::consumer::Fetched;
+use crate::log::consumer::{Consumer, Fetched, Source};
 use crate::log::ordered::Partitions;
 use crate::log::{COMMIT_EVERY, LogError, REVOKE_WAIT, Topic};
 use crate::retry;
@@ -85,12 +85,7 @@ impl Group {
     }
 
     /// Adds a consumer, and starts the task that reads for it.
-    #[allow(clippy::type_complexity)]
-    pub fn join(
-        self: &Arc<Self>,
-        log: Embedded,
-        in_flight: usize,
-    ) -> (Membership, Arc<Partitions>, mpsc::Receiver<Result<Fetched, LogError>>) {
+    pub fn join(self: &Arc<Self>, log: Embedded, in_flight: usize) -> Consumer {
         let (sender, fetched) = mpsc::channel(in_flight.clamp(1, READ));
         let partitions = Arc::new(Partitions::new(self.changed.clone()));
         let id = {
@@ -110,7 +105,8 @@ impl Group {
             sender,
         };
         log.shared.tasks.spawn(reader.run(log.shared.closing.clone()));
-        (Membership { id, group: self.clone(), log }, partitions, fetched)
+        let source = Source::Embedded(Membership { id, group: self.clone(), log });
+        Consumer::new(&self.name, self.topic, in_flight, fetched, partitions, source)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -119,25 +115,21 @@ impl Group {
 
     /// Finds out where the group is; before that nothing is given out.
     async fn register(&self) -> Result<(), LogError> {
-        let register = async || {
-            let (reply, answer) = oneshot::channel();
-            let (group, topic) = (self.name.clone(), self.topic);
-            let command = Command::Register { group, topic, reply };
-            self.commands.send(command).await.map_err(|_| LogError::closed())?;
-            let positions = answer.await.map_err(|_| LogError::closed())??;
-            let mut state = self.lock();
-            state.partitions = positions.into_iter().map(Partition::at).collect();
-            state.balance();
-            drop(state);
-            self.changed.send_replace(());
-            Ok(())
-        };
-        self.registered.get_or_try_init(register).await.map(|()| ())
+        let (reply, answer) = oneshot::channel();
+        let command = Command::Register { group: self.name.clone(), topic: self.topic, reply };
+        self.commands.send(command).await.map_err(|_| LogError::closed())?;
+        let positions = answer.await.map_err(|_| LogError::closed())??;
+        let mut state = self.lock();
+        state.partitions = positions.into_iter().map(Partition::at).collect();
+        state.balance();
+        drop(state);
+        self.changed.send_replace(());
+        Ok(())
     }
 
     /// Writes down what has been done since the last time.
     pub async fn commit(&self) -> Result<(), LogError> {
-        let positions = self.lock().to_commit();
+        let positions = self.lock().gather_done();
         if positions.is_empty() {
             return Ok(());
         }
@@ -264,7 +256,8 @@ impl State {
         }
     }
 
-    fn to_commit(&mut self) -> Vec<(i32, i64)> {
+    /// Positions that are not written down yet.
+    fn gather_done(&mut self) -> Vec<(i32, i64)> {
         let mut moved = Vec::new();
         for index in 0..self.partitions.len() {
             let done = self.partitions[index]
@@ -386,7 +379,7 @@ impl Reader {
 
     /// The next messages, no more than there is room for; none if there are none now.
     async fn read_some(&self) -> Result<Option<Vec<Fetched>>, LogError> {
-        self.group.register().await?;
+        self.group.registered.get_or_try_init(|| self.group.register()).await?;
         let topic = self.group.topic;
         let stretch = {
             let mut state = self.group.lock();

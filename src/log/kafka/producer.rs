@@ -126,9 +126,8 @@ impl Producer {
         let flushed = tokio::task::spawn_blocking(move || {
             client.map_or(Ok(()), |client| client.flush(timeout))
         });
-        match flushed.await {
-            Ok(Err(error)) => tracing::warn!(%error, "the Kafka producer was not flushed"),
-            Ok(Ok(())) | Err(_) => {}
+        if let Ok(Err(error)) = flushed.await {
+            tracing::warn!(%error, "the Kafka producer was not flushed");
         }
     }
 }

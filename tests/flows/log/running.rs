@@ -234,7 +234,7 @@ async fn a_failure_is_retried_and_holds_up_nobody(place: Place) {
     acting.healed.store(true, Ordering::SeqCst);
     until("all are done", async || acting.done.lock().unwrap().len() == 41).await;
     assert!(running.buried().await.is_empty());
-    assert_eq!(notes(&running.store).await, 0);
+    until("no note is left", async || notes(&running.store).await == 0).await;
     running.stop().await;
     installation.remove().await;
 }
@@ -282,7 +282,7 @@ async fn a_refused_message_is_a_dead_letter_until_it_is_retried(place: Place) {
     assert_eq!((letter.key.as_slice(), letter.payload.as_slice()), (&b"a"[..], &b"refuse 1"[..]));
     assert_eq!((letter.request_id.as_str(), letter.reason.as_str()), ("request-of-a", "never"));
     assert_eq!(letter.attempts, 1);
-    assert_eq!(notes(&running.store).await, 0);
+    until("no note is left", async || notes(&running.store).await == 0).await;
 
     acting.healed.store(true, Ordering::SeqCst);
     dead_letters::retry(&running.store, &running.log, letter.id).await.unwrap();
@@ -305,7 +305,7 @@ async fn a_panic_is_tried_alone_and_then_buried(place: Place) {
     assert_eq!(buried.len(), 1);
     assert!(buried[0].reason.contains("panicked") && buried[0].reason.contains("this one"));
     assert_eq!((acting.begun("panic now"), buried[0].attempts), (3, 3));
-    assert_eq!(notes(&running.store).await, 0);
+    until("no note is left", async || notes(&running.store).await == 0).await;
     dead_letters::discard(&running.store, buried[0].id).await.unwrap();
     assert!(running.buried().await.is_empty());
     running.stop().await;
@@ -380,4 +380,50 @@ async fn what_a_stopping_runner_does_not_finish_is_handed_back(place: Place) {
     .await;
     running.stop().await;
     installation.remove().await;
+}
+
+/// The command beside a running installation, as an operator types it.
+fn dead_letters_command(config: &Config, arguments: &[&str]) -> (bool, String) {
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_longshore"))
+        .arg("dead-letters")
+        .args(arguments)
+        .current_dir(&config.data)
+        .env("LONGSHORE_DATA", &config.data)
+        .env("LONGSHORE_LOG__PARTITIONS", config.log.partitions.to_string())
+        .output()
+        .unwrap();
+    let text = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8(text).unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_command_lists_and_retries_beside_a_running_process() {
+    let installation = Installation::new(Place::embedded()).await;
+    let config = installation.place.config.clone();
+    let acting = Acting::default();
+    let running = installation.start(acting.clone()).await;
+    running.log.append(vec![message("a", "refuse 1"), message("b", "refuse 2")]).await.unwrap();
+    until("both are buried", async || running.buried().await.len() == 2).await;
+
+    let (ok, text) = dead_letters_command(&config, &["list"]);
+    assert!(ok && text.contains("refuse 1") && text.contains("reason  never"), "{text}");
+    assert!(text.contains("request request-of-a") && text.contains("2 dead letters"), "{text}");
+    let (ok, text) = dead_letters_command(&config, &["list", "--json"]);
+    let first: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+    assert!(ok);
+    assert_eq!((&first["topic"], &first["reason"]), (&"exports".into(), &"never".into()));
+    let id = first["id"].as_str().unwrap();
+
+    let (ok, text) = dead_letters_command(&config, &["discard", id]);
+    assert!(ok, "{text}");
+    let (ok, text) = dead_letters_command(&config, &["discard", id]);
+    assert!(!ok && text.contains(id), "{text}");
+    assert!(!dead_letters_command(&config, &["retry"]).0, "it must be said which");
+
+    acting.healed.store(true, Ordering::SeqCst);
+    let (ok, text) = dead_letters_command(&config, &["retry", "--all"]);
+    assert!(ok, "{text}");
+    until("the other is done", async || acting.done.lock().unwrap().len() == 1).await;
+    assert!(running.buried().await.is_empty());
+    running.stop().await;
 }
