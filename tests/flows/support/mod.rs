@@ -1,1 +1,4 @@
 //! What the flows share.
+
+pub mod place;
+pub mod receiver;

@@ -1,0 +1,160 @@
+//! A real receiver of callbacks on this machine: it writes down what it gets, and answers
+//! as it is told.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+/// How long a test waits for what must come.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How one request is answered.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    Status(u16),
+    /// A status, with a body.
+    Says(u16, String),
+    /// 200, after a while.
+    Slow(Duration),
+    /// Never.
+    Hang,
+    /// 302 to an address.
+    Redirect(String),
+    /// The connection is closed instead.
+    Close,
+}
+
+/// A request as it came.
+#[derive(Clone, Debug)]
+pub struct Received {
+    pub method: Method,
+    pub uri: Uri,
+    pub headers: HeaderMap,
+    pub body: Bytes,
+}
+
+impl Received {
+    /// A header's text; panics where there is none.
+    pub fn header(&self, name: &str) -> &str {
+        let value = self.headers.get(name).unwrap_or_else(|| panic!("no header {name}"));
+        value.to_str().unwrap()
+    }
+}
+
+/// Listens until it is dropped.
+pub struct Receiver {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    stop: CancellationToken,
+}
+
+#[derive(Default)]
+struct Shared {
+    script: Mutex<VecDeque<Answer>>,
+    received: Mutex<Vec<Received>>,
+}
+
+impl Receiver {
+    /// Answers the first requests as `script` says, one after the other, and all others
+    /// with 200.
+    pub async fn start(script: impl IntoIterator<Item = Answer>) -> Self {
+        let shared = Arc::new(Shared {
+            script: Mutex::new(script.into_iter().collect()),
+            received: Mutex::default(),
+        });
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let stop = CancellationToken::new();
+        let router = Router::new().fallback(receive).with_state(shared.clone());
+        let stopped = stop.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                served = async { axum::serve(listener, router).await } => served.unwrap(),
+                () = stopped.cancelled() => {}
+            }
+        });
+        Self { address, shared, stop }
+    }
+
+    /// An address at this receiver, by number.
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    /// An address at this receiver, by a host's name.
+    pub fn url_at(&self, host: &str, path: &str) -> String {
+        format!("http://{host}:{}{path}", self.address.port())
+    }
+
+    /// Answers further requests as `script` says.
+    pub fn script(&self, script: impl IntoIterator<Item = Answer>) {
+        self.shared.script.lock().unwrap().extend(script);
+    }
+
+    /// Forgets what is left of the script: from now on all is answered with 200.
+    pub fn forget(&self) {
+        self.shared.script.lock().unwrap().clear();
+    }
+
+    pub fn received(&self) -> Vec<Received> {
+        self.shared.received.lock().unwrap().clone()
+    }
+
+    /// Waits until `count` requests have come.
+    pub async fn wait_for(&self, count: usize) -> Vec<Received> {
+        let since = Instant::now();
+        loop {
+            let received = self.received();
+            if received.len() >= count {
+                return received;
+            }
+            assert!(
+                since.elapsed() < PATIENCE,
+                "{} of {count} requests came within {PATIENCE:?}",
+                received.len()
+            );
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+async fn receive(
+    State(shared): State<Arc<Shared>>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    shared.received.lock().unwrap().push(Received { method, uri, headers, body });
+    let answer = shared.script.lock().unwrap().pop_front();
+    match answer {
+        None => StatusCode::OK.into_response(),
+        Some(Answer::Status(status)) => StatusCode::from_u16(status).unwrap().into_response(),
+        Some(Answer::Says(status, text)) => {
+            (StatusCode::from_u16(status).unwrap(), text).into_response()
+        }
+        Some(Answer::Slow(time)) => {
+            tokio::time::sleep(time).await;
+            StatusCode::OK.into_response()
+        }
+        Some(Answer::Hang) => std::future::pending().await,
+        Some(Answer::Redirect(to)) => (StatusCode::FOUND, [(header::LOCATION, to)]).into_response(),
+        // hyper closes a connection whose handler panics, without an answer.
+        Some(Answer::Close) => panic!("the receiver closes the connection, as scripted"),
+    }
+}
