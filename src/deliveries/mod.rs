@@ -267,6 +267,21 @@ async fn attempt(
     if outcome == "lost" { Err(ClaimError::Lost.into()) } else { Ok(()) }
 }
 
+/// Ends the delivery of a claim that is not to be tried again, with the reason.
+pub async fn give_up(app: &App, claim: &Claim, reason: &str) -> Result<(), ClaimError> {
+    let now = app.clock.now_ms();
+    let mut tx = app.store.write().await?;
+    claims::finish(&mut tx, claim).await?;
+    if let Some(delivery) = rows::by_claim(&mut tx, claim.job, claim.item).await? {
+        let made = after(Err(Failure::unanswered(reason)), now, now, Duration::ZERO);
+        rows::attempted(&mut tx, delivery.id, &made).await?;
+        tell(&made);
+    }
+    tx.commit().await?;
+    metrics::counter!("longshore_deliveries_total", "outcome" => "given_up").increment(1);
+    Ok(())
+}
+
 /// A claim without a delivery to make: nothing is left to do for it.
 async fn withdraw(app: &App, claim: &Claim) -> Result<(), DeliveryError> {
     tracing::warn!(receiver = %claim.job, item = claim.item, "a claim without a pending delivery");
@@ -284,8 +299,7 @@ async fn hand_back(app: &App, claim: &Claim) -> Result<(), DeliveryError> {
     Ok(())
 }
 
-/// Sends the request; nothing where the worker stops and half of its time to do so is up,
-/// so that the other half is left for handing back.
+/// Sends the request; nothing where the worker stops before there is an answer.
 async fn post_until_stopped(
     app: &App,
     delivery: &Delivery,
@@ -294,15 +308,13 @@ async fn post_until_stopped(
     if stop.is_cancelled() {
         return None;
     }
-    let grace = Duration::from_secs(app.config.worker.drain_seconds) / 2;
-    let request = prepare(app, delivery).await;
-    let answer = async {
-        let (url, signed) = request?;
-        app.sender.post(url, signed, delivery.body.clone()).await
+    let (url, signed) = match prepare(app, delivery).await {
+        Ok(request) => request,
+        Err(failure) => return Some(Err(failure)),
     };
     tokio::select! {
-        answer = answer => Some(answer),
-        () = async { stop.cancelled().await; tokio::time::sleep(grace).await } => None,
+        answer = app.sender.post(url, signed, delivery.body.clone()) => Some(answer),
+        () = stop.cancelled() => None,
     }
 }
 

@@ -33,7 +33,7 @@ use url::Url;
 
 use super::failure::{Failure, clock_is_off, clock_skew, innermost, may_pass};
 use super::settings::AzureSettings;
-use super::stream::{PARTS_IN_FLIGHT, collect, digest, in_parts, md5, part_size};
+use super::stream::{PARTS_IN_FLIGHT, UnderWay, collect, digest, in_parts, md5, part_size};
 use super::{
     ByteStream, Entry, Head, ObjectError, Put, PutOptions, Sizes, below, content_disposition,
     content_type, without,
@@ -174,8 +174,14 @@ impl Azure {
             self.put(path, body, options).await?;
             return Ok(());
         }
-        let staged = Staged { azure: self.clone(), path: path.to_owned(), open: true };
-        let sent = self.stage_and_commit(path, in_parts(body, size, part), options).await;
+        let blocks = UnderWay::default();
+        let staged = Staged {
+            azure: self.clone(),
+            path: path.to_owned(),
+            blocks: blocks.clone(),
+            open: true,
+        };
+        let sent = self.stage_and_commit(path, in_parts(body, size, part), &blocks, options).await;
         staged.end(sent).await
     }
 
@@ -183,6 +189,7 @@ impl Azure {
         &self,
         path: &str,
         parts: stream::BoxStream<'static, Result<(i32, Bytes), ObjectError>>,
+        blocks: &UnderWay,
         options: &PutOptions,
     ) -> Result<(), ObjectError> {
         // The digest of the whole wants the parts in their order: they pass it on the way.
@@ -197,11 +204,10 @@ impl Azure {
             }))
         })
         .boxed();
-        let target = (self.clone(), path.to_owned());
-        // Boxed: else the compiler cannot see that it may go from thread to thread.
+        let target = (self.clone(), path.to_owned(), blocks.clone());
         let staged = parts.map_ok(move |staging| {
-            let (azure, path) = target.clone();
-            async move { azure.stage(&path, staging).await }.boxed()
+            let (azure, path, blocks) = target.clone();
+            blocks.begin(async move { azure.stage(&path, staging).await })
         });
         let staged: Vec<Staging> = staged.try_buffered(PARTS_IN_FLIGHT).try_collect().await?;
         let mut list = BlockList::default();
@@ -308,17 +314,12 @@ impl Azure {
     }
 
     pub(super) async fn list(&self, prefix: &str) -> Result<Vec<Entry>, ObjectError> {
-        self.list_blobs(prefix, false).await
-    }
-
-    async fn list_blobs(&self, prefix: &str, staged: bool) -> Result<Vec<Entry>, ObjectError> {
         let page_size = NonZeroU32::new(self.sizes.page.into()).unwrap_or(NonZeroU32::MIN);
         let mut pages = self
             .container
             .list_blobs()
             .prefix(self.full(prefix))
             .max_results(page_size)
-            .include_uncommitted_blobs(staged)
             .into_stream();
         let mut entries = Vec::new();
         while let Some(page) = self.page("list", prefix, pages.next()).await? {
@@ -337,6 +338,8 @@ impl Azure {
         }
     }
 
+    /// Blocks that a killed process staged are not found (the SDK cannot read a list with
+    /// them); the service discards them within a week.
     pub(super) async fn delete_prefix(&self, prefix: &str) -> Result<u64, ObjectError> {
         let entries = self.list(prefix).await?;
         let count = entries.len() as u64;
@@ -348,17 +351,6 @@ impl Azure {
             })
             .collect();
         stream::iter(deletes).buffered(DELETES_IN_FLIGHT).try_collect::<()>().await?;
-        // Whatever the list of staged blobs lacks is discarded by the service within a week.
-        match self.list_blobs(prefix, true).await {
-            Ok(staged) => {
-                for entry in staged {
-                    self.discard_staged(&entry.key).await?;
-                }
-            }
-            Err(error) => {
-                tracing::warn!(%error, prefix, "unfinished uploads could not be looked for");
-            }
-        }
         Ok(count)
     }
 
@@ -550,13 +542,14 @@ enum Staging {
 struct Staged {
     azure: Azure,
     path: String,
+    blocks: UnderWay,
     open: bool,
 }
 
 impl Staged {
     async fn end(mut self, sent: Result<(), ObjectError>) -> Result<(), ObjectError> {
         if sent.is_err() {
-            self.azure.discard_with_word(&self.path).await;
+            self.azure.discard_with_word(&self.path, &self.blocks).await;
         }
         self.open = false;
         sent
@@ -570,15 +563,17 @@ impl Drop for Staged {
         }
         // Its task was dropped: nobody waits for this any more.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            let (azure, path) = (self.azure.clone(), std::mem::take(&mut self.path));
-            runtime.spawn(async move { azure.discard_with_word(&path).await });
+            let (azure, blocks) = (self.azure.clone(), self.blocks.clone());
+            let path = std::mem::take(&mut self.path);
+            runtime.spawn(async move { azure.discard_with_word(&path, &blocks).await });
         }
     }
 }
 
 impl Azure {
-    async fn discard_with_word(&self, path: &str) {
-        // What is left is discarded by the service within a week.
+    /// What is left is discarded by the service within a week.
+    async fn discard_with_word(&self, path: &str, blocks: &UnderWay) {
+        blocks.ended().await;
         if let Err(error) = self.discard_staged(path).await {
             tracing::warn!(%error, path, "an unfinished upload could not be discarded");
         }

@@ -219,8 +219,9 @@ impl Objects {
         on_each!(self, backend => backend.delete(&key.path()))
     }
 
-    /// Removes everything below `prefix`, which ends with a slash, and unfinished uploads
-    /// where the store lists them (MinIO does not); answers how many objects there were.
+    /// Removes everything below `prefix`, which ends with a slash, and on S3 unfinished uploads
+    /// where the store lists them (MinIO does not); answers how many objects there were. Azure
+    /// discards unfinished uploads by itself after a week.
     pub async fn delete_prefix(&self, prefix: &str) -> Result<u64, ObjectError> {
         if prefix.len() < 2 || !prefix.ends_with('/') {
             return Err(ObjectError::Settings(format!("{prefix:?} is no folder to remove")));

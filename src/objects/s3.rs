@@ -26,7 +26,7 @@ use tracing::subscriber::NoSubscriber;
 
 use super::failure::{Failure, clock_is_off, clock_skew, innermost, may_pass};
 use super::settings::S3Settings;
-use super::stream::{PARTS_IN_FLIGHT, collect, in_parts, md5, part_size};
+use super::stream::{PARTS_IN_FLIGHT, UnderWay, collect, in_parts, md5, part_size};
 use super::{
     ByteStream, Entry, Head, ObjectError, Put, PutOptions, Sizes, below, content_disposition,
     content_type, without,
@@ -190,11 +190,9 @@ impl S3 {
             return Ok(());
         }
         let upload = self.begin(path, content_type(options), Some(to_headers(options))).await?;
-        let parts = in_parts(body, size, part).map_ok({
-            let upload = upload.target.clone();
-            // Boxed: else the compiler cannot see that it may go from thread to thread.
-            move |(number, bytes)| upload.clone().part(number, bytes).boxed()
-        });
+        let target = upload.target.clone();
+        let parts = in_parts(body, size, part)
+            .map_ok(move |(number, bytes)| target.parts.begin(target.clone().part(number, bytes)));
         let parts = parts.try_buffered(PARTS_IN_FLIGHT).try_collect().await;
         upload.end(parts).await
     }
@@ -258,14 +256,12 @@ impl S3 {
         let size = head.size;
         let part = part_size(size, self.sizes.copy);
         let ranges = (0..size.div_ceil(part)).map(|i| (i * part, ((i + 1) * part).min(size) - 1));
-        let parts: Vec<_> = (1..)
-            .zip(ranges)
-            .map(|(number, (first, last))| {
-                let (target, source) = (upload.target.clone(), source.to_owned());
-                target.copied_part(number, source, format!("bytes={first}-{last}")).boxed()
-            })
-            .collect();
-        let parts = stream::iter(parts).buffered(PARTS_IN_FLIGHT).try_collect().await;
+        let (target, source) = (upload.target.clone(), source.to_owned());
+        let parts = stream::iter((1..).zip(ranges)).map(move |(number, (first, last))| {
+            let range = format!("bytes={first}-{last}");
+            target.parts.begin(target.clone().copied_part(number, source.clone(), range))
+        });
+        let parts = parts.buffered(PARTS_IN_FLIGHT).boxed().try_collect().await;
         upload.end(parts).await
     }
 
@@ -396,7 +392,10 @@ impl S3 {
         let id = answer.upload_id.ok_or_else(|| {
             ObjectError::Refused(format!("{self}: the store began an upload without an id"))
         })?;
-        Ok(Upload { target: Target { s3: self.clone(), key, id }, open: true })
+        Ok(Upload {
+            target: Target { s3: self.clone(), key, id, parts: UnderWay::default() },
+            open: true,
+        })
     }
 
     /// Waits for an answer. What the SDK would log of the request is not logged, and a failure
@@ -460,14 +459,11 @@ impl S3 {
         let refused = |text: String| ObjectError::Refused(format!("{self}: {text}"));
         match code {
             "NoSuchBucket" => refused(format!("the bucket {bucket} does not exist")),
-            // Nothing but the bucket has to be there for these; not every store says it.
-            "NoSuchKey" | "NotFound" | ""
-                if status == 404 && NEEDS_BUCKET_ONLY.contains(&action) =>
-            {
-                refused(format!("the bucket {bucket} does not exist"))
+            "NoSuchUpload" => ObjectError::NotFound(path.to_owned()),
+            // The second is versitygw's.
+            "InvalidAccessKeyId" | "XAdminUserNotFound" => {
+                refused("the store does not know the access_key_id".into())
             }
-            "NoSuchKey" | "NoSuchUpload" | "NotFound" => ObjectError::NotFound(path.to_owned()),
-            "InvalidAccessKeyId" => refused("the store does not know the access_key_id".into()),
             "SignatureDoesNotMatch" => {
                 refused("the secret_access_key does not belong to the access_key_id".into())
             }
@@ -498,6 +494,9 @@ impl S3 {
                 301 | 307 | 400 if region.is_some_and(|theirs| theirs != self.region) => {
                     refused(self.wrong_region(region))
                 }
+                404 if NEEDS_BUCKET_ONLY.contains(&action) => refused(format!(
+                    "the bucket {bucket} does not exist, or not at this endpoint ({code})"
+                )),
                 404 => ObjectError::NotFound(path.to_owned()),
                 401 | 403 => refused(format!(
                     "access denied: the key may not {action} in the bucket {bucket}"
@@ -534,6 +533,7 @@ struct Target {
     s3: S3,
     key: String,
     id: String,
+    parts: UnderWay,
 }
 
 impl Target {
@@ -590,6 +590,7 @@ impl Target {
 
     /// What is left is found again by its prefix, or by the bucket's lifecycle.
     async fn abort(&self) {
+        self.parts.ended().await;
         if let Err(error) = self.s3.abort(&self.key, &self.id).await {
             tracing::warn!(%error, key = self.key, "an unfinished upload could not be aborted");
         }

@@ -1,9 +1,11 @@
 //! Streams cut into parts of equal size, and digests off the async threads.
 
 use bytes::{Bytes, BytesMut};
+use futures::future::BoxFuture;
 use futures::stream::BoxStream;
-use futures::{StreamExt as _, TryStreamExt as _};
+use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _};
 use md5::{Digest as _, Md5};
+use tokio_util::task::TaskTracker;
 
 use super::{ByteStream, ObjectError};
 
@@ -69,6 +71,29 @@ impl Cutter {
     }
 }
 
+/// The parts of an upload that are under way. They run to their end also when nobody waits for
+/// them any more: an upload that is given up waits for them first, so that no part reaches the
+/// store behind the request that removes what was sent.
+#[derive(Clone, Default)]
+pub(super) struct UnderWay(TaskTracker);
+
+impl UnderWay {
+    /// Begins the work on a part.
+    pub fn begin<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, ObjectError>> + Send + 'static,
+    ) -> BoxFuture<'static, Result<T, ObjectError>> {
+        let task = self.0.spawn(work);
+        async move { task.await.map_err(|_| stopping())? }.boxed()
+    }
+
+    /// Waits until none is under way.
+    pub async fn ended(&self) {
+        self.0.close();
+        self.0.wait().await;
+    }
+}
+
 /// The whole of a stream that is known to be small.
 pub(super) async fn collect(body: ByteStream, size: u64) -> Result<Bytes, ObjectError> {
     let parts: Vec<(i32, Bytes)> = in_parts(body, size, size.max(1)).try_collect().await?;
@@ -118,7 +143,10 @@ mod tests {
         assert_eq!(part_size(80_000 * MIB, 8 * MIB), 8 * MIB);
         for size in [80_001 * MIB, 500_000 * MIB, 5_000_000 * MIB - 1] {
             let part = part_size(size, 8 * MIB);
-            assert!(size.div_ceil(part) <= MOST_PARTS && part % MIB == 0, "{size}: {part}");
+            assert!(
+                size.div_ceil(part) <= MOST_PARTS && part.is_multiple_of(MIB),
+                "{size}: {part}"
+            );
         }
     }
 

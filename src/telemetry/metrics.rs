@@ -140,7 +140,7 @@ mod tests {
             for call in ["counter!(", "gauge!(", "histogram!("] {
                 names.extend(text.split(call).skip(1).filter_map(|rest| {
                     let (name, _) = rest.trim_start().strip_prefix('"')?.split_once('"')?;
-                    Some(name.to_owned())
+                    name.starts_with("longshore_").then(|| name.to_owned())
                 }));
             }
         }

@@ -3,12 +3,16 @@
 
 mod claims;
 mod commands;
+mod deliveries;
 mod export_api;
 mod export_faults;
+mod export_rows;
 mod exports;
+mod gateway;
 mod log;
 mod objects;
 mod parts;
 mod shares;
 mod support;
+mod users;
 mod workspaces;

@@ -125,17 +125,8 @@ impl Backend {
                 request.send().await.unwrap();
                 true
             }
-            Place::Azure(settings) => {
-                let settings = AzureSettings {
-                    container: format!("{}/{}", settings.container, key.path()),
-                    ..settings.clone()
-                };
-                let address =
-                    servers::azure_address(&settings, "comp=block&blockid=MDAwMDAwMDE%3D");
-                let answer = reqwest::Client::new().put(address).body("block").send().await;
-                assert!(answer.unwrap().status().is_success());
-                true
-            }
+            // Azure discards what was staged by itself, after a week.
+            Place::Azure(_) => false,
         }
     }
 }

@@ -8,6 +8,7 @@ pub mod callbacks;
 pub mod checker;
 pub mod fleet;
 pub mod people;
+pub mod place;
 pub mod places;
 pub mod process;
 pub mod proxy;

@@ -100,6 +100,11 @@ impl Receiver {
         self.shared.script.lock().unwrap().extend(script);
     }
 
+    /// Forgets what is left of the script: from now on all is answered with 200.
+    pub fn forget(&self) {
+        self.shared.script.lock().unwrap().clear();
+    }
+
     pub fn received(&self) -> Vec<Received> {
         self.shared.received.lock().unwrap().clone()
     }
@@ -148,9 +153,7 @@ async fn receive(
             StatusCode::OK.into_response()
         }
         Some(Answer::Hang) => std::future::pending().await,
-        Some(Answer::Redirect(to)) => {
-            (StatusCode::FOUND, [(header::LOCATION, to)]).into_response()
-        }
+        Some(Answer::Redirect(to)) => (StatusCode::FOUND, [(header::LOCATION, to)]).into_response(),
         // hyper closes a connection whose handler panics, without an answer.
         Some(Answer::Close) => panic!("the receiver closes the connection, as scripted"),
     }

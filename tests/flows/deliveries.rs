@@ -1,0 +1,380 @@
+//! Callbacks to a real receiver, on both databases.
+
+use std::time::Duration;
+
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use longshore::app::App;
+use longshore::claims::{self, Claim, ClaimError, Kind};
+use longshore::clock::from_ms;
+use longshore::config::Config;
+use longshore::deliveries::{self, Delivery, DeliveryError, Filter, NewDelivery, State};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::support::eventually;
+use crate::support::place::{Place, on_postgres, on_sqlite};
+use crate::support::receiver::{Answer, Received, Receiver};
+use crate::support::stores::TestStore;
+
+const BODY: &str = r#"{"success":true,"url":"https://example.com/é"}"#;
+const LEASE: Duration = Duration::from_secs(60);
+const HOUR_MS: i64 = 3_600_000;
+
+const WORKSPACE: &str = "
+workspace: acme
+currency: USD
+callbacks: {secret: whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwxyz0}
+";
+
+fn settings(config: &mut Config) {
+    config.allow_private = vec!["127.0.0.0/8".parse().unwrap(), "::1/128".parse().unwrap()];
+    config.deliveries.retry_ms = 20;
+    config.deliveries.timeout_seconds = 1;
+    config.deliveries.connect_seconds = 1;
+}
+
+/// A place with a worker that makes deliveries until it is closed.
+struct World {
+    place: Place,
+    stop: CancellationToken,
+    worker: tokio::task::JoinHandle<()>,
+}
+
+impl World {
+    async fn open(store: TestStore) -> Self {
+        Self::open_with(store, settings).await
+    }
+
+    async fn open_with(store: TestStore, change: impl FnOnce(&mut Config)) -> Self {
+        let place = Place::open(store, WORKSPACE, change).await;
+        let stop = CancellationToken::new();
+        let worker = tokio::spawn(work(place.app.clone(), stop.clone()));
+        Self { place, stop, worker }
+    }
+
+    fn app(&self) -> &App {
+        &self.place.app
+    }
+
+    async fn enqueue(&self, url: String) -> Uuid {
+        enqueue(&self.place, url).await
+    }
+
+    async fn find(&self, id: Uuid) -> Delivery {
+        find(self.app(), id).await
+    }
+
+    /// Waits until a delivery is in `state`.
+    async fn wait_for(&self, id: Uuid, state: State) -> Delivery {
+        let what = format!("delivery {id} is {}", state.name());
+        eventually(&what, || async { self.find(id).await.state == state }).await;
+        self.find(id).await
+    }
+
+    /// Waits until an attempt has failed.
+    async fn wait_for_failure(&self, id: Uuid) -> Delivery {
+        eventually("an attempt failed", || async { self.find(id).await.last_error.is_some() })
+            .await;
+        self.find(id).await
+    }
+
+    async fn close(self) {
+        self.stop.cancel();
+        self.worker.await.expect("the worker ends");
+        self.place.close().await;
+    }
+}
+
+async fn enqueue(place: &Place, url: String) -> Uuid {
+    let app = &place.app;
+    let mut tx = app.store.write().await.unwrap();
+    let delivery = NewDelivery {
+        workspace_id: place.workspace,
+        kind: "export_callback",
+        subject: "prefix".into(),
+        url,
+        body: BODY.into(),
+        request_id: "request-1".into(),
+    };
+    let id = deliveries::enqueue(&mut tx, &app.config, &app.clock, delivery).await.unwrap();
+    tx.commit().await.unwrap();
+    id
+}
+
+async fn find(app: &App, id: Uuid) -> Delivery {
+    let mut tx = app.store.snapshot().await.unwrap();
+    let found = deliveries::by_id(&mut tx, id).await.unwrap();
+    tx.commit().await.unwrap();
+    found.expect("the delivery")
+}
+
+async fn take(app: &App) -> Vec<Claim> {
+    let per_receiver = app.config.deliveries.per_receiver;
+    claims::take(&app.store, Kind::Delivery, Uuid::new_v4(), 4, per_receiver, LEASE).await.unwrap()
+}
+
+/// Makes deliveries as they come, until `stop`.
+async fn work(app: App, stop: CancellationToken) {
+    let mut attempts = JoinSet::new();
+    while !stop.is_cancelled() {
+        for claim in take(&app).await {
+            let (app, stop) = (app.clone(), stop.clone());
+            attempts.spawn(async move { deliveries::run(&app, &claim, &stop).await });
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    while let Some(ended) = attempts.join_next().await {
+        ended.expect("no panic").expect("the attempt is noted");
+    }
+}
+
+/// Checks a request as a receiver would, by the text of Standard Webhooks alone.
+fn verify(received: &Received) {
+    let secret = BASE64_STANDARD.decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwxyz0").unwrap();
+    let [id, timestamp] = ["webhook-id", "webhook-timestamp"].map(|name| received.header(name));
+    let mut signed = format!("{id}.{timestamp}.").into_bytes();
+    signed.extend_from_slice(&received.body);
+    let mut mac = Hmac::<sha2::Sha256>::new_from_slice(&secret).unwrap();
+    mac.update(&signed);
+    let signature = received.header("webhook-signature").strip_prefix("v1,").expect("version 1");
+    mac.verify_slice(&BASE64_STANDARD.decode(signature).unwrap()).expect("the signature holds");
+    let age = jiff::Timestamp::now().as_second() - timestamp.parse::<i64>().unwrap();
+    assert!(age.abs() <= 5 * 60, "a receiver takes a request for a repeat: {age} s old");
+}
+
+async fn it_is_delivered_once_and_signed(store: TestStore) {
+    let world = World::open(store).await;
+    let receiver = Receiver::start([Answer::Slow(Duration::from_millis(200))]).await;
+    let id = world.enqueue(receiver.url("/hook?x=1")).await;
+    let delivery = world.wait_for(id, State::Delivered).await;
+    assert_eq!((delivery.attempts, delivery.last_status), (1, Some(200)));
+    assert_eq!((delivery.next_at, delivery.last_error.as_deref()), (None, None));
+    assert!(delivery.finished_at.is_some());
+    let received = receiver.wait_for(1).await;
+    let [request] = received.as_slice() else { panic!("{received:?}") };
+    verify(request);
+    assert_eq!(request.method, "POST");
+    assert_eq!(request.uri, "/hook?x=1");
+    assert_eq!(request.body, BODY);
+    assert_eq!(request.header("content-type"), "application/json");
+    assert_eq!(request.header("webhook-id"), format!("msg_{}", id.simple()));
+    assert!(request.header("user-agent").starts_with("longshore/"));
+    // Nothing is left to be taken.
+    assert!(take(world.app()).await.is_empty());
+    world.close().await;
+}
+
+async fn failures_are_tried_again_under_the_same_id(store: TestStore) {
+    let world = World::open(store).await;
+    let gone = "gone\0 for good ".repeat(1_000);
+    let receiver = Receiver::start([
+        Answer::Status(500),
+        Answer::Says(410, gone),
+        Answer::Close,
+        Answer::Hang,
+        Answer::Status(304),
+        Answer::Status(204),
+    ])
+    .await;
+    let id = world.enqueue(receiver.url("/hook")).await;
+    let delivery = world.wait_for(id, State::Delivered).await;
+    assert_eq!((delivery.attempts, delivery.last_status), (6, Some(204)));
+    let received = receiver.received();
+    assert_eq!(received.len(), 6);
+    for request in &received {
+        verify(request);
+        assert_eq!(request.header("webhook-id"), received[0].header("webhook-id"));
+    }
+    world.close().await;
+}
+
+async fn what_went_wrong_is_kept_short_and_without_secrets(store: TestStore) {
+    let world = World::open(store).await;
+    let text = format!("no such token: token-of-acme {}", "x\0".repeat(10_000));
+    let says = Answer::Says(403, text);
+    let receiver = Receiver::start(std::iter::repeat_n(says, 1_000)).await;
+    let url = receiver.url("/hook?key=token-of-acme").replace("://", "://acme:pass-word@");
+    let id = world.enqueue(url).await;
+    let delivery = world.wait_for_failure(id).await;
+    assert_eq!(delivery.last_status, Some(403));
+    let error = delivery.last_error.clone().unwrap();
+    assert!(error.starts_with("the receiver answered 403 Forbidden: no such token: …"), "{error}");
+    assert!(error.chars().count() <= 500, "{}", error.len());
+    assert!(!delivery.shown_url().contains("pass-word"));
+    assert!(!serde_json::to_string(&delivery).unwrap().contains("pass-word"));
+    // The receiver itself is given the credentials of its address.
+    assert!(receiver.received()[0].header("authorization").starts_with("Basic "));
+    world.close().await;
+}
+
+async fn it_is_given_up_when_its_time_is_up_and_can_be_resent(store: TestStore) {
+    let world = World::open(store).await;
+    let receiver = Receiver::start([Answer::Status(503)]).await;
+    let id = world.enqueue(receiver.url("/hook")).await;
+    world.wait_for(id, State::Delivered).await;
+
+    // It comes out only once the whole day is over.
+    receiver.script(std::iter::repeat_n(Answer::Status(503), 100_000));
+    let id = world.enqueue(receiver.url("/hook")).await;
+    let delivery = world.wait_for_failure(id).await;
+    assert_eq!(delivery.state, State::Pending);
+    assert_eq!(delivery.retry_until - delivery.created_at, 24 * HOUR_MS);
+    assert!(matches!(deliveries::resend(world.app(), id).await, Err(DeliveryError::Pending(_))));
+    world.app().clock.set(from_ms(delivery.retry_until + 1));
+    let delivery = world.wait_for(id, State::GivenUp).await;
+    assert_eq!((delivery.last_status, delivery.next_at), (Some(503), None));
+    assert!(delivery.attempts >= 2);
+    assert!(take(world.app()).await.is_empty());
+    let unknown = deliveries::resend(world.app(), Uuid::new_v4()).await;
+    assert!(matches!(unknown, Err(DeliveryError::Unknown(_))));
+
+    // Sent again it is the same message with a day of its own.
+    receiver.forget();
+    deliveries::resend(world.app(), id).await.unwrap();
+    let delivery = world.wait_for(id, State::Delivered).await;
+    assert!(delivery.retry_until > delivery.created_at + 24 * HOUR_MS);
+    let message = format!("msg_{}", id.simple());
+    assert_eq!(receiver.received().last().unwrap().header("webhook-id"), message);
+
+    // And once more, though it was delivered.
+    let count = receiver.received().len();
+    deliveries::resend(world.app(), id).await.unwrap();
+    receiver.wait_for(count + 1).await;
+    world.wait_for(id, State::Delivered).await;
+    world.close().await;
+}
+
+async fn redirects_are_not_followed(store: TestStore) {
+    let world = World::open(store).await;
+    let target = Receiver::start([]).await;
+    let receiver = Receiver::start([Answer::Redirect(target.url("/elsewhere"))]).await;
+    let id = world.enqueue(receiver.url("/hook")).await;
+    world.wait_for(id, State::Delivered).await;
+    assert_eq!(receiver.received().len(), 2);
+    assert!(target.received().is_empty());
+    world.close().await;
+}
+
+async fn private_addresses_are_not_called(store: TestStore) {
+    let world = World::open_with(store, |config| {
+        settings(config);
+        config.allow_private.clear();
+    })
+    .await;
+    let receiver = Receiver::start([]).await;
+    let mut ids = Vec::new();
+    for host in ["127.0.0.1", "localhost", "0x7f.1", "[::ffff:127.0.0.1]"] {
+        ids.push(world.enqueue(receiver.url_at(host, "/hook")).await);
+    }
+    for id in ids {
+        let delivery = world.wait_for_failure(id).await;
+        assert_eq!((delivery.state, delivery.last_status), (State::Pending, None));
+        let error = delivery.last_error.unwrap();
+        assert!(error.contains("a loopback address"), "{error}");
+    }
+    assert!(receiver.received().is_empty());
+    world.close().await;
+}
+
+async fn a_name_may_lead_to_an_allowed_network(store: TestStore) {
+    let world = World::open(store).await;
+    let receiver = Receiver::start([]).await;
+    let id = world.enqueue(receiver.url_at("localhost", "/hook")).await;
+    world.wait_for(id, State::Delivered).await;
+    world.close().await;
+}
+
+async fn a_slow_receiver_holds_up_no_other(store: TestStore) {
+    let world = World::open(store).await;
+    let slow = Receiver::start(std::iter::repeat_n(Answer::Hang, 10_000)).await;
+    let quick = Receiver::start([]).await;
+    for _ in 0..20 {
+        world.enqueue(slow.url("/hook")).await;
+    }
+    slow.wait_for(world.app().config.deliveries.per_receiver as usize).await;
+    let ids = [world.enqueue(quick.url("/hook")).await, world.enqueue(quick.url("/hook")).await];
+    for id in ids {
+        world.wait_for(id, State::Delivered).await;
+    }
+    let mut tx = world.app().store.snapshot().await.unwrap();
+    let filter = Filter { state: Some(State::Delivered), workspace: None, limit: 100 };
+    assert_eq!(deliveries::list(&mut tx, &filter).await.unwrap().len(), 2);
+    let filter = Filter { state: None, workspace: Some("acme".into()), limit: 5 };
+    assert_eq!(deliveries::list(&mut tx, &filter).await.unwrap().len(), 5);
+    let filter = Filter { state: None, workspace: Some("other".into()), limit: 5 };
+    assert!(deliveries::list(&mut tx, &filter).await.unwrap().is_empty());
+    tx.commit().await.unwrap();
+    world.close().await;
+}
+
+async fn an_unreachable_receiver_is_told_as_such(store: TestStore) {
+    let world = World::open(store).await;
+    let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let id = world.enqueue(format!("http://{address}/hook?key=token-of-acme")).await;
+    let error = world.wait_for_failure(id).await.last_error.unwrap();
+    assert!(error.contains("refused"), "{error}");
+    assert!(!error.contains("token-of-acme"), "{error}");
+    let id = world.enqueue("http://no-such-host.invalid/hook".into()).await;
+    let delivery = world.wait_for_failure(id).await;
+    assert_eq!((delivery.state, delivery.last_status), (State::Pending, None));
+    world.close().await;
+}
+
+async fn a_late_worker_counts_for_nothing_and_a_stopped_one_hands_back(store: TestStore) {
+    let place = Place::open(store, WORKSPACE, settings).await;
+    let app = &place.app;
+    let receiver = Receiver::start([]).await;
+    let id = enqueue(&place, receiver.url("/hook")).await;
+
+    // Stopped before it began, it leaves the delivery to another at once.
+    let [claim] = take(app).await.try_into().unwrap();
+    let stopped = CancellationToken::new();
+    stopped.cancel();
+    deliveries::run(app, &claim, &stopped).await.unwrap();
+    let delivery = find(app, id).await;
+    assert_eq!((delivery.state, delivery.attempts), (State::Pending, 0));
+    let [next] = take(app).await.try_into().unwrap();
+    assert!(next.attempt > claim.attempt);
+
+    // The first one comes too late, whatever it has done.
+    let late = deliveries::run(app, &claim, &CancellationToken::new()).await;
+    assert!(matches!(late, Err(DeliveryError::Claim(ClaimError::Lost))), "{late:?}");
+    assert_eq!(find(app, id).await.state, State::Pending);
+    deliveries::run(app, &next, &CancellationToken::new()).await.unwrap();
+    assert_eq!(find(app, id).await.state, State::Delivered);
+
+    // What cannot be tried at all is given up with its reason.
+    let id = enqueue(&place, receiver.url("/hook")).await;
+    let [claim] = take(app).await.try_into().unwrap();
+    deliveries::give_up(app, &claim, "every attempt ended its worker").await.unwrap();
+    let delivery = find(app, id).await;
+    assert_eq!(delivery.state, State::GivenUp);
+    assert_eq!(delivery.last_error.as_deref(), Some("every attempt ended its worker"));
+    assert!(take(app).await.is_empty());
+    place.close().await;
+}
+
+on_sqlite! {
+    it_is_delivered_once_and_signed,
+    failures_are_tried_again_under_the_same_id,
+    what_went_wrong_is_kept_short_and_without_secrets,
+    it_is_given_up_when_its_time_is_up_and_can_be_resent,
+    redirects_are_not_followed,
+    private_addresses_are_not_called,
+    a_name_may_lead_to_an_allowed_network,
+    a_slow_receiver_holds_up_no_other,
+    an_unreachable_receiver_is_told_as_such,
+    a_late_worker_counts_for_nothing_and_a_stopped_one_hands_back,
+}
+
+// What the database has a part in.
+on_postgres! {
+    it_is_delivered_once_and_signed,
+    failures_are_tried_again_under_the_same_id,
+    what_went_wrong_is_kept_short_and_without_secrets,
+    it_is_given_up_when_its_time_is_up_and_can_be_resent,
+    a_slow_receiver_holds_up_no_other,
+    a_late_worker_counts_for_nothing_and_a_stopped_one_hands_back,
+}
