@@ -83,7 +83,7 @@ pub struct Log {
     /// Milliseconds that an append may take before its call is answered 503.
     pub append_timeout_ms: u64,
     /// Any librdkafka property, given to producers and consumers as it is.
-    #[serde(skip_serializing)]
+    #[serde(default, skip_serializing)]
     pub kafka: BTreeMap<String, String>,
 }
 

@@ -4,7 +4,7 @@ use crate::app::App;
 use crate::log::LogError;
 use crate::retry::Retry;
 use crate::store::settings::{self, Sealed, SettingsError};
-use crate::store::{self, StoreError};
+use crate::store::{self, Store, StoreError};
 use crate::workspaces::storage::{self, StorageError};
 
 #[derive(Debug, thiserror::Error)]
@@ -48,8 +48,13 @@ pub async fn run(app: &App) -> Result<bool, SetupError> {
 }
 
 /// Refuses to start on another schema, another number of partitions or another secret key
-/// than this installation's; the error says what to run or to set.
+/// than this installation's; the error says what to run or to set. A data directory that is
+/// new is made ready by whichever command comes first.
 pub async fn check(app: &App) -> Result<(), SetupError> {
+    if matches!(app.store, Store::Sqlite { .. }) && store::migrate::applied(&app.store).await? == 0
+    {
+        run(app).await?;
+    }
     store::migrate::check(&app.store).await?;
     let mut tx = app.store.snapshot().await?;
     settings::check_partitions(&mut tx, app.config.log.partitions).await?;

@@ -35,5 +35,5 @@ pub struct Caller {
 
 /// The routes of every domain.
 pub fn routes() -> Router<App> {
-    exports::api::routes().merge(exports::download::routes())
+    exports::api::routes()
 }

@@ -20,23 +20,11 @@ pub async fn run(store: &Store) -> Result<(), StoreError> {
 
 /// Whether the schema is exactly this program's; the error says what to run.
 pub async fn check(store: &Store) -> Result<(), StoreError> {
-    let (migrator, applied) = match store {
-        Store::Postgres(pool) => {
-            let mut connection = pool.acquire().await?;
-            (&POSTGRES, connection.list_applied_migrations("_sqlx_migrations").await)
-        }
-        Store::Sqlite { write, .. } => {
-            let mut connection = write.acquire().await?;
-            (&SQLITE, connection.list_applied_migrations("_sqlx_migrations").await)
-        }
+    let wanted = match store {
+        Store::Postgres(_) => POSTGRES.iter().count(),
+        Store::Sqlite { .. } => SQLITE.iter().count(),
     };
-    // No table of migrations is an empty database; anything else is the database's error.
-    let applied = match applied {
-        Ok(applied) => applied.len(),
-        Err(sqlx::migrate::MigrateError::Execute(sqlx::Error::Database(_))) => 0,
-        Err(error) => return Err(error.into()),
-    };
-    let wanted = migrator.iter().count();
+    let applied = applied(store).await?;
     match applied.cmp(&wanted) {
         std::cmp::Ordering::Equal => Ok(()),
         std::cmp::Ordering::Less => Err(StoreError::Version(format!(
@@ -45,5 +33,23 @@ pub async fn check(store: &Store) -> Result<(), StoreError> {
         std::cmp::Ordering::Greater => Err(StoreError::Version(format!(
             "the database is at schema {applied}, newer than this program's {wanted}: run a newer longshore"
         ))),
+    }
+}
+
+/// How many migrations the database has seen.
+pub(crate) async fn applied(store: &Store) -> Result<usize, StoreError> {
+    let applied = match store {
+        Store::Postgres(pool) => {
+            pool.acquire().await?.list_applied_migrations("_sqlx_migrations").await
+        }
+        Store::Sqlite { write, .. } => {
+            write.acquire().await?.list_applied_migrations("_sqlx_migrations").await
+        }
+    };
+    // No table of migrations is an empty database; anything else is the database's error.
+    match applied {
+        Ok(applied) => Ok(applied.len()),
+        Err(sqlx::migrate::MigrateError::Execute(sqlx::Error::Database(_))) => Ok(0),
+        Err(error) => Err(error.into()),
     }
 }
