@@ -16,6 +16,7 @@ use crate::worker::messages::dead_letters::{self, DeadLetter};
 const SHOWN: usize = 200;
 
 #[derive(clap::Args)]
+#[command(after_help = "Example:\n  longshore dead-letters list")]
 pub struct Arguments {
     #[command(subcommand)]
     command: Command,

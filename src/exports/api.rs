@@ -123,8 +123,11 @@ fn read_callback(
 /// Makes the job durable, then tells the workers.
 async fn accept(app: &App, caller: Caller, wanted: Wanted) -> Result<Answer, ApiError> {
     let now = app.clock.now();
-    let workspace = caller.workspace;
     let mut tx = app.store.write().await?;
+    // The caller's may be a few seconds old, and be from before an `apply` that moved exports.
+    let workspace = workspaces::by_id(&mut tx, caller.workspace.id)
+        .await?
+        .ok_or_else(|| invalid("The workspace is gone"))?;
     let group = workspaces::control_group(&mut tx, workspace.id)
         .await?
         .ok_or_else(|| invalid("The workspace has no active global control group"))?;

@@ -19,7 +19,7 @@ use crate::store::StoreError;
 use crate::workspaces::{self, StorageError};
 
 /// The first pause between two passes; it doubles from there.
-const PAUSE: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_secs(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(3 * 3600);
 
 /// Removals by name under way at once.

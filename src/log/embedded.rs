@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use sqlx::SqlitePool;
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -26,6 +26,7 @@ use super::consumer::Consumer;
 use super::{LogError, NewMessage, Topic};
 use crate::clock::Clock;
 use crate::config::Config;
+use crate::store::sqlite_pool;
 
 /// How often messages that every group is done with are looked for.
 const TRIM_EVERY: Duration = Duration::from_secs(600);
@@ -71,7 +72,7 @@ impl Embedded {
             // NORMAL would lose acknowledged appends at a power cut.
             .synchronous(SqliteSynchronous::Full)
             .busy_timeout(Duration::from_secs(30));
-        let write = SqlitePoolOptions::new()
+        let write = sqlite_pool()
             .max_connections(1)
             .idle_timeout(None)
             .max_lifetime(None)
@@ -80,13 +81,14 @@ impl Embedded {
         let partitions = rows::create(&write, config.log.partitions).await?;
         if partitions != config.log.partitions {
             return Err(LogError::Settings(format!(
-                "log.partitions is {}, but {} was made with {partitions}, and that stays: keys \
-                 would change their partition and lose their order",
+                "log.partitions is {}, but {} was made with {partitions}, and that stays: \
+                 keys would change their partition and lose their order. Set it back to \
+                 {partitions}",
                 config.log.partitions,
                 config.data.join("log.db").display(),
             )));
         }
-        let read = SqlitePoolOptions::new()
+        let read = sqlite_pool()
             .max_connections(4)
             .connect_with(options.pragma("query_only", "ON"))
             .await?;
@@ -273,12 +275,12 @@ mod tests {
                 .journal_mode(SqliteJournalMode::Wal)
         };
         // SQLite answers a file that may not grow as it does a disk that is full.
-        let write = SqlitePoolOptions::new()
+        let write = sqlite_pool()
             .max_connections(1)
             .connect_with(options().pragma("max_page_count", "40"))
             .await
             .unwrap();
-        let read = SqlitePoolOptions::new().connect_with(options()).await.unwrap();
+        let read = sqlite_pool().connect_with(options()).await.unwrap();
         let log = Embedded::start(write.clone(), read, &config);
 
         log.append(message(vec![1; 1000])).await.unwrap();

@@ -185,23 +185,3 @@ impl Log {
         }
     }
 }
-
-/// Help texts of this module's metrics, for the exporter.
-pub fn describe_metrics() {
-    use metrics::{Unit, describe_counter, describe_histogram};
-    describe_histogram!(
-        "longshore_log_append_seconds",
-        Unit::Seconds,
-        "Time until an append was durable or had failed, by outcome (ok, error)"
-    );
-    describe_counter!(
-        "longshore_log_appended_total",
-        Unit::Count,
-        "Messages appended, by outcome (ok, error)"
-    );
-    describe_counter!(
-        "longshore_log_consumed_total",
-        Unit::Count,
-        "Messages given out to be worked on, by topic and group"
-    );
-}

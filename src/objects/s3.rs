@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{BehaviorVersion, Region};
+use aws_credential_types::provider::error::CredentialsError;
 use aws_sdk_s3::Client;
 use aws_sdk_s3::config::{
     Builder, Credentials, RequestChecksumCalculation, ResponseChecksumValidation, SharedHttpClient,
@@ -434,16 +435,14 @@ impl S3 {
             SdkError::TimeoutError(_) => Failure::unanswered(ObjectError::Unavailable(format!(
                 "{self}: {action} was not answered in time"
             ))),
-            SdkError::DispatchFailure(failure) if failure.is_io() || failure.is_timeout() => {
-                let reason = failure.as_connector_error().map(|error| innermost(&error));
-                Failure::unanswered(ObjectError::Unavailable(format!(
-                    "{self} cannot be reached: {}",
-                    reason.unwrap_or_default()
-                )))
-            }
             SdkError::DispatchFailure(failure) => {
-                let reason = failure.as_connector_error().map(|error| innermost(&error));
-                Failure::unanswered(credentials_missing(self, reason.unwrap_or_default()))
+                let error = failure.as_connector_error();
+                let reason = error.map(|error| innermost(&error)).unwrap_or_default();
+                Failure::unanswered(if error.is_some_and(|error| lacks_credentials(error)) {
+                    credentials_missing(self, reason)
+                } else {
+                    ObjectError::Unavailable(format!("{self} cannot be reached: {reason}"))
+                })
             }
             _ => Failure::unanswered(ObjectError::Refused(format!(
                 "{self}: {action} cannot be asked: a setting or the key {path:?} is not usable"
@@ -634,6 +633,20 @@ fn http_client() -> SharedHttpClient {
     aws_smithy_http_client::Builder::new()
         .tls_provider(Provider::Rustls(CryptoMode::Ring))
         .build_https()
+}
+
+/// Whether no credentials are to be had; that they could not be asked for now is different.
+fn lacks_credentials(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut causes = std::iter::successors(Some(error), |error| error.source());
+    causes.any(|cause| {
+        matches!(
+            cause.downcast_ref(),
+            Some(
+                CredentialsError::CredentialsNotLoaded(_)
+                    | CredentialsError::InvalidConfiguration(_)
+            )
+        )
+    })
 }
 
 fn credentials_missing(s3: &S3, reason: String) -> ObjectError {

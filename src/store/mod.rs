@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
-use sqlx::{PgPool, Postgres, Sqlite, SqlitePool, Transaction};
+use sqlx::{Connection as _, PgPool, Postgres, Sqlite, SqlitePool, Transaction};
 
 use crate::config::Config;
 use crate::retry::Retry;
@@ -156,12 +156,12 @@ impl Store {
             .pragma("cache_size", "-32768")
             .pragma("mmap_size", "268435456")
             .pragma("temp_store", "MEMORY");
-        let write = SqlitePoolOptions::new()
+        let write = sqlite_pool()
             .max_connections(1)
             .acquire_timeout(Duration::from_secs(60))
             .connect_with(options.clone())
             .await?;
-        let read = SqlitePoolOptions::new()
+        let read = sqlite_pool()
             .max_connections(connections)
             .acquire_timeout(Duration::from_secs(30))
             .connect_with(options.pragma("query_only", "ON"))
@@ -202,6 +202,16 @@ impl Store {
             }
         }
     }
+}
+
+/// What every pool of SQLite connections begins with: a connection that believes to be in a
+/// transaction still is given up. SQLite itself rolls back where the disk is full, which sqlx
+/// does not notice, and nothing could ever begin on that connection again.
+pub(crate) fn sqlite_pool() -> SqlitePoolOptions {
+    SqlitePoolOptions::new().before_acquire(|connection, _| {
+        let is_free = !connection.is_in_transaction();
+        Box::pin(async move { Ok(is_free) })
+    })
 }
 
 impl Tx {

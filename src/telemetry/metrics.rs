@@ -52,6 +52,39 @@ pub const METRICS: &[Metric] = &[
         Unit::Seconds,
         "Time from sending a callback to its receiver's answer or the failure",
     ),
+    counter("longshore_export_bytes_total", "Bytes of the files of exports that were done"),
+    counter(
+        "longshore_export_cleanup_failures_total",
+        "Times that what an export left could not be removed from its storage; tried again",
+    ),
+    histogram(
+        "longshore_export_duration_seconds",
+        Unit::Seconds,
+        "Time from the request of an export to its end, by state (done, failed, cancelled)",
+    ),
+    counter("longshore_export_files_total", "Files of exports that were done"),
+    counter(
+        "longshore_export_part_outgrown_total",
+        "Parts that needed more memory than was set aside, and were begun again with more",
+    ),
+    counter(
+        "longshore_export_revenue_without_rate_total",
+        "Amounts left out of total_revenue for want of an exchange rate, by currency",
+    ),
+    counter(
+        "longshore_export_stage_bytes_total",
+        "Bytes through a stage of the export's parts, by stage (read, project, compress, upload)",
+    ),
+    histogram(
+        "longshore_export_stage_seconds",
+        Unit::Seconds,
+        "Time of a part in a stage, by stage (read, project, compress, upload)",
+    ),
+    counter("longshore_export_users_total", "Users in exports that were done"),
+    counter(
+        "longshore_exports_total",
+        "Exports that ended, by state (done, failed, cancelled) and, where failed, cause",
+    ),
     histogram(
         "longshore_http_request_seconds",
         Unit::Seconds,
@@ -60,6 +93,21 @@ pub const METRICS: &[Metric] = &[
     counter(
         "longshore_http_requests_total",
         "Calls answered, by method, path and status; path is the route, empty where none matched",
+    ),
+    histogram(
+        "longshore_log_append_seconds",
+        Unit::Seconds,
+        "Time until an append was durable or had failed, by outcome (ok, error)",
+    ),
+    counter("longshore_log_appended_total", "Messages appended, by outcome (ok, error)"),
+    counter(
+        "longshore_log_consumed_total",
+        "Messages given out to be worked on, by topic and group",
+    ),
+    histogram("longshore_message_seconds", Unit::Seconds, "Time of work on a message, by topic"),
+    counter(
+        "longshore_messages_total",
+        "Messages worked on, by topic and outcome (done, buried, handed_back)",
     ),
 ];
 

@@ -66,7 +66,6 @@ pub async fn erase(store: &Store, target: &Target, id: &str) -> Result<Uuid, Fin
     remove_identifiers(&mut tx, target.id, &user).await?;
     rows::remove_user(&mut tx, target.id, &user).await?;
     tx.commit().await?;
-    metrics::counter!("longshore_erased_users_total").increment(1);
     Ok(user.service_id)
 }
 

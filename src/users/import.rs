@@ -163,7 +163,6 @@ impl Importer {
                 }
             }
         }
-        count(&written, refused);
         tell(Progress::Written(summary));
         Ok(())
     }
@@ -206,11 +205,4 @@ impl Importer {
         tx.commit().await?;
         Ok(written)
     }
-}
-
-fn count(written: &Written, refused: u64) {
-    let of = |outcome| metrics::counter!("longshore_imported_users_total", "outcome" => outcome);
-    of("created").increment(written.created);
-    of("replaced").increment(written.replaced);
-    of("refused").increment(refused);
 }

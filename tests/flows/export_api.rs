@@ -388,7 +388,7 @@ async fn only_wanted_fields_are_exported() {
     let api = fleet.apply(&[WorkspaceFile::new("acme")]).await.remove(0);
     let records = people::crowd(400).await;
     fleet.import("acme", &records).await;
-    let identifiers = ["external_id", "user_aliases", "email"];
+    let identifiers = ["external_id", "user_aliases", "email", "service_id"];
     for more in [
         &["first_name", "custom_attributes.nested", "custom_attributes.empty"][..],
         &["custom_attributes", "custom_attributes.nested"],
@@ -396,7 +396,7 @@ async fn only_wanted_fields_are_exported() {
         &["purchases"],
         &["custom_events", "total_revenue"],
         &["apps", "devices", "gender", "last_coordinates"],
-        &["service_id", "random_bucket"],
+        &["created_at", "random_bucket"],
     ] {
         let fields = [&identifiers[..], more].concat();
         let accepted = api.export(&json!({ "fields_to_export": fields })).await;

@@ -10,7 +10,7 @@ use longshore::app::App;
 use longshore::config::Config;
 use longshore::secrets::SecretKey;
 use longshore::setup;
-use longshore::store::Store;
+use longshore::store::{Store, settings as fixed};
 use longshore::workspaces::apply::{Applied, Options, apply};
 use longshore::workspaces::keys::{self, KeyError, NewKey};
 use longshore::workspaces::{self, Workspace, file, groups};
@@ -528,11 +528,21 @@ async fn another_secret_key_is_refused_and_a_rotated_one_seals_anew(installation
 async fn another_number_of_partitions_is_refused(installation: &Installation) {
     let mut config = installation.config(&installation.secret_key, None);
     config.log.partitions += 1;
-    let app = App::open(config).await.unwrap();
-    let error = setup::check(&app).await.unwrap_err().to_string();
-    assert!(error.contains("log.partitions is 65") && error.contains("back to 64"), "{error}");
-    assert!(setup::run(&app).await.is_err(), "migrate took another number");
-    app.store.close().await;
+    let refused = |error: &str| error.contains("log.partitions is 65") && error.contains("64");
+    // The embedded log knows its own.
+    let error = App::open(config.clone()).await.map(drop).unwrap_err().to_string();
+    assert!(refused(&error) && error.contains("log.db"), "{error}");
+    // So does the store, also beside a log that is new.
+    let store = Store::connect(&config).await.unwrap();
+    let mut tx = store.write().await.unwrap();
+    for error in [
+        fixed::check_partitions(&mut tx, config.log.partitions).await.unwrap_err(),
+        fixed::fix_partitions(&mut tx, config.log.partitions).await.unwrap_err(),
+    ] {
+        assert!(refused(&error.to_string()), "{error}");
+    }
+    drop(tx);
+    store.close().await;
 }
 
 async fn the_commands_say_what_they_did(installation: &Installation) {

@@ -31,7 +31,7 @@ pub fn archive(archive: &Path, records: &Path, object_prefix: &str) -> Result<Ch
     for index in 0..archive.len() {
         let entry = archive.by_index(index)?;
         let name = entry.name()?.into_owned();
-        if name != format!("{object_prefix}_{index:06}.json") {
+        if name != format!("{object_prefix}_{:06}.json", index + 1) {
             return Err(format!("a file is called {name}").into());
         }
         let mut lines = 0;

@@ -62,7 +62,7 @@ pub fn exactly(records: &[String]) -> BTreeMap<String, Outcome> {
     outcomes
 }
 
-/// What a user is known by: the external id, else an alias, else the email.
+/// What a user is known by: the external id, else an alias, the email, the service id.
 pub fn identity(record: &Value) -> String {
     if let Some(id) = record["external_id"].as_str() {
         return format!("external {id}");
@@ -73,7 +73,10 @@ pub fn identity(record: &Value) -> String {
     {
         return format!("alias {label} {name}");
     }
-    format!("email {}", record["email"].as_str().unwrap_or("").to_lowercase())
+    match record["email"].as_str() {
+        Some(email) => format!("email {}", email.to_lowercase()),
+        None => format!("service {}", record["service_id"].as_str().unwrap_or("")),
+    }
 }
 
 /// The files of an export in own storage: where they lie, what they are called, and that
