@@ -55,6 +55,9 @@ enum Command {
         prefix: String,
     },
     /// Cancel an export that is not yet finishing; what was uploaded is removed
+    #[command(
+        after_help = "Example:\n  longshore export cancel 1f0c7a52-3a55-4b0e-9d3e-6f1c5e2b7a10-1795249527"
+    )]
     Cancel {
         /// The export's object_prefix
         prefix: String,
