@@ -6,7 +6,15 @@ use longshore::claims::{self, Claim, ClaimError, Kind};
 use longshore::store::Store;
 use uuid::Uuid;
 
-use crate::support::stores::TestStore;
+use crate::support::stores::{TestStore, on_both_stores};
+
+on_both_stores!(
+    each_row_is_taken_once_by_many,
+    a_lost_lease_goes_to_another_and_the_late_one_is_refused,
+    what_is_put_off_waits_and_comes_again,
+    a_small_job_does_not_wait_behind_a_large_one,
+    no_job_has_more_than_its_share,
+);
 
 const LEASE: Duration = Duration::from_secs(60);
 const MANY: u32 = 1000;
@@ -28,7 +36,8 @@ async fn finish(store: &Store, claim: &Claim) -> Result<(), ClaimError> {
     Ok(())
 }
 
-async fn each_row_is_taken_once_by_many(store: &Store) {
+async fn each_row_is_taken_once_by_many(test: TestStore) {
+    let store = &test.store;
     let job = Uuid::new_v4();
     offer(store, job, 100).await;
     let workers = (0..8).map(|_| {
@@ -58,7 +67,8 @@ async fn each_row_is_taken_once_by_many(store: &Store) {
     assert_eq!(items, (0..100).collect::<Vec<_>>());
 }
 
-async fn a_lost_lease_goes_to_another_and_the_late_one_is_refused(store: &Store) {
+async fn a_lost_lease_goes_to_another_and_the_late_one_is_refused(test: TestStore) {
+    let store = &test.store;
     let job = Uuid::new_v4();
     offer(store, job, 1).await;
     let late = take(store, 1, Duration::ZERO).await.remove(0);
@@ -72,7 +82,8 @@ async fn a_lost_lease_goes_to_another_and_the_late_one_is_refused(store: &Store)
     assert!(matches!(finish(store, &second).await, Err(ClaimError::Lost)));
 }
 
-async fn what_is_put_off_waits_and_comes_again(store: &Store) {
+async fn what_is_put_off_waits_and_comes_again(test: TestStore) {
+    let store = &test.store;
     let job = Uuid::new_v4();
     offer(store, job, 1).await;
     let first = take(store, 1, LEASE).await.remove(0);
@@ -90,7 +101,8 @@ async fn what_is_put_off_waits_and_comes_again(store: &Store) {
     finish(store, &again).await.unwrap();
 }
 
-async fn a_small_job_does_not_wait_behind_a_large_one(store: &Store) {
+async fn a_small_job_does_not_wait_behind_a_large_one(test: TestStore) {
+    let store = &test.store;
     let (large, small) = (Uuid::new_v4(), Uuid::new_v4());
     offer(store, large, 50).await;
     let first = take(store, 10, LEASE).await;
@@ -99,14 +111,10 @@ async fn a_small_job_does_not_wait_behind_a_large_one(store: &Store) {
     let next = take(store, 10, LEASE).await;
     assert_eq!(next.len(), 2);
     assert!(next.iter().all(|claim| claim.job == small));
-    let mut tx = store.write().await.unwrap();
-    for job in [large, small] {
-        claims::withdraw(&mut tx, Kind::ExportPart, job).await.unwrap();
-    }
-    tx.commit().await.unwrap();
 }
 
-async fn no_job_has_more_than_its_share(store: &Store) {
+async fn no_job_has_more_than_its_share(test: TestStore) {
+    let store = &test.store;
     let job = Uuid::new_v4();
     offer(store, job, 10).await;
     let take_two = || claims::take(store, Kind::ExportPart, Uuid::new_v4(), 5, 2, LEASE);
@@ -119,27 +127,4 @@ async fn no_job_has_more_than_its_share(store: &Store) {
     assert!(
         claims::take(store, Kind::Delivery, Uuid::new_v4(), 5, 2, LEASE).await.unwrap().is_empty()
     );
-    let mut tx = store.write().await.unwrap();
-    claims::withdraw(&mut tx, Kind::ExportPart, job).await.unwrap();
-    tx.commit().await.unwrap();
-}
-
-async fn suite(test: TestStore) {
-    let store = &test.store;
-    each_row_is_taken_once_by_many(store).await;
-    a_lost_lease_goes_to_another_and_the_late_one_is_refused(store).await;
-    what_is_put_off_waits_and_comes_again(store).await;
-    a_small_job_does_not_wait_behind_a_large_one(store).await;
-    no_job_has_more_than_its_share(store).await;
-    test.close().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn claims_on_sqlite() {
-    suite(TestStore::sqlite().await).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn claims_on_postgres() {
-    suite(TestStore::postgres().await).await;
 }

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use hmac::{Hmac, KeyInit as _, Mac as _};
 use longshore::app::App;
 use longshore::claims::{self, Claim, ClaimError, Kind};
 use longshore::clock::from_ms;
@@ -13,10 +12,11 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use crate::support::callbacks::verified;
 use crate::support::eventually;
-use crate::support::place::{Place, on_postgres, on_sqlite};
-use crate::support::receiver::{Answer, Received, Receiver};
-use crate::support::stores::TestStore;
+use crate::support::installation::Installation;
+use crate::support::receiver::{Answer, Receiver};
+use crate::support::stores::{TestStore, on_postgres, on_sqlite};
 
 const BODY: &str = r#"{"success":true,"url":"https://example.com/é"}"#;
 const LEASE: Duration = Duration::from_secs(60);
@@ -28,6 +28,11 @@ currency: USD
 callbacks: {secret: whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwxyz0}
 ";
 
+/// The bytes behind the secret of the callbacks.
+fn secret() -> Vec<u8> {
+    BASE64_STANDARD.decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwxyz0").unwrap()
+}
+
 fn settings(config: &mut Config) {
     config.allow_private = vec!["127.0.0.0/8".parse().unwrap(), "::1/128".parse().unwrap()];
     config.deliveries.retry_ms = 20;
@@ -35,9 +40,9 @@ fn settings(config: &mut Config) {
     config.deliveries.connect_seconds = 1;
 }
 
-/// A place with a worker that makes deliveries until it is closed.
+/// An installation with a worker that makes deliveries until it is closed.
 struct World {
-    place: Place,
+    installation: Installation,
     stop: CancellationToken,
     worker: tokio::task::JoinHandle<()>,
 }
@@ -48,18 +53,18 @@ impl World {
     }
 
     async fn open_with(store: TestStore, change: impl FnOnce(&mut Config)) -> Self {
-        let place = Place::open(store, WORKSPACE, change).await;
+        let installation = Installation::open(store, WORKSPACE, change).await;
         let stop = CancellationToken::new();
-        let worker = tokio::spawn(work(place.app.clone(), stop.clone()));
-        Self { place, stop, worker }
+        let worker = tokio::spawn(work(installation.app.clone(), stop.clone()));
+        Self { installation, stop, worker }
     }
 
     fn app(&self) -> &App {
-        &self.place.app
+        &self.installation.app
     }
 
     async fn enqueue(&self, url: String) -> Uuid {
-        enqueue(&self.place, url).await
+        enqueue(&self.installation, url).await
     }
 
     async fn find(&self, id: Uuid) -> Delivery {
@@ -83,15 +88,14 @@ impl World {
     async fn close(self) {
         self.stop.cancel();
         self.worker.await.expect("the worker ends");
-        self.place.close().await;
     }
 }
 
-async fn enqueue(place: &Place, url: String) -> Uuid {
-    let app = &place.app;
+async fn enqueue(installation: &Installation, url: String) -> Uuid {
+    let app = &installation.app;
     let mut tx = app.store.write().await.unwrap();
     let delivery = NewDelivery {
-        workspace_id: place.workspace,
+        workspace_id: installation.workspace,
         kind: "export_callback",
         subject: "prefix".into(),
         url,
@@ -130,20 +134,6 @@ async fn work(app: App, stop: CancellationToken) {
     }
 }
 
-/// Checks a request as a receiver would, by the text of Standard Webhooks alone.
-fn verify(received: &Received) {
-    let secret = BASE64_STANDARD.decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwxyz0").unwrap();
-    let [id, timestamp] = ["webhook-id", "webhook-timestamp"].map(|name| received.header(name));
-    let mut signed = format!("{id}.{timestamp}.").into_bytes();
-    signed.extend_from_slice(&received.body);
-    let mut mac = Hmac::<sha2::Sha256>::new_from_slice(&secret).unwrap();
-    mac.update(&signed);
-    let signature = received.header("webhook-signature").strip_prefix("v1,").expect("version 1");
-    mac.verify_slice(&BASE64_STANDARD.decode(signature).unwrap()).expect("the signature holds");
-    let age = jiff::Timestamp::now().as_second() - timestamp.parse::<i64>().unwrap();
-    assert!(age.abs() <= 5 * 60, "a receiver takes a request for a repeat: {age} s old");
-}
-
 async fn it_is_delivered_once_and_signed(store: TestStore) {
     let world = World::open(store).await;
     let receiver = Receiver::start([Answer::Slow(Duration::from_millis(200))]).await;
@@ -154,8 +144,7 @@ async fn it_is_delivered_once_and_signed(store: TestStore) {
     assert!(delivery.finished_at.is_some());
     let received = receiver.wait_for(1).await;
     let [request] = received.as_slice() else { panic!("{received:?}") };
-    verify(request);
-    assert_eq!(request.method, "POST");
+    verified(request, &secret());
     assert_eq!(request.uri, "/hook?x=1");
     assert_eq!(request.body, BODY);
     assert_eq!(request.header("content-type"), "application/json");
@@ -184,7 +173,7 @@ async fn failures_are_tried_again_under_the_same_id(store: TestStore) {
     let received = receiver.received();
     assert_eq!(received.len(), 6);
     for request in &received {
-        verify(request);
+        verified(request, &secret());
         assert_eq!(request.header("webhook-id"), received[0].header("webhook-id"));
     }
     world.close().await;
@@ -323,10 +312,10 @@ async fn an_unreachable_receiver_is_told_as_such(store: TestStore) {
 }
 
 async fn a_late_worker_counts_for_nothing_and_a_stopped_one_hands_back(store: TestStore) {
-    let place = Place::open(store, WORKSPACE, settings).await;
-    let app = &place.app;
+    let installation = Installation::open(store, WORKSPACE, settings).await;
+    let app = &installation.app;
     let receiver = Receiver::start([]).await;
-    let id = enqueue(&place, receiver.url("/hook")).await;
+    let id = enqueue(&installation, receiver.url("/hook")).await;
 
     // Stopped before it began, it leaves the delivery to another at once.
     let [claim] = take(app).await.try_into().unwrap();
@@ -346,17 +335,16 @@ async fn a_late_worker_counts_for_nothing_and_a_stopped_one_hands_back(store: Te
     assert_eq!(find(app, id).await.state, State::Delivered);
 
     // What cannot be tried at all is given up with its reason.
-    let id = enqueue(&place, receiver.url("/hook")).await;
+    let id = enqueue(&installation, receiver.url("/hook")).await;
     let [claim] = take(app).await.try_into().unwrap();
     deliveries::give_up(app, &claim, "every attempt ended its worker").await.unwrap();
     let delivery = find(app, id).await;
     assert_eq!(delivery.state, State::GivenUp);
     assert_eq!(delivery.last_error.as_deref(), Some("every attempt ended its worker"));
     assert!(take(app).await.is_empty());
-    place.close().await;
 }
 
-on_sqlite! {
+on_sqlite!(
     it_is_delivered_once_and_signed,
     failures_are_tried_again_under_the_same_id,
     what_went_wrong_is_kept_short_and_without_secrets,
@@ -367,14 +355,14 @@ on_sqlite! {
     a_slow_receiver_holds_up_no_other,
     an_unreachable_receiver_is_told_as_such,
     a_late_worker_counts_for_nothing_and_a_stopped_one_hands_back,
-}
+);
 
 // What the database has a part in.
-on_postgres! {
+on_postgres!(
     it_is_delivered_once_and_signed,
     failures_are_tried_again_under_the_same_id,
     what_went_wrong_is_kept_short_and_without_secrets,
     it_is_given_up_when_its_time_is_up_and_can_be_resent,
     a_slow_receiver_holds_up_no_other,
     a_late_worker_counts_for_nothing_and_a_stopped_one_hands_back,
-}
+);

@@ -12,7 +12,7 @@ use crate::support::fleet::{Backend, Fleet};
 use crate::support::places::Place;
 use crate::support::proxy::{Proxy, Way};
 use crate::support::workspace::WorkspaceFile;
-use crate::support::{eventually, people, servers, store};
+use crate::support::{eventually, people, servers, stores};
 
 const PERMISSION: &str = "users.export.global_control_group";
 
@@ -373,8 +373,8 @@ async fn the_life_of_a_download_address() {
 
     // Four hours later: the rows are told so.
     let database = fleet.database_url();
-    store::execute(&database, "UPDATE export_jobs SET expires_at = 1").await;
-    store::execute(&database, "UPDATE claims SET due_at = 1 WHERE kind = 'export_cleanup'").await;
+    stores::execute(&database, "UPDATE export_jobs SET expires_at = 1").await;
+    stores::execute(&database, "UPDATE claims SET due_at = 1 WHERE kind = 'export_cleanup'").await;
     api.open(address).await.refuses(403, "expired");
     eventually("the file is gone", || async { place.list().await.is_empty() }).await;
     api.open(address).await.refuses(403, "expired");

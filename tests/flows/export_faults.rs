@@ -12,7 +12,7 @@ use crate::support::places::Place;
 use crate::support::proxy::{Proxy, Way};
 use crate::support::receiver::{Answer, Receiver};
 use crate::support::workspace::WorkspaceFile;
-use crate::support::{callbacks, eventually, people, servers, store};
+use crate::support::{callbacks, eventually, people, servers, stores};
 
 /// Parts of the exports here: enough to be in the middle of them.
 const PARTS: usize = 40;
@@ -190,7 +190,7 @@ async fn broken_documents(backend: Backend) {
         "UPDATE users SET doc = '{\"email\":' WHERE external_id = 'user-000017'",
         "UPDATE users SET doc = '[]' WHERE external_id = 'user-000500'",
     ] {
-        assert_eq!(store::execute(&database, sql).await, 1);
+        assert_eq!(stores::execute(&database, sql).await, 1);
     }
     let body = json!({ "fields_to_export": ALL_FIELDS, "callback_endpoint": receiver.url("/") });
     let accepted = scene.api.export(&body).await;

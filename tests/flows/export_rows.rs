@@ -6,61 +6,33 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use longshore::app::App;
-use longshore::claims::{self, Claim, ClaimError, Kind};
+use longshore::claims::{Claim, ClaimError, Kind};
 use longshore::exports::finish::{self, FinishError};
 use longshore::exports::rows::{self, PartResult};
-use longshore::exports::{Format, Job, Plan, Progress, State, WorkError, plan, state, sweep};
-use longshore::store::Store;
+use longshore::exports::{Job, State, WorkError, plan, state, sweep};
 use longshore::users::Position;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::support::stores::TestStore;
+use crate::support::export_world::{LEASE, SLICES, World};
+use crate::support::stores::{on_both_stores, on_pool};
 
-const LEASE: Duration = Duration::from_secs(60);
-const SLICES: [i16; 2] = [3, 70];
-
-/// Runs a statement of the test's own on either database.
-macro_rules! execute {
-    ($store:expr, $sql:expr $(, $bind:expr)*) => {
-        match $store {
-            Store::Postgres(pool) => {
-                sqlx::query($sql)$(.bind($bind))*.execute(pool).await.map(|done| done.rows_affected())
-            }
-            Store::Sqlite { write, .. } => {
-                sqlx::query($sql)$(.bind($bind))*.execute(write).await.map(|done| done.rows_affected())
-            }
-        }
-        .expect($sql)
-    };
-}
-
-/// A workspace with a control group of the slices [`SLICES`], in a store of its own.
-struct World {
-    test: TestStore,
-    app: App,
-    workspace: i32,
-    segment_id: Uuid,
-}
+on_both_stores!(World =>
+    many_planners_plan_once,
+    without_users_only_the_finishing_is_left,
+    one_of_the_last_parts_brings_the_finishing,
+    a_part_counts_once_and_for_its_last_claim,
+    a_cancelled_job_counts_nothing_more,
+    cancelling_races_with_the_last_part,
+    a_group_past_the_limit_fails_with_what_to_do,
+    a_zip_past_the_limit_fails_with_what_to_do,
+    an_export_without_its_broken_users_is_not_passed_off_as_whole,
+    what_ends_its_workers_fails_in_the_end,
+    a_job_that_waits_too_long_is_announced_again,
+    the_latest_come_first_page_by_page,
+);
 
 impl World {
-    async fn new(mut test: TestStore) -> Self {
-        test.config.exports.users_per_file = 5;
-        let app = App::open(test.config.clone()).await.unwrap();
-        app.log.create_topics().await.unwrap();
-        let workspace = test.workspace("acme").await;
-        let segment_id = Uuid::new_v4();
-        execute!(
-            &test.store,
-            "INSERT INTO control_groups (segment_id, workspace_id, percent, slices, active, created_at)
-             VALUES ($1, $2, 2, $3, TRUE, 0)",
-            segment_id,
-            workspace,
-            format!("{SLICES:?}")
-        );
-        Self { test, app, workspace, segment_id }
-    }
-
     /// Users in the group and beside it, `count` of them in the group.
     async fn add_users(&self, count: i64) {
         for n in 0..count {
@@ -69,106 +41,29 @@ impl World {
         }
     }
 
-    async fn add_user(&self, slice: i16, n: i64) {
-        let ms = 1_700_000_000_000 + n;
-        let service_id = Uuid::from_u128((ms as u128) << 80 | 7 << 76 | 2 << 62 | n as u128);
-        let key = i64::from(slice) << 56 | ms << 14;
-        match &self.test.store {
-            Store::Postgres(_) => execute!(
-                &self.test.store,
-                "INSERT INTO users (slice, workspace_id, service_id, attributes_at, doc)
-                 VALUES ($1, $2, $3, 0, '{}')",
-                slice,
-                self.workspace,
-                service_id
-            ),
-            Store::Sqlite { .. } => execute!(
-                &self.test.store,
-                "INSERT INTO users (key, slice, workspace_id, service_id, attributes_at, doc)
-                 VALUES ($1, $2, $3, $4, 0, '{}')",
-                key,
-                slice,
-                self.workspace,
-                service_id
-            ),
-        };
-    }
-
-    fn job(&self) -> Job {
-        let now = self.app.clock.now();
-        Job {
-            id: Uuid::new_v4(),
-            workspace_id: self.workspace,
-            object_prefix: format!("{}-{}", Uuid::new_v4(), now.as_second()),
-            segment_id: self.segment_id,
-            fields: vec!["external_id".into()],
-            format: Format::Zip,
-            storage_id: None,
-            callback_endpoint: Some("https://callbacks.example/ready".into()),
-            request_id: "a-request".into(),
-            requested_at: now.as_millisecond(),
-        }
-    }
-
-    async fn queued(&self) -> Job {
-        let job = self.job();
-        self.insert(&job).await;
-        job
-    }
-
-    async fn insert(&self, job: &Job) {
-        let mut tx = self.app.store.write().await.unwrap();
-        rows::insert(&mut tx, job).await.unwrap();
-        tx.commit().await.unwrap();
-    }
-
     /// A running job of so many parts, all of them claimed.
     async fn running(&self, parts: i64) -> (Job, Vec<Claim>) {
         let job = self.queued().await;
-        self.run(&job, parts).await;
+        self.run_parts(&job, parts).await;
         let claims = self.take(Kind::ExportPart, &job, LEASE).await;
         assert_eq!(claims.len() as i64, parts);
         (job, claims)
     }
 
-    async fn run(&self, job: &Job, parts: i64) {
-        let today = self.app.clock.today();
-        let plan = Plan {
-            slices: SLICES.to_vec(),
-            youngest: Uuid::max(),
-            first_day: today,
-            last_day: today,
-            upload_date: today,
-            seed: Uuid::new_v4(),
-            currency: "USD".into(),
-            exchange_rates: Default::default(),
-        };
+    /// Parts of five users each, as far as anybody counts.
+    async fn run_parts(&self, job: &Job, parts: i64) {
         let end = |n| Position { slice: SLICES[0], service_id: Uuid::from_u128(n) };
         let ends: Vec<Position> = (1..=parts).map(|part| end(part as u128)).collect();
-        let mut tx = self.app.store.write().await.unwrap();
-        let now = self.app.clock.now_ms();
-        assert!(rows::begin_running(&mut tx, job.id, &plan, parts * 5, parts, now).await.unwrap());
-        rows::insert_parts(&mut tx, job.id, end(0), &ends).await.unwrap();
-        claims::offer_range(&mut tx, Kind::ExportPart, job.id, 1..parts + 1, Duration::ZERO)
-            .await
-            .unwrap();
-        tx.commit().await.unwrap();
+        self.run(job, parts * 5, &ends).await;
     }
 
-    /// Every claimable row of the job; what other jobs left is taken on the way.
-    async fn take(&self, kind: Kind, job: &Job, lease: Duration) -> Vec<Claim> {
-        let owner = Uuid::new_v4();
-        loop {
-            let claims = claims::take(&self.app.store, kind, owner, 100, 100, lease).await.unwrap();
-            if claims.is_empty() || claims[0].job == job.id {
-                return claims;
-            }
-        }
-    }
-
-    async fn progress(&self, job: &Job) -> Progress {
-        let mut tx = self.app.store.snapshot().await.unwrap();
-        rows::load(&mut tx, job.id).await.unwrap().unwrap().1
+    async fn limit(&self, column: &str, limit: i64) {
+        let sql = format!("UPDATE workspaces SET {column} = $1 WHERE id = $2");
+        on_pool!(&self.test.store, pool => {
+            let update = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(limit).bind(self.workspace);
+            update.execute(pool).await.map(drop)
+        })
+        .unwrap();
     }
 
     async fn part_done(&self, claim: &Claim, result: &PartResult) -> Result<bool, ClaimError> {
@@ -182,14 +77,10 @@ impl World {
     /// The bodies of the callbacks written for the job.
     async fn callbacks(&self, job: &Job) -> Vec<serde_json::Value> {
         let sql = "SELECT body FROM deliveries WHERE subject = $1";
-        let bodies: Vec<String> = match &self.test.store {
-            Store::Postgres(pool) => {
-                sqlx::query_scalar(sql).bind(&job.object_prefix).fetch_all(pool).await.unwrap()
-            }
-            Store::Sqlite { read, .. } => {
-                sqlx::query_scalar(sql).bind(&job.object_prefix).fetch_all(read).await.unwrap()
-            }
-        };
+        let bodies: Vec<String> = on_pool!(&self.test.store, pool => {
+            sqlx::query_scalar(sql).bind(&job.object_prefix).fetch_all(pool).await
+        })
+        .unwrap();
         bodies.iter().map(|body| serde_json::from_str(body).unwrap()).collect()
     }
 
@@ -222,7 +113,7 @@ fn result() -> PartResult {
     PartResult { users: 5, raw_bytes: 500, bytes: 100, crc32: u32::MAX, broken: vec![] }
 }
 
-async fn many_planners_plan_once(world: &World) {
+async fn many_planners_plan_once(world: World) {
     world.add_users(12).await;
     let job = world.queued().await;
     let planners = (0..4).map(|_| {
@@ -266,7 +157,7 @@ async fn many_planners_plan_once(world: &World) {
     assert_eq!(world.progress(&job).await.state, State::Cancelled);
 }
 
-async fn without_users_only_the_finishing_is_left(world: &World) {
+async fn without_users_only_the_finishing_is_left(world: World) {
     let job = world.queued().await;
     plan::plan(&world.app, job.id).await.unwrap();
     let progress = world.progress(&job).await;
@@ -290,7 +181,7 @@ async fn without_users_only_the_finishing_is_left(world: &World) {
     world.assert_ended(&job, State::Done).await;
 }
 
-async fn one_of_the_last_parts_brings_the_finishing(world: &World) {
+async fn one_of_the_last_parts_brings_the_finishing(world: World) {
     for _ in 0..5 {
         let (job, claims) = world.running(4).await;
         let workers = claims.into_iter().map(|claim| {
@@ -304,19 +195,17 @@ async fn one_of_the_last_parts_brings_the_finishing(world: &World) {
         assert_eq!((progress.state, progress.parts_left), (State::Finishing, Some(0)));
         assert_eq!((progress.users_done, progress.files_done, progress.bytes_done), (20, 4, 400));
         assert_eq!(world.take(Kind::ExportFinish, &job, LEASE).await.len(), 1);
-        let mut tx = world.app.store.snapshot().await.unwrap();
-        let winners = rows::winners(&mut tx, job.id).await.unwrap();
+        let winners = world.winners(&job).await;
         assert_eq!(winners.iter().map(|winner| winner.part).collect::<Vec<_>>(), [1, 2, 3, 4]);
         assert!(winners.iter().all(|winner| winner.crc32 == u32::MAX && winner.attempt == 1));
-        drop(tx);
         assert!(!world.cancel(&job).await, "a job in finishing cannot be cancelled");
         assert_eq!(world.progress(&job).await.state, State::Finishing);
     }
 }
 
-async fn a_part_counts_once_and_for_its_last_claim(world: &World) {
+async fn a_part_counts_once_and_for_its_last_claim(world: World) {
     let job = world.queued().await;
-    world.run(&job, 1).await;
+    world.run_parts(&job, 1).await;
     let late = world.take(Kind::ExportPart, &job, Duration::ZERO).await.remove(0);
     let claim = world.take(Kind::ExportPart, &job, LEASE).await.remove(0);
     assert_eq!((late.attempt, claim.attempt), (1, 2));
@@ -335,14 +224,14 @@ async fn a_part_counts_once_and_for_its_last_claim(world: &World) {
     assert!(world.part_done(&claim, &result()).await.unwrap());
     assert!(matches!(world.part_done(&claim, &result()).await, Err(ClaimError::Lost)));
     assert_eq!(world.progress(&job).await.users_done, 5);
+    assert_eq!(world.winners(&job).await[0].attempt, 2);
     let mut tx = world.app.store.snapshot().await.unwrap();
-    assert_eq!(rows::winners(&mut tx, job.id).await.unwrap()[0].attempt, 2);
     assert!(rows::part_of(&mut tx, job.id, 1).await.unwrap().unwrap().done);
     drop(tx);
     world.take(Kind::ExportFinish, &job, LEASE).await;
 }
 
-async fn a_cancelled_job_counts_nothing_more(world: &World) {
+async fn a_cancelled_job_counts_nothing_more(world: World) {
     let (job, claims) = world.running(2).await;
     assert!(!world.part_done(&claims[0], &result()).await.unwrap());
     assert!(world.cancel(&job).await);
@@ -352,7 +241,7 @@ async fn a_cancelled_job_counts_nothing_more(world: &World) {
     assert!(world.callbacks(&job).await.is_empty(), "who cancels needs no callback");
 }
 
-async fn cancelling_races_with_the_last_part(world: &World) {
+async fn cancelling_races_with_the_last_part(world: World) {
     for _ in 0..10 {
         let (job, claims) = world.running(1).await;
         let job = Arc::new(job);
@@ -371,12 +260,8 @@ async fn cancelling_races_with_the_last_part(world: &World) {
     }
 }
 
-async fn a_group_past_the_limit_fails_with_what_to_do(world: &World) {
-    execute!(
-        &world.test.store,
-        "UPDATE workspaces SET export_users_limit = 3 WHERE id = $1",
-        world.workspace
-    );
+async fn a_group_past_the_limit_fails_with_what_to_do(world: World) {
+    world.limit("export_users_limit", 3).await;
     world.add_users(4).await;
     let job = world.queued().await;
     plan::plan(&world.app, job.id).await.unwrap();
@@ -395,12 +280,8 @@ async fn a_group_past_the_limit_fails_with_what_to_do(world: &World) {
     world.assert_ended(&own, State::Cancelled).await;
 }
 
-async fn a_zip_past_the_limit_fails_with_what_to_do(world: &World) {
-    execute!(
-        &world.test.store,
-        "UPDATE workspaces SET export_bytes_limit = 200 WHERE id = $1",
-        world.workspace
-    );
+async fn a_zip_past_the_limit_fails_with_what_to_do(world: World) {
+    world.limit("export_bytes_limit", 200).await;
     let (job, claims) = world.running(3).await;
     assert!(!world.part_done(&claims[0], &result()).await.unwrap());
     assert!(!world.part_done(&claims[1], &result()).await.unwrap());
@@ -412,7 +293,7 @@ async fn a_zip_past_the_limit_fails_with_what_to_do(world: &World) {
     assert_eq!(world.callbacks(&job).await[0]["error"], error);
 }
 
-async fn an_export_without_its_broken_users_is_not_passed_off_as_whole(world: &World) {
+async fn an_export_without_its_broken_users_is_not_passed_off_as_whole(world: World) {
     let (job, claims) = world.running(2).await;
     let id = Uuid::new_v4();
     let broken = PartResult { broken: vec![(id, "not JSON".into())], users: 4, ..result() };
@@ -429,14 +310,14 @@ async fn an_export_without_its_broken_users_is_not_passed_off_as_whole(world: &W
     assert_eq!(progress.broken_users, 1);
 }
 
-async fn what_ends_its_workers_fails_in_the_end(world: &World) {
+async fn what_ends_its_workers_fails_in_the_end(world: World) {
     let (job, claims) = world.running(1).await;
     state::give_up::<FinishError>(&world.app, &claims[0], None).await.unwrap();
     world.assert_ended(&job, State::Failed).await;
     assert_eq!(world.callbacks(&job).await[0]["success"], false);
 }
 
-async fn a_job_that_waits_too_long_is_announced_again(world: &World) {
+async fn a_job_that_waits_too_long_is_announced_again(world: World) {
     let (queued, planning) = (world.queued().await, world.queued().await);
     let (running, _) = world.running(1).await;
     let mut tx = world.app.store.write().await.unwrap();
@@ -459,7 +340,7 @@ async fn a_job_that_waits_too_long_is_announced_again(world: &World) {
     }
 }
 
-async fn the_latest_come_first_page_by_page(world: &World) {
+async fn the_latest_come_first_page_by_page(world: World) {
     let mut wanted = Vec::new();
     for n in 0..5 {
         // Two of them at the same moment.
@@ -479,34 +360,4 @@ async fn the_latest_come_first_page_by_page(world: &World) {
     assert_eq!(found[..5], wanted);
     let elsewhere = rows::latest(&mut tx, world.workspace + 1, (i64::MAX, Uuid::max()), 2).await;
     assert!(elsewhere.unwrap().is_empty());
-}
-
-async fn suite(test: TestStore) {
-    let world = World::new(test).await;
-    without_users_only_the_finishing_is_left(&world).await;
-    one_of_the_last_parts_brings_the_finishing(&world).await;
-    a_part_counts_once_and_for_its_last_claim(&world).await;
-    a_cancelled_job_counts_nothing_more(&world).await;
-    cancelling_races_with_the_last_part(&world).await;
-    an_export_without_its_broken_users_is_not_passed_off_as_whole(&world).await;
-    what_ends_its_workers_fails_in_the_end(&world).await;
-    a_job_that_waits_too_long_is_announced_again(&world).await;
-    a_zip_past_the_limit_fails_with_what_to_do(&world).await;
-    many_planners_plan_once(&world).await;
-    execute!(&world.test.store, "DELETE FROM users");
-    a_group_past_the_limit_fails_with_what_to_do(&world).await;
-    the_latest_come_first_page_by_page(&world).await;
-    world.app.log.close().await;
-    world.app.store.close().await;
-    world.test.close().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn export_rows_on_sqlite() {
-    suite(TestStore::sqlite().await).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn export_rows_on_postgres() {
-    suite(TestStore::postgres().await).await;
 }

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tempfile::TempDir;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use uuid::Uuid;
 
@@ -50,15 +49,11 @@ impl Destination {
         matches!(self, Self::S3(_) | Self::Azure(_))
     }
 
-    /// A new place, and the directory that goes with it.
-    async fn place(self) -> (Place, Option<TempDir>) {
+    async fn place(self) -> Place {
         match self {
-            Self::S3(_) | Self::UrlOnS3 => (Place::s3().await, None),
-            Self::Azure(_) | Self::UrlOnAzure => (Place::azure().await, None),
-            Self::UrlOnFiles => {
-                let directory = tempfile::tempdir().expect("a temporary directory");
-                (Place::Files(directory.path().to_owned()), Some(directory))
-            }
+            Self::S3(_) | Self::UrlOnS3 => Place::s3().await,
+            Self::Azure(_) | Self::UrlOnAzure => Place::azure().await,
+            Self::UrlOnFiles => Place::files(),
         }
     }
 
@@ -81,7 +76,7 @@ impl Destination {
 /// Exports workspaces of these sizes side by side, and checks all that comes of it.
 async fn suite(backend: Backend, destination: Destination, sizes: &[usize]) {
     let _seat = seat().await;
-    let (place, _directory) = destination.place().await;
+    let place = destination.place().await;
     let settings = match destination.is_own() {
         true => vec![],
         false => vec![("LONGSHORE_OBJECTS_URL", place.objects_url())],

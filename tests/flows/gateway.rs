@@ -21,8 +21,8 @@ use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 
 use crate::support::eventually;
-use crate::support::place::{Place, on_postgres, on_sqlite};
-use crate::support::stores::TestStore;
+use crate::support::installation::Installation;
+use crate::support::stores::{TestStore, on_postgres, on_sqlite};
 
 const KEY: &str = "key-that-may-track-users";
 const OTHER_KEY: &str = "key-that-may-list-campaigns";
@@ -85,7 +85,7 @@ async fn fail(Path(how): Path<String>) -> Result<(), ApiError> {
 }
 
 struct World {
-    place: Place,
+    _installation: Installation,
     address: SocketAddr,
     shutdown: CancellationToken,
     server: tokio::task::JoinHandle<()>,
@@ -95,7 +95,7 @@ struct World {
 
 impl World {
     async fn open(store: TestStore, change: impl FnOnce(&mut Config)) -> Self {
-        let place = Place::open(store, WORKSPACE, |config| {
+        let installation = Installation::open(store, WORKSPACE, |config| {
             config.gateway.listen = SocketAddr::from(([127, 0, 0, 1], 0));
             config.gateway.max_body_bytes = LIMIT;
             config.gateway.request_timeout_seconds = 2;
@@ -108,14 +108,14 @@ impl World {
             .route("/remote", protected("campaigns.list", post(make)))
             .route("/slow", protected("users.track", post(slow)).layer(Extension(seen.clone())))
             .route("/fail/{how}", get(fail));
-        let app = place.app.clone();
+        let app = installation.app.clone();
         let listener = gateway::bind(app.config.gateway.listen, "LONGSHORE_LISTEN").await.unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = CancellationToken::new();
         let router = gateway::router(app.clone(), domains);
         let server = tokio::spawn(gateway::serve(app, router, listener, shutdown.clone()));
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
-        Self { place, address, shutdown, server, seen, client }
+        Self { _installation: installation, address, shutdown, server, seen, client }
     }
 
     fn call(&self, method: Method, path: &str) -> RequestBuilder {
@@ -132,7 +132,6 @@ impl World {
     async fn close(self) {
         self.shutdown.cancel();
         self.server.await.unwrap();
-        self.place.close().await;
     }
 }
 
@@ -293,16 +292,16 @@ async fn calls_under_way_are_answered_before_the_end(store: TestStore) {
     assert_eq!(response.text().await.unwrap(), "done");
     world.server.await.unwrap();
     assert!(TcpStream::connect(world.address).await.is_err(), "nobody listens any more");
-    world.place.close().await;
 }
 
 async fn the_operations_listener_tells_how_things_are(store: TestStore) {
-    let place = Place::open(store, WORKSPACE, |_| {}).await;
+    let installation = Installation::open(store, WORKSPACE, |_| {}).await;
     let metrics = telemetry::metrics::install().unwrap();
     let listener = gateway::bind(SocketAddr::from(([127, 0, 0, 1], 0)), "x").await.unwrap();
     let address = listener.local_addr().unwrap();
     let draining = CancellationToken::new();
-    let served = telemetry::ops::serve(place.app.clone(), metrics, listener, draining.clone());
+    let served =
+        telemetry::ops::serve(installation.app.clone(), metrics, listener, draining.clone());
     let server = tokio::spawn(served);
     let ask = async |path: &str| {
         let response = reqwest::get(format!("http://{address}{path}")).await.unwrap();
@@ -318,15 +317,14 @@ async fn the_operations_listener_tells_how_things_are(store: TestStore) {
     draining.cancel();
     let (status, text) = ask("/readyz").await;
     assert_eq!((status, text.contains("stopping")), (503, true), "{text}");
-    place.app.store.close().await;
+    installation.app.store.close().await;
     let (status, text) = ask("/readyz").await;
     assert_eq!((status, text.contains("database")), (503, true), "{text}");
     assert_eq!(ask("/healthz").await.0, 200);
     server.abort();
-    place.close().await;
 }
 
-on_sqlite! {
+on_sqlite!(
     checks_come_in_their_order,
     a_body_without_a_declared_size_is_limited_as_well,
     a_forwarded_address_counts_behind_a_trusted_proxy,
@@ -336,11 +334,11 @@ on_sqlite! {
     slow_clients_are_let_go,
     calls_under_way_are_answered_before_the_end,
     the_operations_listener_tells_how_things_are,
-}
+);
 
 // What the database has a part in.
-on_postgres! {
+on_postgres!(
     checks_come_in_their_order,
     a_client_that_hangs_up_does_not_stop_its_handler,
     the_operations_listener_tells_how_things_are,
-}
+);

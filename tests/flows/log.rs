@@ -11,6 +11,9 @@ use longshore::log::{Ack, Consumer, Log, Message, NewMessage, Topic};
 use tempfile::TempDir;
 use uuid::Uuid;
 
+use crate::support::servers;
+use crate::support::temporary::Temporary;
+
 /// Longer than anything here takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -21,6 +24,7 @@ const QUIET: Duration = Duration::from_millis(700);
 struct Place {
     config: Config,
     _directory: TempDir,
+    _topics: Option<Temporary>,
 }
 
 impl Place {
@@ -28,17 +32,15 @@ impl Place {
         let directory = tempfile::tempdir().unwrap();
         let mut config = Config { data: directory.path().to_owned(), ..Config::default() };
         config.log.partitions = 4;
-        Self { config, _directory: directory }
+        Self { config, _directory: directory, _topics: None }
     }
 
     fn kafka() -> Self {
-        let brokers = std::env::var("LONGSHORE_TEST_KAFKA").unwrap_or_else(|_| {
-            panic!("LONGSHORE_TEST_KAFKA is not set: scripts/services start, then env")
-        });
         let mut place = Self::embedded();
-        place.config.log.url = format!("kafka://{brokers}");
+        place.config.log.url = format!("kafka://{}", servers::kafka());
         place.config.log.topic_prefix = format!("t{}.", Uuid::new_v4().simple());
         place.config.log.replication = 1;
+        place._topics = Some(Temporary::Topics(place.config.log.topic_prefix.clone()));
         place
     }
 

@@ -1,5 +1,6 @@
 //! Object storage: one set of checks over files, S3 and Azure.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -15,7 +16,8 @@ use longshore::retry::Retry as _;
 use longshore::secrets::SecretKey;
 use uuid::Uuid;
 
-use crate::support::servers;
+use crate::support::places::Place;
+use crate::support::{eventually, servers};
 
 const MIB: usize = 1024 * 1024;
 
@@ -25,109 +27,61 @@ struct Backend {
     place: Place,
 }
 
-enum Place {
-    Files(tempfile::TempDir),
-    S3(S3Settings),
-    Azure(AzureSettings),
-}
-
 impl Backend {
     async fn files() -> Self {
-        let directory = tempfile::tempdir().unwrap();
+        let place = Place::files();
         let secrets = SecretKey::parse(&SecretKey::generate(), None).unwrap();
-        let url = format!("file://{}", directory.path().display());
-        let objects = Objects::open(&url, &secrets).await.unwrap();
-        Self { objects, place: Place::Files(directory) }
+        let objects = Objects::open(&place.objects_url(), &secrets).await.unwrap();
+        Self { objects, place }
     }
 
     async fn s3() -> Self {
         servers::install_tls();
-        let settings = S3Settings { prefix: "some/prefix".into(), ..servers::new_bucket().await };
-        Self { objects: Objects::s3(&settings).await.unwrap(), place: Place::S3(settings) }
+        let (settings, bucket) = servers::new_bucket().await;
+        let settings = S3Settings { prefix: "some/prefix".into(), ..settings };
+        let objects = Objects::s3(&settings).await.unwrap();
+        Self { objects, place: Place::S3(settings, Arc::new(bucket)) }
     }
 
     async fn azure() -> Self {
-        servers::install_tls();
-        let settings = servers::new_container().await;
-        Self { objects: Objects::azure(&settings).unwrap(), place: Place::Azure(settings) }
+        let (settings, container) = servers::new_container().await;
+        let objects = Objects::azure(&settings).unwrap();
+        Self { objects, place: Place::Azure(settings, Arc::new(container)) }
     }
 
     /// With a token instead of the account's key.
     async fn azure_sas() -> Self {
-        servers::install_tls();
+        let (settings, container) = servers::new_container().await;
         let settings = AzureSettings {
             access_key: None,
             sas_token: Some(format!("?{}", servers::azure_sas_token())),
-            ..servers::new_container().await
+            ..settings
         };
-        Self { objects: Objects::azure(&settings).unwrap(), place: Place::Azure(settings) }
-    }
-
-    /// What is being written, or was left so.
-    async fn unfinished(&self) -> Vec<String> {
-        match &self.place {
-            Place::Files(directory) => std::fs::read_dir(directory.path().join(".tmp"))
-                .unwrap()
-                .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-                .collect(),
-            Place::S3(settings) => {
-                let uploads = servers::s3_client(settings)
-                    .list_multipart_uploads()
-                    .bucket(&settings.bucket)
-                    .send()
-                    .await
-                    .unwrap();
-                uploads.uploads().iter().map(|upload| upload.key().unwrap().to_owned()).collect()
-            }
-            Place::Azure(settings) => {
-                let query = "restype=container&comp=list&include=uncommittedblobs";
-                let answer = reqwest::get(servers::azure_address(settings, query)).await.unwrap();
-                let text = answer.text().await.unwrap();
-                assert!(text.contains("<EnumerationResults"), "{text}");
-                let names = text.split("<Name>").skip(1);
-                names.map(|rest| rest.split('<').next().unwrap().to_owned()).collect()
-            }
-        }
+        let objects = Objects::azure(&settings).unwrap();
+        Self { objects, place: Place::Azure(settings, Arc::new(container)) }
     }
 
     /// Asserts that nothing was left unfinished. Azure lists finished blobs among them.
     async fn assert_no_strays(&self) {
         let finished = match &self.place {
-            Place::Azure(_) => self.objects.list("").await.unwrap(),
+            Place::Azure(..) => self.objects.list("").await.unwrap(),
             _ => Vec::new(),
         };
         let finished: Vec<String> = finished.into_iter().map(|entry| entry.key).collect();
-        assert_eq!(self.unfinished().await, finished);
-    }
-
-    /// Waits until nothing is unfinished any more.
-    async fn wait_until_all_finished(&self) {
-        let mut left = Vec::new();
-        for _ in 0..200 {
-            left = self.unfinished().await;
-            if left.is_empty() {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-        panic!("still there: {left:?}");
+        assert_eq!(self.place.unfinished().await, finished);
     }
 
     /// Begins an upload as a process does that is then killed; false where none can be left.
     async fn abandon_upload(&self, key: &ObjectKey) -> bool {
-        match &self.place {
-            // Temporary files are swept by age.
-            Place::Files(_) => false,
-            Place::S3(settings) => {
-                let client = servers::s3_client(settings);
-                let key = format!("{}/{}", settings.prefix, key.path());
-                let request = client.create_multipart_upload().bucket(&settings.bucket).key(key);
-                request.send().await.unwrap();
-                true
-            }
-            // Azure discards what was staged by itself, after a week.
-            Place::Azure(_) => false,
-        }
+        let Place::S3(settings, _) = &self.place else {
+            // Files sweep by age, and Azure discards what was staged after a week.
+            return false;
+        };
+        let client = servers::s3_client(settings);
+        let key = format!("{}/{}", settings.prefix, key.path());
+        let request = client.create_multipart_upload().bucket(&settings.bucket).key(key);
+        request.send().await.unwrap();
+        true
     }
 }
 
@@ -249,7 +203,7 @@ async fn a_stream_that_fails_leaves_nothing(backend: Backend) {
         assert!(error.to_string().contains(reason), "{error}");
         assert_absent(objects, &key).await;
     }
-    assert_eq!(backend.unfinished().await, Vec::<String>::new());
+    assert_eq!(backend.place.unfinished().await, Vec::<String>::new());
 }
 
 async fn a_stream_that_is_dropped_leaves_nothing(backend: Backend) {
@@ -269,7 +223,7 @@ async fn a_stream_that_is_dropped_leaves_nothing(backend: Backend) {
     drained_seen.await.unwrap();
     writing.abort();
     assert!(writing.await.unwrap_err().is_cancelled());
-    backend.wait_until_all_finished().await;
+    eventually("nothing is left", || async { backend.place.unfinished().await.is_empty() }).await;
     assert_absent(&objects, &key).await;
 }
 
@@ -329,7 +283,7 @@ async fn lists_go_over_pages_and_prefixes_are_removed(backend: Backend) {
 
     let abandoned = ObjectKey::ExportArchive { job, attempt: 3 };
     if backend.abandon_upload(&abandoned).await {
-        let unfinished = backend.unfinished().await;
+        let unfinished = backend.place.unfinished().await;
         assert!(unfinished.iter().any(|key| key.contains("archive.3")), "{unfinished:?}");
     }
     assert_eq!(objects.delete_prefix(&export_prefix(job)).await.unwrap(), 34);
@@ -373,15 +327,10 @@ async fn a_signed_address_is_served_until_it_expires(backend: Backend) {
     assert_eq!(range.unwrap().bytes().await.unwrap(), body.slice(10..20));
 
     let short = sign(1, "a.zip").await;
-    let mut status = reqwest::StatusCode::OK;
-    for _ in 0..100 {
-        status = client.get(&short).send().await.unwrap().status();
-        if status == 403 {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    assert_eq!(status, 403);
+    eventually("the address expires", || async {
+        client.get(&short).send().await.unwrap().status() == 403
+    })
+    .await;
     let others = sign(60, "a.zip").await.replace("/signed", "/other");
     assert_eq!(client.get(others).send().await.unwrap().status(), 403);
 }
@@ -484,7 +433,7 @@ async fn assert_refused(objects: &Objects, words: &str, secret: &str) {
 #[tokio::test]
 async fn s3_says_what_is_wrong_with_a_declaration() {
     servers::install_tls();
-    let good = servers::new_bucket().await;
+    let (good, _bucket) = servers::new_bucket().await;
     let secret = good.secret_access_key.clone().unwrap();
     let absent = servers::s3_settings(&servers::new_name());
     let open = async |settings| Objects::s3(&settings).await.unwrap();
@@ -499,7 +448,7 @@ async fn s3_says_what_is_wrong_with_a_declaration() {
 #[tokio::test]
 async fn azure_says_what_is_wrong_with_a_declaration() {
     servers::install_tls();
-    let good = servers::new_container().await;
+    let (good, _container) = servers::new_container().await;
     let secret = good.access_key.clone().unwrap();
     let absent = servers::azure_settings(&servers::new_name());
     assert_refused(&Objects::azure(&absent).unwrap(), "does not exist", &secret).await;
@@ -532,28 +481,8 @@ async fn a_store_that_is_not_there_may_be_there_later() {
 async fn objects_are_opened_by_their_address() {
     servers::install_tls();
     let secrets = SecretKey::parse(&SecretKey::generate(), None).unwrap();
-    let text = |text: &Option<String>| text.clone().unwrap();
-    let (s3, azure) = (servers::new_bucket().await, servers::new_container().await);
-    let addresses = [
-        format!(
-            "s3://{}/below?endpoint={}&region={}&access_key_id={}&secret_access_key={}\
-             &path_style=true",
-            s3.bucket,
-            text(&s3.endpoint),
-            text(&s3.region),
-            text(&s3.access_key_id),
-            text(&s3.secret_access_key)
-        ),
-        format!(
-            "azure://{}/below?account={}&access_key={}&endpoint={}",
-            azure.container,
-            azure.account,
-            text(&azure.access_key),
-            text(&azure.endpoint)
-        ),
-    ];
-    for address in addresses {
-        let objects = Objects::open(&address, &secrets).await.unwrap();
+    for place in [Place::s3().await, Place::azure().await] {
+        let objects = Objects::open(&place.objects_url(), &secrets).await.unwrap();
         assert_eq!(probe(&objects).await.unwrap().limits, Vec::<String>::new());
     }
     assert!(Objects::open("s3://b?colour=blue", &secrets).await.is_err());

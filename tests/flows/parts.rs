@@ -1,7 +1,6 @@
 //! Parts of an export on both databases: every user is in a file once, an attempt that comes
 //! late harms nothing, and what is broken is told.
 
-use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::time::Duration;
 
@@ -13,128 +12,45 @@ use longshore::clock::from_ms;
 use longshore::exports::archive::{Entry, central_directory};
 use longshore::exports::part::{self, PartError};
 use longshore::exports::rows::{self, PartResult, Winner};
-use longshore::exports::{Format, Job, Plan, State, state};
+use longshore::exports::{Job, State, state};
 use longshore::objects::{ObjectKey, Objects, PutOptions};
-use longshore::store::Store;
 use longshore::users::Position;
-use longshore::users::activity::Activity;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::support::stores::TestStore;
+use crate::support::export_world::{self, LEASE, SLICES};
+use crate::support::stores::{TestStore, on_both_stores};
 
-const SLICES: [i16; 2] = [3, 70];
-const USERS_PER_PART: i64 = 5;
-/// When the users were created, in milliseconds; the window of the export begins then.
-const CREATED: i64 = 1_789_000_000_000;
+on_both_stores!(
+    every_user_is_in_a_file_once,
+    users_that_are_deleted_or_broken,
+    work_that_is_stopped_late_or_not_wanted,
+);
 
-/// Runs a statement of the test's own on either database.
-macro_rules! execute {
-    ($store:expr, $sql:expr $(, $bind:expr)*) => {
-        match $store {
-            Store::Postgres(pool) => {
-                sqlx::query($sql)$(.bind($bind))*.execute(pool).await.map(|done| done.rows_affected())
-            }
-            Store::Sqlite { write, .. } => {
-                sqlx::query($sql)$(.bind($bind))*.execute(write).await.map(|done| done.rows_affected())
-            }
-        }
-        .expect($sql)
-    };
-}
-
-/// A running export of `users` users in parts of [`USERS_PER_PART`], without own storage.
+/// A running export in parts of five users, without own storage.
 struct World {
-    test: TestStore,
+    base: export_world::World,
     app: App,
     job: Job,
-    users: i64,
 }
 
 fn position(n: i64, users: i64) -> Position {
-    let slice = SLICES[usize::from(n >= users / 2)];
-    let ms = (CREATED + n) as u128;
-    Position { slice, service_id: Uuid::from_u128(ms << 80 | 7 << 76 | 2 << 62 | n as u128) }
+    export_world::position(SLICES[usize::from(n >= users / 2)], n)
 }
 
 impl World {
     async fn new(test: TestStore, users: i64) -> Self {
-        let app = App::open(test.config.clone()).await.unwrap();
-        let now = app.clock.now();
-        let job = Job {
-            id: Uuid::new_v4(),
-            workspace_id: test.workspace("acme").await,
-            object_prefix: format!("{}-{}", Uuid::new_v4(), now.as_second()),
-            segment_id: Uuid::new_v4(),
-            fields: ["external_id", "custom_attributes.a", "purchases"].map(String::from).into(),
-            format: Format::Zip,
-            storage_id: None,
-            callback_endpoint: None,
-            request_id: "a-request".into(),
-            requested_at: now.as_millisecond(),
-        };
-        let world = Self { test, app, job, users };
+        let base = export_world::World::new(test).await;
         for n in 0..users {
-            world.add_user(n).await;
+            base.add_user(position(n, users).slice, n).await;
         }
-        world.plan().await;
-        world
-    }
-
-    async fn add_user(&self, n: i64) {
-        let Position { slice, service_id } = position(n, self.users);
-        let doc = format!(
-            r#"{{"external_id":"user {n}","email":"private","custom_attributes":{{"a":{n},"b":1}}}}"#
-        );
-        let mut activity = Activity::default();
-        activity.record_purchase("tea", CREATED, 2);
-        let body = activity.encode();
-        let (workspace, key) =
-            (self.job.workspace_id, i64::from(slice) << 56 | (CREATED + n) << 14);
-        match &self.test.store {
-            Store::Postgres(_) => {
-                execute!(
-                    &self.test.store,
-                    "INSERT INTO users (slice, workspace_id, service_id, attributes_at, doc)
-                     VALUES ($1, $2, $3, 0, $4)",
-                    slice,
-                    workspace,
-                    service_id,
-                    &doc
-                );
-                execute!(
-                    &self.test.store,
-                    "INSERT INTO activity (slice, workspace_id, service_id, body)
-                     VALUES ($1, $2, $3, $4)",
-                    slice,
-                    workspace,
-                    service_id,
-                    &body
-                );
-            }
-            Store::Sqlite { .. } => {
-                execute!(
-                    &self.test.store,
-                    "INSERT INTO users (key, slice, workspace_id, service_id, attributes_at, doc)
-                     VALUES ($1, $2, $3, $4, 0, $5)",
-                    key,
-                    slice,
-                    workspace,
-                    service_id,
-                    &doc
-                );
-                execute!(
-                    &self.test.store,
-                    "INSERT INTO activity (key, slice, workspace_id, service_id, body)
-                     VALUES ($1, $2, $3, $4, $5)",
-                    key,
-                    slice,
-                    workspace,
-                    service_id,
-                    &body
-                );
-            }
-        }
+        let job = base.queued().await;
+        let ends: Vec<Position> = (1..=users)
+            .filter(|n| n % 5 == 0 || *n == users)
+            .map(|n| position(n - 1, users))
+            .collect();
+        base.run(&job, users, &ends).await;
+        Self { app: base.app.clone(), base, job }
     }
 
     fn line(n: i64) -> String {
@@ -145,47 +61,9 @@ impl World {
         )
     }
 
-    /// Brings the job to `running`, with all of its parts to be claimed.
-    async fn plan(&self) {
-        let day = longshore::clock::utc_date(from_ms(CREATED));
-        let plan = Plan {
-            slices: SLICES.into(),
-            youngest: Uuid::max(),
-            first_day: day,
-            last_day: day,
-            upload_date: day,
-            seed: Uuid::new_v4(),
-            currency: "USD".into(),
-            exchange_rates: BTreeMap::new(),
-        };
-        let ends: Vec<Position> = (1..=self.users)
-            .filter(|n| n % USERS_PER_PART == 0 || *n == self.users)
-            .map(|n| position(n - 1, self.users))
-            .collect();
-        let parts = ends.len() as i64;
-        let from = Position { slice: 0, service_id: Uuid::nil() };
-        let mut tx = self.app.store.write().await.unwrap();
-        rows::insert(&mut tx, &self.job).await.unwrap();
-        let now = self.app.clock.now_ms();
-        rows::begin_planning(&mut tx, self.job.id, now).await.unwrap();
-        let running = rows::begin_running(&mut tx, self.job.id, &plan, self.users, parts, now);
-        assert!(running.await.unwrap());
-        rows::insert_parts(&mut tx, self.job.id, from, &ends).await.unwrap();
-        let offer = claims::offer_range(
-            &mut tx,
-            Kind::ExportPart,
-            self.job.id,
-            1..parts + 1,
-            Duration::ZERO,
-        );
-        offer.await.unwrap();
-        tx.commit().await.unwrap();
-    }
-
-    async fn take(&self, limit: u32) -> Vec<Claim> {
-        let lease = Duration::from_secs(60);
-        let store = &self.app.store;
-        claims::take(store, Kind::ExportPart, Uuid::new_v4(), limit, 100, lease).await.unwrap()
+    /// Every part that can be claimed.
+    async fn take(&self) -> Vec<Claim> {
+        self.base.take(Kind::ExportPart, &self.job, LEASE).await
     }
 
     async fn run(&self, claim: &Claim) -> Result<(), PartError> {
@@ -193,13 +71,11 @@ impl World {
     }
 
     async fn state(&self) -> State {
-        let mut tx = self.app.store.snapshot().await.unwrap();
-        rows::load(&mut tx, self.job.id).await.unwrap().unwrap().1.state
+        self.base.progress(&self.job).await.state
     }
 
     async fn winners(&self) -> Vec<Winner> {
-        let mut tx = self.app.store.snapshot().await.unwrap();
-        rows::winners(&mut tx, self.job.id).await.unwrap()
+        self.base.winners(&self.job).await
     }
 
     /// What is in the ZIP that the winners' segments make, by entry.
@@ -230,11 +106,6 @@ impl World {
             })
             .collect()
     }
-
-    async fn close(self) {
-        self.app.store.close().await;
-        self.test.close().await;
-    }
 }
 
 async fn read(objects: &Objects, key: &ObjectKey) -> Vec<u8> {
@@ -244,7 +115,7 @@ async fn read(objects: &Objects, key: &ObjectKey) -> Vec<u8> {
 
 async fn every_user_is_in_a_file_once(test: TestStore) {
     let world = World::new(test, 12).await;
-    let claims = world.take(10).await;
+    let claims = world.take().await;
     assert_eq!(claims.len(), 3);
     let (done, rest) = claims.split_at(2);
     for claim in done {
@@ -258,18 +129,17 @@ async fn every_user_is_in_a_file_once(test: TestStore) {
         .map(|(part, users)| (world.job.entry_name(part), users.map(World::line).collect()))
         .collect();
     assert_eq!(world.zip().await, expected);
-    world.close().await;
 }
 
 async fn users_that_are_deleted_or_broken(test: TestStore) {
     let world = World::new(test, 12).await;
     let broken = position(1, 12).service_id;
-    execute!(&world.test.store, "UPDATE users SET doc = '{' WHERE service_id = $1", broken);
+    world.base.execute("UPDATE users SET doc = '{' WHERE service_id = $1", broken).await;
     for n in 5..10 {
         let gone = position(n, 12).service_id;
-        execute!(&world.test.store, "DELETE FROM users WHERE service_id = $1", gone);
+        world.base.execute("DELETE FROM users WHERE service_id = $1", gone).await;
     }
-    for claim in world.take(10).await {
+    for claim in world.take().await {
         world.run(&claim).await.unwrap();
     }
     let winners = world.winners().await;
@@ -284,12 +154,11 @@ async fn users_that_are_deleted_or_broken(test: TestStore) {
     let told = rows::broken_users(&mut tx, world.job.id, 10).await.unwrap();
     drop(tx);
     assert_eq!(told.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [broken]);
-    world.close().await;
 }
 
 async fn work_that_is_stopped_late_or_not_wanted(test: TestStore) {
     let world = World::new(test, 10).await;
-    let claims = world.take(2).await;
+    let claims = world.take().await;
     let stop = CancellationToken::new();
     stop.cancel();
     let stopped = part::run(&world.app, &claims[0], &stop).await;
@@ -298,7 +167,7 @@ async fn work_that_is_stopped_late_or_not_wanted(test: TestStore) {
     let mut tx = world.app.store.write().await.unwrap();
     claims::put_off(&mut tx, &claims[0], Duration::ZERO).await.unwrap();
     tx.commit().await.unwrap();
-    let second = world.take(1).await[0];
+    let second = world.take().await[0];
     assert_eq!((second.item, second.attempt), (claims[0].item, 2));
     world.run(&second).await.unwrap();
     let late = world.run(&claims[0]).await;
@@ -312,37 +181,6 @@ async fn work_that_is_stopped_late_or_not_wanted(test: TestStore) {
     assert!(matches!(withdrawn, Err(PartError::Claim(claims::ClaimError::Lost))));
     let key = ObjectKey::ExportSegment { job: world.job.id, part: claims[1].item, attempt: 1 };
     assert_eq!(world.app.objects.head(&key).await.unwrap(), None);
-    world.close().await;
-}
-
-#[tokio::test]
-async fn every_user_is_in_a_file_once_sqlite() {
-    every_user_is_in_a_file_once(TestStore::sqlite().await).await;
-}
-
-#[tokio::test]
-async fn every_user_is_in_a_file_once_postgres() {
-    every_user_is_in_a_file_once(TestStore::postgres().await).await;
-}
-
-#[tokio::test]
-async fn users_that_are_deleted_or_broken_sqlite() {
-    users_that_are_deleted_or_broken(TestStore::sqlite().await).await;
-}
-
-#[tokio::test]
-async fn users_that_are_deleted_or_broken_postgres() {
-    users_that_are_deleted_or_broken(TestStore::postgres().await).await;
-}
-
-#[tokio::test]
-async fn work_that_is_stopped_late_or_not_wanted_sqlite() {
-    work_that_is_stopped_late_or_not_wanted(TestStore::sqlite().await).await;
-}
-
-#[tokio::test]
-async fn work_that_is_stopped_late_or_not_wanted_postgres() {
-    work_that_is_stopped_late_or_not_wanted(TestStore::postgres().await).await;
 }
 
 /// In own storage all attempts at a part share a name.
@@ -379,5 +217,4 @@ async fn a_file_is_written_once_and_taken_over() {
     let error = write(b"first", 5, Vec::new()).await.unwrap_err();
     assert!(matches!(&error, PartError::InTheWay { path } if *path == key.path()), "{error}");
     assert_eq!(read(&app.objects, &key).await, b"foreign");
-    test.close().await;
 }

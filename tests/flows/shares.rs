@@ -12,7 +12,9 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::support::eventually;
-use crate::support::stores::TestStore;
+use crate::support::stores::{TestStore, on_both_stores};
+
+on_both_stores!(each_row_ends_as_its_work_does,);
 
 #[derive(Debug, thiserror::Error)]
 #[error("failed as told")]
@@ -97,7 +99,7 @@ async fn offer(store: &Store, job: Uuid, items: std::ops::Range<i64>) {
     tx.commit().await.unwrap();
 }
 
-async fn suite(test: TestStore) {
+async fn each_row_ends_as_its_work_does(test: TestStore) {
     let (store, job) = (test.store.clone(), Uuid::new_v4());
     let work = Arc::new(Scripted {
         store: store.clone(),
@@ -140,15 +142,4 @@ async fn suite(test: TestStore) {
     let taken = claims::take(&store, Kind::ExportPart, Uuid::new_v4(), 9, 100, terms().lease).await;
     let taken = taken.unwrap();
     assert_eq!(taken.iter().map(|claim| claim.item).collect::<Vec<_>>(), [WAITS_FOR_STOP]);
-    test.close().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn shares_on_sqlite() {
-    suite(TestStore::sqlite().await).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn shares_on_postgres() {
-    suite(TestStore::postgres().await).await;
 }

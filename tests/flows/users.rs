@@ -16,24 +16,10 @@ use longshore::users::{Position, Target, record, service_id, target};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::support::stores::TestStore;
+use crate::support::process;
+use crate::support::stores::{TestStore, on_both_stores, on_pool};
 
-macro_rules! on_both {
-    ($($name:ident,)+) => {
-        mod sqlite {
-            $(#[tokio::test] async fn $name() {
-                super::$name(super::World::new(super::TestStore::sqlite().await).await).await;
-            })+
-        }
-        mod postgres {
-            $(#[tokio::test] async fn $name() {
-                super::$name(super::World::new(super::TestStore::postgres().await).await).await;
-            })+
-        }
-    };
-}
-
-on_both! {
+on_both_stores!(World =>
     imported_users_come_back_each_once_and_in_order,
     stretches_have_exact_sizes_and_cross_slices,
     users_of_one_millisecond_come_in_order,
@@ -50,7 +36,7 @@ on_both! {
     an_erased_user_leaves_nothing_behind,
     one_address_of_several_users_erases_nobody,
     commands_say_what_they_did,
-}
+);
 
 const ALL: [i16; 100] = {
     let mut slices = [0; 100];
@@ -171,24 +157,13 @@ impl World {
     /// Rows of a table, of every workspace.
     async fn rows(&self, table: &str) -> i64 {
         let sql = sqlx::AssertSqlSafe(format!("SELECT count(*) FROM {table}"));
-        match self.store() {
-            Store::Postgres(pool) => sqlx::query_scalar(sql).fetch_one(pool).await,
-            Store::Sqlite { read, .. } => sqlx::query_scalar(sql).fetch_one(read).await,
-        }
-        .unwrap()
+        on_pool!(self.store(), pool => sqlx::query_scalar(sql).fetch_one(pool).await).unwrap()
     }
 
     /// The program, on this world's store.
     fn command(&self, arguments: &[&str]) -> Command {
-        use secrecy::ExposeSecret as _;
-        let mut command = Command::new(env!("CARGO_BIN_EXE_longshore"));
-        command.args(arguments).env("LONGSHORE_DATA", &self.test.config.data);
-        if let Some(url) = &self.test.config.database.url {
-            command.env("LONGSHORE_DATABASE_URL", url.expose_secret());
-        }
-        if let Some(key) = &self.test.config.secret_key {
-            command.env("LONGSHORE_SECRET_KEY", key.expose_secret());
-        }
+        let mut command = process::command(&self.test.config.data, &self.test.environment());
+        command.args(arguments);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }
@@ -200,10 +175,6 @@ impl World {
         let output = child.wait_with_output().unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
         (output.status.success(), text(output.stdout), text(output.stderr))
-    }
-
-    async fn close(self) {
-        self.test.close().await;
     }
 }
 
@@ -237,7 +208,6 @@ async fn imported_users_come_back_each_once_and_in_order(world: World) {
     let seen: BTreeMap<Uuid, Value> =
         seen.into_iter().map(|user| (user.position.service_id, user.record)).collect();
     assert_eq!(seen, by_id(&lines));
-    world.close().await;
 }
 
 async fn stretches_have_exact_sizes_and_cross_slices(world: World) {
@@ -273,7 +243,6 @@ async fn stretches_have_exact_sizes_and_cross_slices(world: World) {
     // Nobody at all.
     let nobody = Cuts { users: 0, ends: Vec::new(), youngest: Uuid::nil() };
     assert_eq!(world.cut(&[], 10).await, nobody);
-    world.close().await;
 }
 
 async fn users_of_one_millisecond_come_in_order(world: World) {
@@ -293,7 +262,6 @@ async fn users_of_one_millisecond_come_in_order(world: World) {
     let seen: Vec<Uuid> =
         stretches.concat().into_iter().map(|user| user.position.service_id).collect();
     assert_eq!(seen, expected);
-    world.close().await;
 }
 
 async fn a_slice_with_much_activity_is_read_whole(world: World) {
@@ -320,7 +288,6 @@ async fn a_slice_with_much_activity_is_read_whole(world: World) {
         let expected = (n % 7 != 0 && n % 3 != 0).then(|| json!(format!("e{n}")));
         assert_eq!((event, user.position.slice), (expected, 5));
     }
-    world.close().await;
 }
 
 async fn importing_again_doubles_nobody(world: World) {
@@ -348,7 +315,6 @@ async fn importing_again_doubles_nobody(world: World) {
         assert_eq!(changed.get(gone), None, "{gone}");
     }
     assert_eq!(world.count().await, 600);
-    world.close().await;
 }
 
 async fn of_two_lines_for_one_user_the_later_stays(world: World) {
@@ -370,7 +336,6 @@ async fn of_two_lines_for_one_user_the_later_stays(world: World) {
         .await;
     assert_eq!(world.show("y").await.unwrap()["service_id"], json!(moved));
     assert_ne!(world.show("x").await.unwrap()["service_id"], json!(moved));
-    world.close().await;
 }
 
 /// Waits until the import has written somebody.
@@ -407,7 +372,6 @@ async fn a_killed_import_is_finished_by_running_it_again(world: World) {
     assert_eq!(world.count().await, 9_000);
     assert_eq!(world.rows("identifiers").await, 6_000);
     assert_eq!(world.rows("emails").await, 6_000);
-    world.close().await;
 }
 
 async fn users_created_after_the_cut_are_not_read(world: World) {
@@ -421,7 +385,6 @@ async fn users_created_after_the_cut_are_not_read(world: World) {
     let stretches = world.stretches(&ALL, &cuts).await;
     assert_eq!(stretches.iter().map(Vec::len).collect::<Vec<_>>(), [120, 120, 60]);
     assert_eq!(stretches.concat(), before);
-    world.close().await;
 }
 
 async fn another_workspace_is_not_touched(world: World) {
@@ -439,7 +402,6 @@ async fn another_workspace_is_not_touched(world: World) {
     let id = value(&lines[0])["service_id"].as_str().unwrap().to_owned();
     erase::erase(world.store(), &world.target, &id).await.unwrap();
     assert_eq!((world.count().await, world.rows("users").await), (199, 399));
-    world.close().await;
 }
 
 async fn a_record_finds_its_user_by_id_then_alias_then_email(world: World) {
@@ -471,7 +433,6 @@ async fn a_record_finds_its_user_by_id_then_alias_then_email(world: World) {
         .import_well(&[json!({"external_id": "new", "email": "cat@acme.example"}).to_string()])
         .await;
     assert_eq!(world.count().await, 5);
-    world.close().await;
 }
 
 async fn who_somebody_is_outlives_a_replacement(world: World) {
@@ -491,7 +452,6 @@ async fn who_somebody_is_outlives_a_replacement(world: World) {
         assert_eq!(after[kept], before[kept], "{kept}");
     }
     assert_eq!(after.get("country"), None);
-    world.close().await;
 }
 
 async fn what_belongs_to_another_user_is_refused(world: World) {
@@ -513,7 +473,6 @@ async fn what_belongs_to_another_user_is_refused(world: World) {
     }
     assert_eq!(world.show("ann").await.unwrap().get("first_name"), None);
     assert_eq!(world.count().await, 3);
-    world.close().await;
 }
 
 async fn bad_lines_are_told_and_the_rest_go_in(world: World) {
@@ -546,7 +505,6 @@ async fn bad_lines_are_told_and_the_rest_go_in(world: World) {
         assert!(told.0 == line && told.1.contains(part), "{told:?}");
     }
     assert_eq!(world.count().await, 2);
-    world.close().await;
 }
 
 async fn an_erased_user_leaves_nothing_behind(world: World) {
@@ -569,7 +527,6 @@ async fn an_erased_user_leaves_nothing_behind(world: World) {
         }
         assert!(matches!(world.show(id).await, Err(FindError::Nobody(_))));
     }
-    world.close().await;
 }
 
 async fn one_address_of_several_users_erases_nobody(world: World) {
@@ -582,7 +539,6 @@ async fn one_address_of_several_users_erases_nobody(world: World) {
     let refused = erase::erase(world.store(), &world.target, "x@acme.example").await;
     assert!(matches!(refused, Err(FindError::Several(ids)) if ids.len() == 2));
     assert_eq!(world.count().await, 2);
-    world.close().await;
 }
 
 async fn commands_say_what_they_did(world: World) {
@@ -603,5 +559,4 @@ async fn commands_say_what_they_did(world: World) {
     assert!(!ok && out.starts_with("erased ann (") && err.contains("\"ben\""), "{out}{err}");
     assert!(!world.run(&["users", "show", "ann"], "").0);
     assert_eq!(world.count().await, 50);
-    world.close().await;
 }

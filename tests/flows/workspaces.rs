@@ -2,55 +2,64 @@
 //! on SQLite and on PostgreSQL.
 
 use std::collections::BTreeSet;
-use std::process::{Command, Output};
-use std::time::Duration;
+use std::process::Output;
 
-use aws_sdk_s3::config::{BehaviorVersion, Builder, Credentials, Region};
 use longshore::app::App;
-use longshore::config::Config;
 use longshore::secrets::SecretKey;
 use longshore::setup;
 use longshore::store::{Store, settings as fixed};
 use longshore::workspaces::apply::{Applied, Options, apply};
 use longshore::workspaces::keys::{self, KeyError, NewKey};
 use longshore::workspaces::{self, Workspace, file, groups};
-use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
+use secrecy::SecretString;
+use serde_json::json;
 use uuid::Uuid;
+
+use crate::support::places::Place;
+use crate::support::stores::{TestStore, on_both_stores};
+use crate::support::{eventually, process, servers};
+
+on_both_stores!(World =>
+    applying_twice_changes_nothing_the_second_time,
+    a_dry_run_writes_nothing,
+    what_the_file_drops_is_ended_by_prune_alone,
+    another_secret_is_a_rotation,
+    a_file_with_a_mistake_changes_nothing,
+    two_that_apply_at_once_make_one_workspace,
+    storage_is_tried_kept_and_changed_under_a_new_id,
+    secrets_are_not_readable_where_they_are_stored,
+    the_callback_secret_is_made_once,
+    the_control_group_is_made_once_and_renewed,
+    keys_are_made_found_and_revoked,
+    another_secret_key_is_refused_and_a_rotated_one_seals_anew,
+    another_number_of_partitions_is_refused,
+    the_commands_say_what_they_did,
+);
 
 const SECRET: &str = "integrator-secret-number-one";
 const OTHER_SECRET: &str = "integrator-secret-number-two";
 const APP: &str = "7b1f8a34-8f4e-4d0e-9a55-0c5a2f3f6d01";
 
-/// An installation of its own: data directory, database, secret key.
-struct Installation {
+/// An world of its own.
+struct World {
     app: App,
-    directory: tempfile::TempDir,
-    secret_key: String,
-    database: Option<String>,
+    test: TestStore,
 }
 
-impl Installation {
-    async fn sqlite() -> Self {
-        Self::open(None).await
-    }
-
-    async fn postgres() -> Self {
-        let name = format!("workspaces_{}", Uuid::new_v4().simple());
-        administer(&format!("CREATE DATABASE {name}")).await;
-        Self::open(Some(name)).await
-    }
-
-    async fn open(database: Option<String>) -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let secret_key = SecretKey::generate();
-        let config = settings(&directory, database.as_deref(), &secret_key, None);
-        let app = App::open(config).await.unwrap();
+impl World {
+    async fn new(test: TestStore) -> Self {
+        servers::install_tls();
+        let app = App::open(test.config.clone()).await.unwrap();
         assert!(!setup::run(&app).await.unwrap());
-        Self { app, directory, secret_key, database }
+        Self { app, test }
     }
 
-    fn config(&self, secret_key: &str, old: Option<&str>) -> Config {
-        settings(&self.directory, self.database.as_deref(), secret_key, old)
+    /// As a process with another secret key, which may know the former one.
+    async fn with_secret_key(&self, new: &str, old: Option<&SecretString>) -> App {
+        let mut config = self.test.config.clone();
+        config.secret_key = Some(new.to_owned().into());
+        config.secret_key_old = old.cloned();
+        App::open(config).await.unwrap()
     }
 
     async fn apply(&self, text: &str) -> Result<Applied, String> {
@@ -72,11 +81,7 @@ impl Installation {
     }
 
     async fn forgets(&self, secret: &str) {
-        let deadline = tokio::time::Instant::now() + Duration::from_secs(30);
-        while self.knows(secret).await {
-            assert!(tokio::time::Instant::now() < deadline, "a revoked key is still honoured");
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
+        eventually("a revoked key is forgotten", || async { !self.knows(secret).await }).await;
     }
 
     /// Every row of every table of this domain, as text and bytes.
@@ -96,7 +101,7 @@ impl Installation {
             }
             Store::Sqlite { .. } => {
                 let mut all = Vec::new();
-                for entry in std::fs::read_dir(self.directory.path()).unwrap() {
+                for entry in std::fs::read_dir(&self.test.config.data).unwrap() {
                     let path = entry.unwrap().path();
                     if path.is_file() {
                         all.extend(std::fs::read(path).unwrap());
@@ -107,96 +112,27 @@ impl Installation {
         }
     }
 
-    /// Runs the program itself on this installation.
+    /// Runs the program itself on this world.
     async fn run(&self, arguments: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_longshore"));
-        command
-            .args(arguments)
-            .current_dir(self.directory.path())
-            .env("LONGSHORE_DATA", self.directory.path())
-            .env("LONGSHORE_SECRET_KEY", &self.secret_key)
-            .env("ACME_KEY", SECRET);
-        if let Some(name) = &self.database {
-            command.env("LONGSHORE_DATABASE_URL", database_url(name));
-        }
-        tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
+        let mut command = process::command(&self.test.config.data, &self.test.environment());
+        command.args(arguments).env("ACME_KEY", SECRET);
+        process::output(command).await
     }
-
-    async fn close(self) {
-        self.app.store.close().await;
-        if let Some(name) = self.database {
-            administer(&format!("DROP DATABASE {name} WITH (FORCE)")).await;
-        }
-    }
-}
-
-fn settings(
-    directory: &tempfile::TempDir,
-    database: Option<&str>,
-    secret_key: &str,
-    old: Option<&str>,
-) -> Config {
-    let mut config = Config { data: directory.path().to_owned(), ..Config::default() };
-    config.secret_key = Some(secret_key.to_owned().into());
-    config.secret_key_old = old.map(|old| old.to_owned().into());
-    config.database.url = database.map(|name| database_url(name).into());
-    config
-}
-
-fn database_url(name: &str) -> String {
-    let server = required("LONGSHORE_TEST_POSTGRES");
-    let (base, _) = server.rsplit_once('/').unwrap();
-    format!("{base}/{name}")
-}
-
-async fn administer(sql: &str) {
-    let mut server = PgConnection::connect(&required("LONGSHORE_TEST_POSTGRES"))
-        .await
-        .expect("PostgreSQL answers (scripts/services start)");
-    sqlx::query(AssertSqlSafe(sql.to_owned())).execute(&mut server).await.unwrap();
-    server.close().await.unwrap();
-}
-
-fn required(name: &str) -> String {
-    std::env::var(name).unwrap_or_else(|_| {
-        panic!(
-            "{name} is not set: run scripts/services start, then eval \"$(scripts/services env)\""
-        )
-    })
 }
 
 fn environment(name: &str) -> Option<String> {
     match name {
         "ACME_KEY" => Some(SECRET.into()),
         "ACME_OTHER_KEY" => Some(OTHER_SECRET.into()),
-        "S3_SECRET" => Some(required("LONGSHORE_TEST_S3_SECRET_KEY")),
         _ => None,
     }
 }
 
-/// A new bucket on the S3 server, and the `storage` of a workspace file that names it.
-async fn new_bucket() -> (String, String) {
-    let bucket = format!("workspaces-{}", Uuid::new_v4());
-    let endpoint = required("LONGSHORE_TEST_S3_ENDPOINT");
-    let access_key = required("LONGSHORE_TEST_S3_ACCESS_KEY");
-    let secret_key = required("LONGSHORE_TEST_S3_SECRET_KEY");
-    let region = required("LONGSHORE_TEST_S3_REGION");
-    let config = Builder::new()
-        .behavior_version(BehaviorVersion::latest())
-        .credentials_provider(Credentials::new(&access_key, secret_key, None, None, "tests"))
-        .region(Region::new(region.clone()))
-        .endpoint_url(&endpoint)
-        .http_client(aws_smithy_http_client::Builder::new().build_http())
-        .force_path_style(true)
-        .build();
-    let client = aws_sdk_s3::Client::from_conf(config);
-    let made = client.create_bucket().bucket(&bucket).send().await;
-    made.unwrap_or_else(|error| panic!("{error:?}: run scripts/services start"));
-    let storage = format!(
-        "storage:\n  s3: {{bucket: {bucket}, region: {region}, endpoint: \"{endpoint}\", \
-         path_style: true, access_key_id: {access_key}, secret_access_key: \"${{S3_SECRET}}\"}}\n"
-    );
-    (bucket, storage)
+/// The `storage` of a workspace file that names a place; and its bucket.
+fn storage(place: &Place) -> (String, String) {
+    let (kind, settings) = place.storage();
+    let bucket = settings["bucket"].as_str().unwrap().to_owned();
+    (format!("storage: {}\n", json!({ kind: settings })), bucket)
 }
 
 fn acme(rest: &str) -> String {
@@ -211,48 +147,9 @@ fn lines(applied: &Applied) -> Vec<String> {
     applied.changes.iter().map(ToString::to_string).collect()
 }
 
-/// One suite over both databases.
-macro_rules! on_both {
-    ($($name:ident)*) => {
-        mod sqlite {
-            $(#[tokio::test(flavor = "multi_thread")]
-            async fn $name() {
-                let installation = super::Installation::sqlite().await;
-                super::$name(&installation).await;
-                installation.close().await;
-            })*
-        }
-        mod postgres {
-            $(#[tokio::test(flavor = "multi_thread")]
-            async fn $name() {
-                let installation = super::Installation::postgres().await;
-                super::$name(&installation).await;
-                installation.close().await;
-            })*
-        }
-    };
-}
-
-on_both! {
-    applying_twice_changes_nothing_the_second_time
-    a_dry_run_writes_nothing
-    what_the_file_drops_is_ended_by_prune_alone
-    another_secret_is_a_rotation
-    a_file_with_a_mistake_changes_nothing
-    two_that_apply_at_once_make_one_workspace
-    storage_is_tried_kept_and_changed_under_a_new_id
-    secrets_are_not_readable_where_they_are_stored
-    the_callback_secret_is_made_once
-    the_control_group_is_made_once_and_renewed
-    keys_are_made_found_and_revoked
-    another_secret_key_is_refused_and_a_rotated_one_seals_anew
-    another_number_of_partitions_is_refused
-    the_commands_say_what_they_did
-}
-
-async fn applying_twice_changes_nothing_the_second_time(installation: &Installation) {
+async fn applying_twice_changes_nothing_the_second_time(world: World) {
     let text = acme("control_group: {percent: 5}\n");
-    let applied = installation.apply(&text).await.unwrap();
+    let applied = world.apply(&text).await.unwrap();
     assert_eq!(
         lines(&applied),
         [
@@ -263,109 +160,109 @@ async fn applying_twice_changes_nothing_the_second_time(installation: &Installat
             "+ callbacks.secret (made, since the file has none)".into(),
         ]
     );
-    let workspace = installation.workspace().await;
+    let workspace = world.workspace().await;
     assert_eq!((workspace.currency.as_str(), workspace.exchange_rates["USD"]), ("EUR", 920_000));
-    assert!(installation.knows(SECRET).await);
+    assert!(world.knows(SECRET).await);
 
-    let before = installation.everything_in_rows().await;
-    let applied = installation.apply(&text).await.unwrap();
+    let before = world.everything_in_rows().await;
+    let applied = world.apply(&text).await.unwrap();
     assert!(applied.changes.is_empty() && applied.callback_secret.is_none());
-    assert_eq!(installation.everything_in_rows().await, before);
+    assert_eq!(world.everything_in_rows().await, before);
 
     let changed = text.replace("USD: 0.92", "USD: 0.93") + "time_zone: Europe/Berlin\n";
-    let applied = installation.apply(&changed).await.unwrap();
+    let applied = world.apply(&changed).await.unwrap();
     assert_eq!(
         lines(&applied),
         ["~ exchange_rates (USD 0.92 -> USD 0.93)", "~ time_zone (UTC -> Europe/Berlin)"]
     );
 }
 
-async fn a_dry_run_writes_nothing(installation: &Installation) {
+async fn a_dry_run_writes_nothing(world: World) {
     let dry = Options { dry_run: true, ..Options::default() };
-    let applied = installation.apply_with(&acme(""), dry).await.unwrap();
+    let applied = world.apply_with(&acme(""), dry).await.unwrap();
     assert!(applied.changes.len() > 3 && applied.callback_secret.is_none());
-    let mut tx = installation.app.store.snapshot().await.unwrap();
+    let mut tx = world.app.store.snapshot().await.unwrap();
     assert!(workspaces::list(&mut tx).await.unwrap().is_empty());
     tx.commit().await.unwrap();
 
-    installation.apply(&acme("")).await.unwrap();
-    let before = installation.everything_in_rows().await;
+    world.apply(&acme("")).await.unwrap();
+    let before = world.everything_in_rows().await;
     let gone = Options { dry_run: true, prune: true };
-    let applied = installation.apply_with("workspace: acme\n", gone).await.unwrap();
+    let applied = world.apply_with("workspace: acme\n", gone).await.unwrap();
     assert!(lines(&applied).iter().any(|line| line.starts_with("- key integrator")));
-    assert_eq!(installation.everything_in_rows().await, before);
-    assert!(installation.knows(SECRET).await);
+    assert_eq!(world.everything_in_rows().await, before);
+    assert!(world.knows(SECRET).await);
 }
 
-async fn what_the_file_drops_is_ended_by_prune_alone(installation: &Installation) {
-    installation.apply(&acme("")).await.unwrap();
-    let workspace = installation.workspace().await;
-    let by_hand = installation.create_key(&workspace, "by hand").await.unwrap();
+async fn what_the_file_drops_is_ended_by_prune_alone(world: World) {
+    world.apply(&acme("")).await.unwrap();
+    let workspace = world.workspace().await;
+    let by_hand = world.create_key(&workspace, "by hand").await.unwrap();
 
     let bare = "workspace: acme\ncurrency: EUR\nexchange_rates: {USD: 0.92}\n";
-    let applied = installation.apply(bare).await.unwrap();
+    let applied = world.apply(bare).await.unwrap();
     assert!(applied.changes.is_empty(), "{:?}", lines(&applied));
     assert_eq!(applied.notes.len(), 2, "{:?}", applied.notes);
-    assert!(installation.knows(SECRET).await);
+    assert!(world.knows(SECRET).await);
 
     let prune = Options { prune: true, ..Options::default() };
-    let applied = installation.apply_with(bare, prune).await.unwrap();
+    let applied = world.apply_with(bare, prune).await.unwrap();
     assert_eq!(
         lines(&applied),
         ["- key integrator (revoked)".to_owned(), format!("- app Acme for iOS ({APP})")]
     );
-    installation.forgets(SECRET).await;
-    assert!(installation.knows(&by_hand).await);
-    assert!(installation.apply_with(bare, prune).await.unwrap().changes.is_empty());
+    world.forgets(SECRET).await;
+    assert!(world.knows(&by_hand).await);
+    assert!(world.apply_with(bare, prune).await.unwrap().changes.is_empty());
     // And back again, with the secret that was revoked.
-    installation.apply(&acme("")).await.unwrap();
-    assert!(installation.knows(SECRET).await);
+    world.apply(&acme("")).await.unwrap();
+    assert!(world.knows(SECRET).await);
 }
 
-async fn another_secret_is_a_rotation(installation: &Installation) {
-    installation.apply(&acme("")).await.unwrap();
-    assert!(installation.knows(SECRET).await);
+async fn another_secret_is_a_rotation(world: World) {
+    world.apply(&acme("")).await.unwrap();
+    assert!(world.knows(SECRET).await);
     let rotated = acme("").replace("ACME_KEY", "ACME_OTHER_KEY");
-    let applied = installation.apply(&rotated).await.unwrap();
+    let applied = world.apply(&rotated).await.unwrap();
     assert_eq!(lines(&applied), ["~ key integrator (another secret; the former one is revoked)"]);
-    assert!(installation.knows(OTHER_SECRET).await);
-    installation.forgets(SECRET).await;
+    assert!(world.knows(OTHER_SECRET).await);
+    world.forgets(SECRET).await;
 
     let wider = rotated.replace("[users.track]", "[users.track, messages.send]");
-    let applied = installation.apply(&wider).await.unwrap();
+    let applied = world.apply(&wider).await.unwrap();
     assert_eq!(lines(&applied), ["~ key integrator (users.track, messages.send; from everywhere)"]);
-    assert!(installation.apply(&wider).await.unwrap().changes.is_empty());
+    assert!(world.apply(&wider).await.unwrap().changes.is_empty());
 }
 
-async fn a_file_with_a_mistake_changes_nothing(installation: &Installation) {
-    let error = installation.apply(&acme("campaigns: []\n")).await.err().unwrap();
+async fn a_file_with_a_mistake_changes_nothing(world: World) {
+    let error = world.apply(&acme("campaigns: []\n")).await.err().unwrap();
     assert!(error.contains("line 8: ") && error.contains("campaigns"), "{error}");
-    let error = installation.apply(&acme("control_group: {percent: 0}\n")).await.err().unwrap();
+    let error = world.apply(&acme("control_group: {percent: 0}\n")).await.err().unwrap();
     assert!(error.contains("line 8: control_group.percent"), "{error}");
 
-    installation.apply(&acme("")).await.unwrap();
-    let workspace = installation.workspace().await;
-    installation.create_key(&workspace, "taken").await.unwrap();
-    let before = installation.everything_in_rows().await;
+    world.apply(&acme("")).await.unwrap();
+    let workspace = world.workspace().await;
+    world.create_key(&workspace, "taken").await.unwrap();
+    let before = world.everything_in_rows().await;
     // Refused within the transaction, after other steps of it.
     let taken = "workspace: acme\ncurrency: USD\nkeys:\n  \
                  - {name: taken, secret: twenty-characters-ok, permissions: [users.track]}\n";
-    let error = installation.apply(taken).await.err().unwrap();
+    let error = world.apply(taken).await.err().unwrap();
     assert!(error.contains("taken") && error.contains("key create"), "{error}");
     let same_secret = "workspace: second\nkeys:\n  \
                        - {name: k, secret: \"${ACME_KEY}\", permissions: [users.track]}\n";
-    let error = installation.apply(same_secret).await.err().unwrap();
+    let error = world.apply(same_secret).await.err().unwrap();
     assert!(error.contains("key k: ") && !error.contains(SECRET), "{error}");
     let same_app =
         format!("workspace: second\napps:\n  - {{id: {APP}, name: Theirs, platform: web}}\n");
-    let error = installation.apply(&same_app).await.err().unwrap();
+    let error = world.apply(&same_app).await.err().unwrap();
     assert!(error.contains(APP), "{error}");
-    assert_eq!(installation.everything_in_rows().await, before);
+    assert_eq!(world.everything_in_rows().await, before);
 }
 
-async fn two_that_apply_at_once_make_one_workspace(installation: &Installation) {
+async fn two_that_apply_at_once_make_one_workspace(world: World) {
     let text = acme("control_group: {percent: 5}\n");
-    let applied = futures::future::join_all((0..4).map(|_| installation.apply(&text))).await;
+    let applied = futures::future::join_all((0..4).map(|_| world.apply(&text))).await;
     let applied: Vec<Applied> = applied.into_iter().map(Result::unwrap).collect();
     let made = applied.iter().filter(|applied| !applied.changes.is_empty()).count();
     assert_eq!(made, 1, "{:?}", applied.iter().map(lines).collect::<Vec<_>>());
@@ -373,162 +270,159 @@ async fn two_that_apply_at_once_make_one_workspace(installation: &Installation) 
     assert_eq!(shown, 1);
 }
 
-async fn storage_is_tried_kept_and_changed_under_a_new_id(installation: &Installation) {
-    let missing = format!("workspaces-{}", Uuid::new_v4());
-    let (bucket, storage) = new_bucket().await;
-    let error = installation.apply(&acme(&storage.replace(&bucket, &missing))).await.err().unwrap();
+async fn storage_is_tried_kept_and_changed_under_a_new_id(world: World) {
+    let missing = servers::new_name();
+    let place = Place::s3().await;
+    let (storage, bucket) = self::storage(&place);
+    let error = world.apply(&acme(&storage.replace(&bucket, &missing))).await.err().unwrap();
     assert!(error.contains(&missing), "{error}");
-    assert!(!error.contains(&required("LONGSHORE_TEST_S3_SECRET_KEY")), "{error}");
-    let mut tx = installation.app.store.snapshot().await.unwrap();
+    assert!(!error.contains(&place.secret().unwrap()), "{error}");
+    let mut tx = world.app.store.snapshot().await.unwrap();
     assert!(workspaces::list(&mut tx).await.unwrap().is_empty(), "a refused file left something");
-    tx.commit().await.unwrap();
+    drop(tx);
 
-    let applied = installation.apply(&acme(&storage)).await.unwrap();
+    let applied = world.apply(&acme(&storage)).await.unwrap();
     assert!(lines(&applied).iter().any(|line| line.starts_with("+ storage.s3")));
-    let first = installation.workspace().await.s3_storage.unwrap();
-    workspaces::open_storage(&installation.app, first).await.unwrap();
-    assert!(installation.apply(&acme(&storage)).await.unwrap().changes.is_empty());
+    let first = world.workspace().await.s3_storage.unwrap();
+    workspaces::open_storage(&world.app, first).await.unwrap();
+    assert!(world.apply(&acme(&storage)).await.unwrap().changes.is_empty());
 
-    let (other, moved) = new_bucket().await;
-    let applied = installation.apply(&acme(&moved)).await.unwrap();
+    let other_place = Place::s3().await;
+    let (moved, other) = self::storage(&other_place);
+    let applied = world.apply(&acme(&moved)).await.unwrap();
     assert!(lines(&applied)[0].contains(&format!("bucket {bucket}")), "{:?}", lines(&applied));
     assert!(lines(&applied)[0].contains(&format!("bucket {other}")), "{:?}", lines(&applied));
-    let second = installation.workspace().await.s3_storage.unwrap();
+    let second = world.workspace().await.s3_storage.unwrap();
     assert_ne!(first, second);
     // An export that was asked for before keeps its place.
-    workspaces::open_storage(&installation.app, first).await.unwrap();
+    workspaces::open_storage(&world.app, first).await.unwrap();
 
     let prune = Options { prune: true, ..Options::default() };
-    let applied = installation.apply_with(&acme(""), prune).await.unwrap();
+    let applied = world.apply_with(&acme(""), prune).await.unwrap();
     assert!(lines(&applied)[0].starts_with("- storage.s3"), "{:?}", lines(&applied));
-    assert_eq!(installation.workspace().await.own_storage(), None);
+    assert_eq!(world.workspace().await.own_storage(), None);
 }
 
-async fn secrets_are_not_readable_where_they_are_stored(installation: &Installation) {
-    let (bucket, storage) = new_bucket().await;
+async fn secrets_are_not_readable_where_they_are_stored(world: World) {
+    let place = Place::s3().await;
+    let (storage, bucket) = storage(&place);
     let callback = "whsec_Zm91ci1hbmQtdHdlbnR5LWJ5dGVzLW9yLXNv";
     let text = acme(&format!("{storage}callbacks: {{secret: {callback}}}\n"));
-    let applied = installation.apply(&text).await.unwrap();
+    let applied = world.apply(&text).await.unwrap();
     assert!(applied.callback_secret.is_none());
-    let stored = installation.everything_stored().await;
+    let stored = world.everything_stored().await;
     let is_there = |text: &[u8]| stored.windows(text.len()).any(|window| window == text);
     // What is no secret is found, so the search works.
     assert!(is_there(b"integrator") && is_there(b"Acme for iOS"));
-    let s3_secret = required("LONGSHORE_TEST_S3_SECRET_KEY");
+    let s3_secret = place.secret().unwrap();
     for secret in [SECRET, &s3_secret, &bucket, callback, "four-and-twenty-bytes"] {
         assert!(!is_there(secret.as_bytes()), "{secret} is stored as it is");
     }
-    let workspace = installation.workspace().await;
-    let secret = workspaces::callback_secret(&installation.app, workspace.id).await.unwrap();
+    let workspace = world.workspace().await;
+    let secret = workspaces::callback_secret(&world.app, workspace.id).await.unwrap();
     assert_eq!(secret, b"four-and-twenty-bytes-or-so");
 }
 
-async fn the_callback_secret_is_made_once(installation: &Installation) {
-    let shown = installation.apply(&acme("")).await.unwrap().callback_secret.unwrap();
+async fn the_callback_secret_is_made_once(world: World) {
+    let shown = world.apply(&acme("")).await.unwrap().callback_secret.unwrap();
     assert!(shown.starts_with("whsec_"));
-    assert!(installation.apply(&acme("")).await.unwrap().callback_secret.is_none());
+    assert!(world.apply(&acme("")).await.unwrap().callback_secret.is_none());
     // What was shown is what signs: declared, it changes nothing.
     let declared = acme(&format!("callbacks: {{secret: {shown}}}\n"));
-    assert!(installation.apply(&declared).await.unwrap().changes.is_empty());
+    assert!(world.apply(&declared).await.unwrap().changes.is_empty());
 }
 
-async fn the_control_group_is_made_once_and_renewed(installation: &Installation) {
+async fn the_control_group_is_made_once_and_renewed(world: World) {
     let five = acme("control_group: {percent: 5}\n");
-    installation.apply(&five).await.unwrap();
-    let workspace = installation.workspace().await;
-    let first = installation.group(workspace.id).await;
+    world.apply(&five).await.unwrap();
+    let workspace = world.workspace().await;
+    let first = world.group(workspace.id).await;
     assert_eq!((first.percent, first.slices.len()), (5, 5));
 
     let twenty = acme("control_group: {percent: 20}\n");
-    let error = installation.apply(&twenty).await.err().unwrap();
+    let error = world.apply(&twenty).await.err().unwrap();
     assert!(error.contains("control-group renew --percent 20"), "{error}");
-    assert_eq!(installation.group(workspace.id).await, first);
+    assert_eq!(world.group(workspace.id).await, first);
 
-    let mut tx = installation.app.store.write().await.unwrap();
+    let mut tx = world.app.store.write().await.unwrap();
     let second = groups::renew(&mut tx, workspace.id, 20, 0).await.unwrap();
     tx.commit().await.unwrap();
     assert_ne!(second.segment_id, first.segment_id);
     let slices: BTreeSet<i16> = second.slices.iter().copied().collect();
     assert!(slices.len() == 20 && slices.iter().all(|slice| (0..100).contains(slice)));
-    assert_eq!(installation.group(workspace.id).await, second);
-    assert!(installation.apply(&twenty).await.unwrap().changes.is_empty());
+    assert_eq!(world.group(workspace.id).await, second);
+    assert!(world.apply(&twenty).await.unwrap().changes.is_empty());
 
     let large = twenty.replace("acme", "large").replace(APP, &Uuid::new_v4().to_string());
     let large = large.replace("ACME_KEY", "ACME_OTHER_KEY");
-    let applied = installation.apply(&large).await.unwrap();
+    let applied = world.apply(&large).await.unwrap();
     assert!(applied.notes.iter().any(|note| note.contains("20%")), "{:?}", applied.notes);
 }
 
-async fn keys_are_made_found_and_revoked(installation: &Installation) {
-    installation.apply("workspace: acme\nip_allowlist: [10.0.0.0/8]\n").await.unwrap();
-    let workspace = installation.workspace().await;
-    let secret = installation.create_key(&workspace, "one").await.unwrap();
+async fn keys_are_made_found_and_revoked(world: World) {
+    world.apply("workspace: acme\nip_allowlist: [10.0.0.0/8]\n").await.unwrap();
+    let workspace = world.workspace().await;
+    let secret = world.create_key(&workspace, "one").await.unwrap();
     assert!(secret.starts_with("lsk_") && secret.len() == 47, "{}", secret.len());
-    let found = keys::find(&installation.app, &secret).await.unwrap().unwrap();
+    let found = keys::find(&world.app, &secret).await.unwrap().unwrap();
     assert_eq!(found.workspace, workspace);
     assert_eq!(found.permissions, ["users.track"]);
     assert!(found.allow.is_empty() && found.workspace.ip_allowlist.len() == 1);
     for wrong in ["", "lsk_", &secret[..46], &format!("{secret}x"), &secret.to_uppercase()] {
-        assert!(!installation.knows(wrong).await, "{wrong:?}");
+        assert!(!world.knows(wrong).await, "{wrong:?}");
     }
     assert!(matches!(
-        installation.create_key(&workspace, "one").await,
+        world.create_key(&workspace, "one").await,
         Err(KeyError::Taken(name)) if name == "one"
     ));
 
     // Its use is noted beside the call.
-    let deadline = tokio::time::Instant::now() + Duration::from_secs(30);
-    while installation.last_use().await.is_none() {
-        assert!(tokio::time::Instant::now() < deadline, "the use of a key is not noted");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    eventually("its use is noted", || async { world.last_use().await.is_some() }).await;
 
-    let mut tx = installation.app.store.write().await.unwrap();
-    let clock = &installation.app.clock;
+    let mut tx = world.app.store.write().await.unwrap();
+    let clock = &world.app.clock;
     keys::revoke(&mut tx, clock, workspace.id, "one").await.unwrap();
     let again = keys::revoke(&mut tx, clock, workspace.id, "one").await;
     assert!(matches!(again, Err(KeyError::Unknown(_))));
     tx.commit().await.unwrap();
-    installation.forgets(&secret).await;
+    world.forgets(&secret).await;
     // The name is free again, and an id names a key as well.
-    let secret = installation.create_key(&workspace, "one").await.unwrap();
-    let id = keys::find(&installation.app, &secret).await.unwrap().unwrap().key_id;
-    let mut tx = installation.app.store.write().await.unwrap();
+    let secret = world.create_key(&workspace, "one").await.unwrap();
+    let id = keys::find(&world.app, &secret).await.unwrap().unwrap().key_id;
+    let mut tx = world.app.store.write().await.unwrap();
     keys::revoke(&mut tx, clock, workspace.id, &id.to_string()).await.unwrap();
     tx.commit().await.unwrap();
-    installation.forgets(&secret).await;
+    world.forgets(&secret).await;
 }
 
-async fn another_secret_key_is_refused_and_a_rotated_one_seals_anew(installation: &Installation) {
-    let shown = installation.apply(&acme("")).await.unwrap().callback_secret.unwrap();
-    let workspace = installation.workspace().await;
-    let before = workspaces::callback_secret(&installation.app, workspace.id).await.unwrap();
+async fn another_secret_key_is_refused_and_a_rotated_one_seals_anew(world: World) {
+    let shown = world.apply(&acme("")).await.unwrap().callback_secret.unwrap();
+    let workspace = world.workspace().await;
+    let before = workspaces::callback_secret(&world.app, workspace.id).await.unwrap();
 
     let new = SecretKey::generate();
-    let wrong = App::open(installation.config(&new, None)).await.unwrap();
+    let wrong = world.with_secret_key(&new, None).await;
     let error = setup::check(&wrong).await.unwrap_err().to_string();
     assert!(error.contains("LONGSHORE_SECRET_KEY_OLD"), "{error}");
     assert!(setup::run(&wrong).await.is_err(), "migrate took another key");
     assert!(!error.contains(&new) && !error.contains(&shown));
 
-    let both = App::open(installation.config(&new, Some(&installation.secret_key))).await.unwrap();
+    let former = world.test.config.secret_key.as_ref();
+    let both = world.with_secret_key(&new, former).await;
     setup::check(&both).await.unwrap();
     assert!(setup::run(&both).await.unwrap(), "the keys were rotated");
-    let only_new = App::open(installation.config(&new, None)).await.unwrap();
+    let only_new = world.with_secret_key(&new, None).await;
     setup::check(&only_new).await.unwrap();
     assert!(!setup::run(&only_new).await.unwrap());
     let after = workspaces::callback_secret(&only_new, workspace.id).await.unwrap();
     assert_eq!(after, before);
-    assert!(setup::check(&installation.app).await.is_err(), "the former key serves no more");
-    for app in [wrong, both, only_new] {
-        app.store.close().await;
-    }
+    assert!(setup::check(&world.app).await.is_err(), "the former key serves no more");
 }
 
-async fn another_number_of_partitions_is_refused(installation: &Installation) {
-    let mut config = installation.config(&installation.secret_key, None);
-    config.log.partitions += 1;
-    let refused = |error: &str| error.contains("log.partitions is 65") && error.contains("64");
+async fn another_number_of_partitions_is_refused(world: World) {
+    let mut config = world.test.config.clone();
+    config.log.partitions = 5;
+    let refused = |error: &str| error.contains("log.partitions is 5") && error.contains("4");
     // The embedded log knows its own.
     let error = App::open(config.clone()).await.map(drop).unwrap_err().to_string();
     assert!(refused(&error) && error.contains("log.db"), "{error}");
@@ -541,12 +435,10 @@ async fn another_number_of_partitions_is_refused(installation: &Installation) {
     ] {
         assert!(refused(&error.to_string()), "{error}");
     }
-    drop(tx);
-    store.close().await;
 }
 
-async fn the_commands_say_what_they_did(installation: &Installation) {
-    let file = installation.directory.path().join("acme.yaml");
+async fn the_commands_say_what_they_did(world: World) {
+    let file = world.test.config.data.join("acme.yaml");
     std::fs::write(&file, acme("control_group: {percent: 5}\n")).unwrap();
     let file = file.to_str().unwrap();
     let succeeds = |output: Output| {
@@ -554,14 +446,14 @@ async fn the_commands_say_what_they_did(installation: &Installation) {
         assert!(output.status.success(), "{error}");
         String::from_utf8(output.stdout).unwrap()
     };
-    succeeds(installation.run(&["migrate"]).await);
-    let text = succeeds(installation.run(&["apply", file]).await);
+    succeeds(world.run(&["migrate"]).await);
+    let text = succeeds(world.run(&["apply", file]).await);
     assert!(text.contains("+ key integrator") && text.contains("whsec_"), "{text}");
-    let text = succeeds(installation.run(&["apply", file]).await);
+    let text = succeeds(world.run(&["apply", file]).await);
     assert!(text.contains("= nothing to change") && !text.contains("whsec_"), "{text}");
 
     let secret = succeeds(
-        installation
+        world
             .run(&[
                 "key",
                 "create",
@@ -574,29 +466,28 @@ async fn the_commands_say_what_they_did(installation: &Installation) {
             ])
             .await,
     );
-    let found = keys::find(&installation.app, secret.trim()).await.unwrap().unwrap();
+    let found = keys::find(&world.app, secret.trim()).await.unwrap().unwrap();
     assert_eq!(found.allow.len(), 1);
-    let refused = installation.run(&["key", "create", "--name", "x", "--permission", "y"]).await;
+    let refused = world.run(&["key", "create", "--name", "x", "--permission", "y"]).await;
     assert!(!refused.status.success());
     let error = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(error.contains("no such permission: y") && error.contains("users.track"), "{error}");
-    let text = succeeds(installation.run(&["key", "list", "--json"]).await);
+    let text = succeeds(world.run(&["key", "list", "--json"]).await);
     assert_eq!(text.lines().count(), 2, "{text}");
     assert!(!text.contains(secret.trim()) && !text.contains(SECRET));
-    succeeds(installation.run(&["key", "revoke", "cli"]).await);
+    succeeds(world.run(&["key", "revoke", "cli"]).await);
 
-    let text = succeeds(installation.run(&["control-group", "show", "--json"]).await);
+    let text = succeeds(world.run(&["control-group", "show", "--json"]).await);
     let shown: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!((&shown["percent"], &shown["users"]), (&5.into(), &0.into()));
-    let text =
-        succeeds(installation.run(&["control-group", "renew", "--percent", "7", "--json"]).await);
+    let text = succeeds(world.run(&["control-group", "renew", "--percent", "7", "--json"]).await);
     let renewed: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(renewed["percent"], 7);
     assert_ne!(renewed["segment_id"], shown["segment_id"]);
-    let refused = installation.run(&["apply", file]).await;
+    let refused = world.run(&["apply", file]).await;
     assert!(!refused.status.success());
 
-    let text = succeeds(installation.run(&["doctor", "--json"]).await);
+    let text = succeeds(world.run(&["doctor", "--json"]).await);
     for line in text.lines() {
         let finding: serde_json::Value = serde_json::from_str(line).unwrap();
         assert_eq!(finding["ok"], true, "{line}");
@@ -604,7 +495,7 @@ async fn the_commands_say_what_they_did(installation: &Installation) {
     assert!(text.lines().count() >= 4, "{text}");
 }
 
-impl Installation {
+impl World {
     async fn create_key(&self, workspace: &Workspace, name: &str) -> Result<String, KeyError> {
         let permissions = ["users.track".to_owned()];
         let key = NewKey {

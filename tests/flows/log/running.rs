@@ -10,15 +10,15 @@ use std::time::{Duration, Instant};
 use longshore::clock::Clock;
 use longshore::log::{Log, Message};
 use longshore::retry::Retry;
-use longshore::store::{Store, migrate};
+use longshore::store::Store;
 use longshore::worker::messages::dead_letters::{self, DeadLetter};
 use longshore::worker::messages::{Handler, Settings, run_with};
-use secrecy::SecretString;
-use sqlx::Connection as _;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
+use crate::support::stores::{TestStore, on_pool};
+use crate::support::{eventually, process};
 
 on_both!(
     a_failure_is_retried_and_holds_up_nobody,
@@ -32,25 +32,18 @@ on_both!(
 /// A store and a log of their own: SQLite with the embedded log, PostgreSQL with Kafka.
 struct Installation {
     place: Place,
-    database: Option<String>,
+    test: TestStore,
 }
 
 impl Installation {
     async fn new(mut place: Place) -> Self {
-        let mut database = None;
-        if place.config.log.url != "embedded" {
-            let server = postgres();
-            let name = format!("longshore_log_{}", Uuid::new_v4().simple());
-            execute(&server, &format!("CREATE DATABASE {name}")).await;
-            let (base, _) = server.rsplit_once('/').unwrap();
-            place.config.database.url = Some(SecretString::from(format!("{base}/{name}")));
-            database = Some(name);
-        }
-        let store = Store::connect(&place.config).await.unwrap();
-        migrate::run(&store).await.unwrap();
-        store.close().await;
+        let test = match place.config.log.url.as_str() {
+            "embedded" => TestStore::sqlite().await,
+            _ => TestStore::postgres().await,
+        };
+        place.config = Config { log: place.config.log, ..test.config.clone() };
         place.open().await.close().await;
-        Self { place, database }
+        Self { place, test }
     }
 
     /// As a process that starts does.
@@ -78,24 +71,6 @@ impl Installation {
         let task = tokio::spawn(run_with(settings, handler, shutdown.clone()));
         Running { store, log, shutdown, task }
     }
-
-    async fn remove(self) {
-        if let Some(name) = &self.database {
-            execute(&postgres(), &format!("DROP DATABASE {name} WITH (FORCE)")).await;
-        }
-    }
-}
-
-fn postgres() -> String {
-    std::env::var("LONGSHORE_TEST_POSTGRES").unwrap_or_else(|_| {
-        panic!("LONGSHORE_TEST_POSTGRES is not set: scripts/services start, then env")
-    })
-}
-
-async fn execute(server: &str, sql: &str) {
-    let mut connection = sqlx::PgConnection::connect(server).await.unwrap();
-    sqlx::raw_sql(sqlx::AssertSqlSafe(sql.to_owned())).execute(&mut connection).await.unwrap();
-    connection.close().await.unwrap();
 }
 
 struct Running {
@@ -126,18 +101,7 @@ impl Running {
 
 async fn notes(store: &Store) -> i64 {
     let sql = "SELECT count(*) FROM message_attempts";
-    match store {
-        Store::Postgres(pool) => sqlx::query_scalar(sql).fetch_one(pool).await.unwrap(),
-        Store::Sqlite { read, .. } => sqlx::query_scalar(sql).fetch_one(read).await.unwrap(),
-    }
-}
-
-async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
-    let begun = Instant::now();
-    while !holds().await {
-        assert!(begun.elapsed() < PATIENCE, "in vain: {what}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    on_pool!(store, pool => sqlx::query_scalar(sql).fetch_one(pool).await).unwrap()
 }
 
 #[derive(Debug)]
@@ -227,16 +191,15 @@ async fn a_failure_is_retried_and_holds_up_nobody(place: Place) {
     running.log.append(vec![message("f0", "behind")]).await.unwrap();
     let fine: Vec<_> = (0..30).map(|n| message(&format!("k{n}"), format!("fine {n}"))).collect();
     running.log.append(fine).await.unwrap();
-    until("the others are done", async || acting.done.lock().unwrap().len() == 30).await;
-    until("they are tried again", async || acting.begun("fail 3") >= 3).await;
+    eventually("the others are done", || async { acting.done.lock().unwrap().len() == 30 }).await;
+    eventually("they are tried again", || async { acting.begun("fail 3") >= 3 }).await;
     assert_eq!(acting.begun("behind"), 0);
 
     acting.healed.store(true, Ordering::SeqCst);
-    until("all are done", async || acting.done.lock().unwrap().len() == 41).await;
+    eventually("all are done", || async { acting.done.lock().unwrap().len() == 41 }).await;
     assert!(running.buried().await.is_empty());
-    until("no note is left", async || notes(&running.store).await == 0).await;
+    eventually("no note is left", || async { notes(&running.store).await == 0 }).await;
     running.stop().await;
-    installation.remove().await;
 }
 
 async fn messages_of_a_key_are_done_one_after_another(place: Place) {
@@ -246,7 +209,7 @@ async fn messages_of_a_key_are_done_one_after_another(place: Place) {
     let all =
         (0..20).flat_map(|n| (0..8).map(move |k| message(&format!("k{k}"), format!("{k} {n}"))));
     running.log.append(all.collect()).await.unwrap();
-    until("all are done", async || acting.done.lock().unwrap().len() >= 160).await;
+    eventually("all are done", || async { acting.done.lock().unwrap().len() >= 160 }).await;
     let done = acting.done.lock().unwrap().clone();
     for k in 0..8 {
         let of_key: Vec<_> = done.iter().filter(|d| d.starts_with(&format!("{k} "))).collect();
@@ -263,10 +226,9 @@ async fn messages_of_a_key_are_done_one_after_another(place: Place) {
     let second = Acting::default();
     let running = installation.start(second.clone()).await;
     running.log.append(vec![message("k0", "after")]).await.unwrap();
-    until("the new one is done", async || second.done("after") == 1).await;
+    eventually("the new one is done", || async { second.done("after") == 1 }).await;
     assert_eq!(second.begun.lock().unwrap().len(), 1);
     running.stop().await;
-    installation.remove().await;
 }
 
 async fn a_refused_message_is_a_dead_letter_until_it_is_retried(place: Place) {
@@ -274,7 +236,7 @@ async fn a_refused_message_is_a_dead_letter_until_it_is_retried(place: Place) {
     let acting = Acting::default();
     let running = installation.start(acting.clone()).await;
     running.log.append(vec![message("a", "refuse 1"), message("a", "fine")]).await.unwrap();
-    until("its neighbour is done", async || acting.done("fine") == 1).await;
+    eventually("its neighbour is done", || async { acting.done("fine") == 1 }).await;
     let buried = running.buried().await;
     assert_eq!(buried.len(), 1);
     let letter = &buried[0];
@@ -282,17 +244,16 @@ async fn a_refused_message_is_a_dead_letter_until_it_is_retried(place: Place) {
     assert_eq!((letter.key.as_slice(), letter.payload.as_slice()), (&b"a"[..], &b"refuse 1"[..]));
     assert_eq!((letter.request_id.as_str(), letter.reason.as_str()), ("request-of-a", "never"));
     assert_eq!(letter.attempts, 1);
-    until("no note is left", async || notes(&running.store).await == 0).await;
+    eventually("no note is left", || async { notes(&running.store).await == 0 }).await;
 
     acting.healed.store(true, Ordering::SeqCst);
     dead_letters::retry(&running.store, &running.log, letter.id).await.unwrap();
-    until("it is done", async || acting.done("refuse 1") == 1).await;
+    eventually("it is done", || async { acting.done("refuse 1") == 1 }).await;
     assert!(running.buried().await.is_empty());
     let unknown = dead_letters::retry(&running.store, &running.log, letter.id).await;
     assert!(unknown.unwrap_err().to_string().contains(&letter.id.to_string()));
     assert!(dead_letters::discard(&running.store, letter.id).await.is_err());
     running.stop().await;
-    installation.remove().await;
 }
 
 async fn a_panic_is_tried_alone_and_then_buried(place: Place) {
@@ -300,16 +261,15 @@ async fn a_panic_is_tried_alone_and_then_buried(place: Place) {
     let acting = Acting::default();
     let running = installation.start(acting.clone()).await;
     running.log.append(vec![message("a", "panic now"), message("a", "fine")]).await.unwrap();
-    until("its neighbour is done", async || acting.done("fine") == 1).await;
+    eventually("its neighbour is done", || async { acting.done("fine") == 1 }).await;
     let buried = running.buried().await;
     assert_eq!(buried.len(), 1);
     assert!(buried[0].reason.contains("panicked") && buried[0].reason.contains("this one"));
     assert_eq!((acting.begun("panic now"), buried[0].attempts), (3, 3));
-    until("no note is left", async || notes(&running.store).await == 0).await;
+    eventually("no note is left", || async { notes(&running.store).await == 0 }).await;
     dead_letters::discard(&running.store, buried[0].id).await.unwrap();
     assert!(running.buried().await.is_empty());
     running.stop().await;
-    installation.remove().await;
 }
 
 async fn a_killer_ends_three_workers_and_no_neighbour_is_taken_for_it(place: Place) {
@@ -323,7 +283,7 @@ async fn a_killer_ends_three_workers_and_no_neighbour_is_taken_for_it(place: Pla
     // Twice all four are at work when the worker ends.
     for death in 1..=2 {
         let running = installation.start(acting.clone()).await;
-        until("all are at work", async || {
+        eventually("all are at work", || async {
             ["hang 1", "kill", "hang 2", "hang 3"].iter().all(|text| acting.begun(text) == death)
         })
         .await;
@@ -334,13 +294,13 @@ async fn a_killer_ends_three_workers_and_no_neighbour_is_taken_for_it(place: Pla
     acting.at_work.store(0, Ordering::SeqCst);
     acting.most_at_work.store(0, Ordering::SeqCst);
     let running = installation.start(acting.clone()).await;
-    until("it is tried alone", async || acting.begun("kill") == 3).await;
+    eventually("it is tried alone", || async { acting.begun("kill") == 3 }).await;
     running.kill().await;
     assert_eq!(acting.most_at_work.load(Ordering::SeqCst), 1);
 
     let running = installation.start(acting.clone()).await;
-    until("it is buried", async || running.buried().await.len() == 1).await;
-    until("its neighbours are done", async || {
+    eventually("it is buried", || async { running.buried().await.len() == 1 }).await;
+    eventually("its neighbours are done", || async {
         ["hang 1", "hang 2", "hang 3"].iter().all(|text| acting.done(text) >= 1)
     })
     .await;
@@ -349,9 +309,8 @@ async fn a_killer_ends_three_workers_and_no_neighbour_is_taken_for_it(place: Pla
     assert!(buried[0].reason.contains("ended its worker 3 times"), "{}", buried[0].reason);
     assert_eq!(buried.len(), 1);
     assert_eq!(acting.begun("kill"), 3);
-    until("no note is left", async || notes(&running.store).await == 0).await;
+    eventually("no note is left", || async { notes(&running.store).await == 0 }).await;
     running.stop().await;
-    installation.remove().await;
 }
 
 async fn what_a_stopping_runner_does_not_finish_is_handed_back(place: Place) {
@@ -360,7 +319,7 @@ async fn what_a_stopping_runner_does_not_finish_is_handed_back(place: Place) {
     let running = installation.start(acting.clone()).await;
     let messages = [("a", "fail 1"), ("a", "behind"), ("b", "hang 1"), ("c", "fine")];
     running.log.append(messages.map(|(key, text)| message(key, text)).to_vec()).await.unwrap();
-    until("all have begun", async || {
+    eventually("all have begun", || async {
         acting.begun("fail 1") >= 1 && acting.begun("hang 1") == 1 && acting.done("fine") == 1
     })
     .await;
@@ -374,24 +333,19 @@ async fn what_a_stopping_runner_does_not_finish_is_handed_back(place: Place) {
     store.close().await;
     acting.healed.store(true, Ordering::SeqCst);
     let running = installation.start(acting.clone()).await;
-    until("all are done", async || {
+    eventually("all are done", || async {
         ["fail 1", "behind", "hang 1"].iter().all(|text| acting.done(text) == 1)
     })
     .await;
     running.stop().await;
-    installation.remove().await;
 }
 
 /// The command beside a running installation, as an operator types it.
-fn dead_letters_command(config: &Config, arguments: &[&str]) -> (bool, String) {
-    let output = std::process::Command::new(env!("CARGO_BIN_EXE_longshore"))
-        .arg("dead-letters")
-        .args(arguments)
-        .current_dir(&config.data)
-        .env("LONGSHORE_DATA", &config.data)
-        .env("LONGSHORE_LOG__PARTITIONS", config.log.partitions.to_string())
-        .output()
-        .unwrap();
+async fn dead_letters(installation: &Installation, arguments: &[&str]) -> (bool, String) {
+    let test = &installation.test;
+    let mut command = process::command(&test.config.data, &test.environment());
+    command.arg("dead-letters").args(arguments);
+    let output = process::output(command).await;
     let text = [output.stdout, output.stderr].concat();
     (output.status.success(), String::from_utf8(text).unwrap())
 }
@@ -399,31 +353,30 @@ fn dead_letters_command(config: &Config, arguments: &[&str]) -> (bool, String) {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_command_lists_and_retries_beside_a_running_process() {
     let installation = Installation::new(Place::embedded()).await;
-    let config = installation.place.config.clone();
     let acting = Acting::default();
     let running = installation.start(acting.clone()).await;
     running.log.append(vec![message("a", "refuse 1"), message("b", "refuse 2")]).await.unwrap();
-    until("both are buried", async || running.buried().await.len() == 2).await;
+    eventually("both are buried", || async { running.buried().await.len() == 2 }).await;
 
-    let (ok, text) = dead_letters_command(&config, &["list"]);
+    let (ok, text) = dead_letters(&installation, &["list"]).await;
     assert!(ok && text.contains("refuse 1") && text.contains("reason  never"), "{text}");
     assert!(text.contains("request request-of-a") && text.contains("2 dead letters"), "{text}");
-    let (ok, text) = dead_letters_command(&config, &["list", "--json"]);
+    let (ok, text) = dead_letters(&installation, &["list", "--json"]).await;
     let first: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
     assert!(ok);
     assert_eq!((&first["topic"], &first["reason"]), (&"exports".into(), &"never".into()));
     let id = first["id"].as_str().unwrap();
 
-    let (ok, text) = dead_letters_command(&config, &["discard", id]);
+    let (ok, text) = dead_letters(&installation, &["discard", id]).await;
     assert!(ok, "{text}");
-    let (ok, text) = dead_letters_command(&config, &["discard", id]);
+    let (ok, text) = dead_letters(&installation, &["discard", id]).await;
     assert!(!ok && text.contains(id), "{text}");
-    assert!(!dead_letters_command(&config, &["retry"]).0, "it must be said which");
+    assert!(!dead_letters(&installation, &["retry"]).await.0, "it must be said which");
 
     acting.healed.store(true, Ordering::SeqCst);
-    let (ok, text) = dead_letters_command(&config, &["retry", "--all"]);
+    let (ok, text) = dead_letters(&installation, &["retry", "--all"]).await;
     assert!(ok, "{text}");
-    until("the other is done", async || acting.done.lock().unwrap().len() == 1).await;
+    eventually("the other is done", || async { acting.done.lock().unwrap().len() == 1 }).await;
     assert!(running.buried().await.is_empty());
     running.stop().await;
 }

@@ -9,14 +9,12 @@ use std::sync::{LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
 use longshore::secrets::SecretKey;
-use rdkafka::ClientConfig;
-use rdkafka::admin::{AdminClient, AdminOptions};
-use rdkafka::client::DefaultClientContext;
 use tempfile::TempDir;
 use uuid::Uuid;
 
 use super::process::{self, Process};
 use super::stores::Database;
+use super::temporary::Temporary;
 use super::{Api, WorkspaceFile, servers};
 
 /// How long a process may take to be ready.
@@ -34,16 +32,17 @@ pub enum Backend {
 /// Running processes that share an installation. Dropped, they are killed, and what they
 /// used is removed.
 pub struct Fleet {
+    /// They end before what they use goes: fields are dropped in their order.
+    processes: BTreeMap<String, Process>,
     directory: TempDir,
     environment: BTreeMap<String, String>,
-    processes: BTreeMap<String, Process>,
     /// The operations listener of each process.
     ops: BTreeMap<String, u16>,
     base: String,
     /// What no log line may hold.
     secrets: Mutex<Vec<String>>,
-    topic_prefix: Option<String>,
     database: Option<Database>,
+    _topics: Option<Temporary>,
 }
 
 impl Fleet {
@@ -85,11 +84,11 @@ impl Fleet {
         ]
         .map(|(name, value)| (name.to_owned(), value))
         .into();
-        let (mut topic_prefix, mut database) = (None, None);
+        let (mut topics, mut database) = (None, None);
         if backend != Backend::Embedded {
             let own = Database::create().await;
             let prefix = format!("test-{}.", Uuid::new_v4().simple());
-            let kafka = servers::variable("LONGSHORE_TEST_KAFKA");
+            let kafka = servers::kafka();
             environment.extend(
                 [
                     ("LONGSHORE_DATABASE_URL", own.url()),
@@ -100,17 +99,17 @@ impl Fleet {
                 ]
                 .map(|(name, value)| (name.to_owned(), value)),
             );
-            (topic_prefix, database) = (Some(prefix), Some(own));
+            (topics, database) = (Some(Temporary::Topics(prefix)), Some(own));
         }
         Self {
+            processes: BTreeMap::new(),
             directory,
             environment,
-            processes: BTreeMap::new(),
             ops: BTreeMap::new(),
             base,
             secrets: Mutex::new(vec![secret_key.to_string()]),
-            topic_prefix,
             database,
+            _topics: topics,
         }
     }
 
@@ -248,46 +247,6 @@ impl Fleet {
                 panic!("secret {number} is in {place}: {line}");
             }
         }
-    }
-}
-
-impl Drop for Fleet {
-    fn drop(&mut self) {
-        self.processes.clear();
-        let (database, prefix) = (self.database.take(), self.topic_prefix.take());
-        // A test's own runtime may be ending: what is awaited here needs one of its own.
-        let removed = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            runtime.expect("a runtime").block_on(async {
-                if let Some(database) = database {
-                    database.drop().await;
-                }
-                if let Some(prefix) = prefix {
-                    delete_topics(&prefix).await;
-                }
-            });
-        })
-        .join();
-        if removed.is_err() && !std::thread::panicking() {
-            panic!("what the fleet used could not be removed");
-        }
-    }
-}
-
-async fn delete_topics(prefix: &str) {
-    let admin: AdminClient<DefaultClientContext> = ClientConfig::new()
-        .set("bootstrap.servers", servers::variable("LONGSHORE_TEST_KAFKA"))
-        .create()
-        .expect("an admin client");
-    let metadata = admin.inner().fetch_metadata(None, Duration::from_secs(30)).expect("metadata");
-    let topics: Vec<&str> = metadata
-        .topics()
-        .iter()
-        .map(|topic| topic.name())
-        .filter(|name| name.starts_with(prefix))
-        .collect();
-    if !topics.is_empty() {
-        admin.delete_topics(&topics, &AdminOptions::new()).await.expect("topics are deleted");
     }
 }
 

@@ -1,45 +1,57 @@
 //! Places where exports go, looked into behind the program's back: with clients of the
 //! tests' own.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 
 use longshore::objects::{AzureSettings, S3Settings};
+use reqwest::Method;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use url::Url;
 
 use super::servers;
+use super::temporary::{Temporary, remove_bucket};
 
-/// A bucket, a container or a directory of a test's own.
+/// A bucket, a container or a directory of a test's own, removed with its last clone.
 #[derive(Clone)]
 pub enum Place {
-    S3(S3Settings),
-    Azure(AzureSettings),
-    Files(PathBuf),
+    S3(S3Settings, Arc<Temporary>),
+    Azure(AzureSettings, Arc<Temporary>),
+    Files(Arc<TempDir>),
 }
 
 impl Place {
     pub async fn s3() -> Self {
-        Self::S3(servers::new_bucket().await)
+        let (settings, bucket) = servers::new_bucket().await;
+        Self::S3(settings, Arc::new(bucket))
     }
 
     pub async fn azure() -> Self {
-        Self::Azure(servers::new_container().await)
+        let (settings, container) = servers::new_container().await;
+        Self::Azure(settings, Arc::new(container))
+    }
+
+    pub fn files() -> Self {
+        Self::Files(Arc::new(tempfile::tempdir().expect("a temporary directory")))
     }
 
     /// The same place behind another address (`http://host:port`).
     pub fn at(&self, endpoint: &str) -> Self {
+        let endpoint = Some(endpoint.to_owned());
         match self.clone() {
-            Self::S3(settings) => {
-                Self::S3(S3Settings { endpoint: Some(endpoint.to_owned()), ..settings })
+            Self::S3(s3, bucket) => Self::S3(S3Settings { endpoint, ..s3 }, bucket),
+            Self::Azure(azure, container) => {
+                Self::Azure(AzureSettings { endpoint, ..azure }, container)
             }
-            other => panic!("{} has no endpoint to replace", other.storage().0),
+            Self::Files(_) => panic!("files have no address"),
         }
     }
 
     /// The member of `storage` in a workspace file, and its value.
     pub fn storage(&self) -> (&'static str, Value) {
         match self {
-            Self::S3(s3) => (
+            Self::S3(s3, _) => (
                 "s3",
                 json!({
                     "bucket": s3.bucket, "region": s3.region, "endpoint": s3.endpoint,
@@ -47,7 +59,7 @@ impl Place {
                     "path_style": s3.path_style,
                 }),
             ),
-            Self::Azure(azure) => (
+            Self::Azure(azure, _) => (
                 "azure",
                 json!({
                     "account": azure.account, "container": azure.container,
@@ -61,8 +73,8 @@ impl Place {
     /// What must not be printed.
     pub fn secret(&self) -> Option<String> {
         match self {
-            Self::S3(s3) => s3.secret_access_key.clone(),
-            Self::Azure(azure) => azure.access_key.clone(),
+            Self::S3(s3, _) => s3.secret_access_key.clone(),
+            Self::Azure(azure, _) => azure.access_key.clone(),
             Self::Files(_) => None,
         }
     }
@@ -74,7 +86,7 @@ impl Place {
             Url::parse_with_params(&base, pairs).expect("an address").to_string()
         };
         match self {
-            Self::S3(s3) => url(
+            Self::S3(s3, _) => url(
                 format!("s3://{}/built", s3.bucket),
                 &[
                     ("endpoint", text(&s3.endpoint)),
@@ -84,7 +96,7 @@ impl Place {
                     ("path_style", "true".into()),
                 ],
             ),
-            Self::Azure(azure) => url(
+            Self::Azure(azure, _) => url(
                 format!("azure://{}/built", azure.container),
                 &[
                     ("account", azure.account.clone()),
@@ -92,17 +104,21 @@ impl Place {
                     ("endpoint", text(&azure.endpoint)),
                 ],
             ),
-            Self::Files(directory) => format!("file://{}", directory.display()),
+            Self::Files(directory) => format!("file://{}", directory.path().display()),
         }
     }
 
     /// The keys of all objects, in order; unfinished uploads count.
     pub async fn list(&self) -> Vec<String> {
         let mut keys = match self {
-            Self::S3(s3) => list_s3(s3).await,
-            Self::Azure(azure) => list_azure(azure).await,
+            Self::S3(s3, _) => {
+                let unfinished = self.unfinished().await;
+                let unfinished = unfinished.iter().map(|key| format!("unfinished upload of {key}"));
+                servers::s3_objects(s3).await.into_iter().chain(unfinished).collect()
+            }
+            Self::Azure(..) => self.unfinished().await,
             Self::Files(directory) => {
-                let mut found = Vec::new();
+                let (directory, mut found) = (directory.path(), Vec::new());
                 list_files(directory, directory, &mut found);
                 // What the files' own notes hold goes with the files.
                 let is_note_of_another = |note: &str| {
@@ -117,66 +133,55 @@ impl Place {
         keys
     }
 
+    /// What is being written, or was left so. Azure lists finished blobs among them.
+    pub async fn unfinished(&self) -> Vec<String> {
+        match self {
+            Self::S3(s3, _) => {
+                servers::s3_uploads(s3).await.into_iter().filter_map(|upload| upload.key).collect()
+            }
+            Self::Azure(azure, _) => list_azure(azure).await,
+            Self::Files(directory) => {
+                let mut found = Vec::new();
+                let temporary = directory.path().join(".tmp");
+                list_files(&temporary, &temporary, &mut found);
+                found
+            }
+        }
+    }
+
     pub async fn get(&self, key: &str) -> Vec<u8> {
         match self {
-            Self::S3(s3) => {
+            Self::S3(s3, _) => {
                 let request = servers::s3_client(s3).get_object().bucket(&s3.bucket).key(key);
                 let object = request.send().await.expect("an object");
                 object.body.collect().await.expect("the whole object").to_vec()
             }
-            Self::Azure(azure) => get_azure(azure, key).await,
-            Self::Files(directory) => std::fs::read(directory.join(key)).expect("a file"),
+            Self::Azure(azure, _) => get_azure(azure, key).await,
+            Self::Files(directory) => std::fs::read(directory.path().join(key)).expect("a file"),
         }
     }
 
     /// Removes the place with all that is in it.
     pub async fn destroy(&self) {
-        let Self::S3(s3) = self else { panic!("only buckets are destroyed by tests") };
-        let client = servers::s3_client(s3);
-        for key in self.list().await {
-            client.delete_object().bucket(&s3.bucket).key(key).send().await.expect("removed");
-        }
-        client.delete_bucket().bucket(&s3.bucket).send().await.expect("the bucket is removed");
+        remove_bucket(self.bucket()).await;
     }
 
     /// Makes the place again.
     pub async fn restore(&self) {
-        let Self::S3(s3) = self else { panic!("only buckets are restored by tests") };
-        let client = servers::s3_client(s3);
-        client.create_bucket().bucket(&s3.bucket).send().await.expect("the bucket is made");
+        servers::make_bucket(self.bucket()).await;
     }
-}
 
-async fn list_s3(s3: &S3Settings) -> Vec<String> {
-    let client = servers::s3_client(s3);
-    let (mut keys, mut token) = (Vec::new(), None);
-    loop {
-        let request = client.list_objects_v2().bucket(&s3.bucket).set_continuation_token(token);
-        let page = request.send().await.expect("the bucket is listed");
-        // Directories of the server's own have names that end in a slash.
-        let names = page.contents().iter().filter_map(|object| object.key());
-        keys.extend(names.filter(|name| !name.ends_with('/')).map(str::to_owned));
-        token = page.next_continuation_token().map(str::to_owned);
-        if token.is_none() {
-            break;
-        }
+    fn bucket(&self) -> &S3Settings {
+        let Self::S3(settings, _) = self else { panic!("only buckets go and come by tests") };
+        settings
     }
-    let uploads = client.list_multipart_uploads().bucket(&s3.bucket).send().await;
-    let uploads = uploads.expect("uploads are listed");
-    keys.extend(
-        uploads
-            .uploads()
-            .iter()
-            .map(|upload| format!("unfinished upload of {}", upload.key().unwrap_or_default())),
-    );
-    keys
 }
 
 async fn list_azure(azure: &AzureSettings) -> Vec<String> {
     let query = "restype=container&comp=list&include=uncommittedblobs";
-    let answer = reqwest::get(servers::azure_address(azure, query)).await.expect("Azure answers");
-    assert_eq!(answer.status(), 200);
-    let xml = answer.text().await.expect("XML");
+    let answer = servers::azure_call(Method::GET, &servers::azure_address(azure, query)).await;
+    let xml = String::from_utf8_lossy(&answer);
+    assert!(xml.contains("<EnumerationResults"), "{xml}");
     let between = |from: &str, to: &str| -> Vec<String> {
         let parts = xml.split(from).skip(1);
         parts.map(|part| part.split(to).next().unwrap_or_default().to_owned()).collect()
@@ -190,9 +195,7 @@ async fn get_azure(azure: &AzureSettings, key: &str) -> Vec<u8> {
     let container = servers::azure_address(azure, "");
     let (path, query) = container.split_once('?').expect("a query with a token");
     let query = query.trim_start_matches('&');
-    let answer = reqwest::get(format!("{path}/{key}?{query}")).await.expect("Azure answers");
-    assert_eq!(answer.status(), 200, "{key}");
-    answer.bytes().await.expect("the whole blob").to_vec()
+    servers::azure_call(Method::GET, &format!("{path}/{key}?{query}")).await.to_vec()
 }
 
 fn list_files(root: &Path, directory: &Path, found: &mut Vec<String>) {

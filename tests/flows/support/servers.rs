@@ -1,12 +1,19 @@
 //! The real servers that tests run against, and places of their own on them.
 
 use std::collections::BTreeMap;
+use std::net::TcpStream;
 use std::process::Command;
 use std::sync::{Once, OnceLock};
 
 use aws_sdk_s3::config::{BehaviorVersion, Builder, Credentials, Region};
+use aws_sdk_s3::error::DisplayErrorContext;
+use aws_sdk_s3::types::MultipartUpload;
 use longshore::objects::{AzureSettings, S3Settings};
+use reqwest::Method;
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 use uuid::Uuid;
+
+use super::temporary::Temporary;
 
 /// What `main` does first; every HTTP client wants it.
 pub fn install_tls() {
@@ -43,7 +50,25 @@ fn printed_variables() -> BTreeMap<String, String> {
         .collect()
 }
 
-/// A name that no other run uses; serves as that of a bucket, a container, a database.
+/// The brokers. Fails the test where none answers: the program itself would wait for them.
+pub fn kafka() -> String {
+    let brokers = variable("LONGSHORE_TEST_KAFKA");
+    if let Err(error) = TcpStream::connect(&brokers) {
+        panic!("Kafka at {brokers}: {error}: run scripts/services start");
+    }
+    brokers
+}
+
+/// Runs a statement on the PostgreSQL server.
+pub async fn administer(sql: String) {
+    let server = PgConnection::connect(&variable("LONGSHORE_TEST_POSTGRES")).await;
+    let mut server =
+        server.unwrap_or_else(|error| panic!("PostgreSQL: {error}: run scripts/services start"));
+    sqlx::query(AssertSqlSafe(sql)).execute(&mut server).await.expect("the statement is done");
+    server.close().await.expect("the connection is closed");
+}
+
+/// A name that no other run uses; serves as that of a bucket or a container.
 pub fn new_name() -> String {
     format!("test-{}", Uuid::new_v4())
 }
@@ -62,11 +87,34 @@ pub fn s3_settings(bucket: &str) -> S3Settings {
 }
 
 /// A new bucket on the S3 server.
-pub async fn new_bucket() -> S3Settings {
+pub async fn new_bucket() -> (S3Settings, Temporary) {
     let settings = s3_settings(&new_name());
-    let made = s3_client(&settings).create_bucket().bucket(&settings.bucket).send().await;
-    made.unwrap_or_else(|error| panic!("{error:?}: run scripts/services start"));
-    settings
+    make_bucket(&settings).await;
+    (settings.clone(), Temporary::Bucket(settings))
+}
+
+pub async fn make_bucket(settings: &S3Settings) {
+    let made = s3_client(settings).create_bucket().bucket(&settings.bucket).send().await;
+    made.unwrap_or_else(|error| {
+        panic!("S3: {}: run scripts/services start", DisplayErrorContext(error))
+    });
+}
+
+/// The keys of a bucket's objects.
+pub async fn s3_objects(settings: &S3Settings) -> Vec<String> {
+    let list = s3_client(settings).list_objects_v2().bucket(&settings.bucket);
+    let pages = list.into_paginator().send().collect::<Result<Vec<_>, _>>().await;
+    let pages = pages.expect("the bucket is listed").into_iter();
+    let objects = pages.flat_map(|page| page.contents.unwrap_or_default());
+    let keys = objects.filter_map(|object| object.key);
+    // Directories of the server's own have names that end in a slash.
+    keys.filter(|key| !key.ends_with('/')).collect()
+}
+
+/// The uploads to a bucket that were begun and not ended.
+pub async fn s3_uploads(settings: &S3Settings) -> Vec<MultipartUpload> {
+    let list = s3_client(settings).list_multipart_uploads().bucket(&settings.bucket);
+    list.send().await.expect("uploads are listed").uploads.unwrap_or_default()
 }
 
 /// A client of the tests' own, to look behind what is under test.
@@ -96,10 +144,10 @@ pub fn azure_settings(container: &str) -> AzureSettings {
 }
 
 /// A new container on the Azure server.
-pub async fn new_container() -> AzureSettings {
+pub async fn new_container() -> (AzureSettings, Temporary) {
     let settings = azure_settings(&new_name());
-    put_empty(&azure_address(&settings, "restype=container")).await;
-    settings
+    azure_call(Method::PUT, &azure_address(&settings, "restype=container")).await;
+    (settings.clone(), Temporary::Container(settings))
 }
 
 /// A token for everything in the account, for an hour ("Create an account SAS").
@@ -125,11 +173,14 @@ pub fn azure_address(settings: &AzureSettings, query: &str) -> String {
     format!("{endpoint}/{}?{query}&{}", settings.container, azure_sas_token())
 }
 
-async fn put_empty(address: &str) {
+/// A call without a body, which must succeed; answers the body of the answer.
+pub async fn azure_call(method: Method, address: &str) -> bytes::Bytes {
     install_tls();
-    let request = reqwest::Client::new().put(address).header("content-length", 0);
+    let request = reqwest::Client::new().request(method, address).header("content-length", 0);
     let answer = request.send().await.unwrap_or_else(|error| {
-        panic!("{}: run scripts/services start", error.without_url());
+        panic!("Azure: {}: run scripts/services start", error.without_url());
     });
-    assert!(answer.status().is_success(), "{}", answer.text().await.unwrap());
+    let (status, body) = (answer.status(), answer.bytes().await.expect("a whole body"));
+    assert!(status.is_success(), "{status}: {}", String::from_utf8_lossy(&body));
+    body
 }

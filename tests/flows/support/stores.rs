@@ -1,22 +1,30 @@
 //! A fresh store of each kind for a test.
 
+use std::collections::BTreeMap;
+use std::str::FromStr as _;
+use std::time::Duration;
+
 use longshore::config::Config;
+use longshore::secrets::SecretKey;
 use longshore::store::{Store, migrate};
-use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use secrecy::ExposeSecret as _;
+use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
 use uuid::Uuid;
 
 use super::servers;
+use super::temporary::Temporary;
 
 /// A database of its own on the PostgreSQL server.
 pub struct Database {
     name: String,
+    _database: Temporary,
 }
 
 impl Database {
     pub async fn create() -> Self {
         let name = format!("test_{}", Uuid::new_v4().simple());
-        administer(format!("CREATE DATABASE {name}")).await;
-        Self { name }
+        servers::administer(format!("CREATE DATABASE {name}")).await;
+        Self { _database: Temporary::Database(name.clone()), name }
     }
 
     /// The address that Longshore is given.
@@ -25,28 +33,15 @@ impl Database {
         let (base, _) = server.rsplit_once('/').expect("postgres://…/database");
         format!("{base}/{}", self.name)
     }
-
-    pub async fn drop(self) {
-        administer(format!("DROP DATABASE {} WITH (FORCE)", self.name)).await;
-    }
-}
-
-async fn administer(sql: String) {
-    let server: PgConnectOptions =
-        servers::variable("LONGSHORE_TEST_POSTGRES").parse().expect("an address of PostgreSQL");
-    let pool = PgPoolOptions::new().max_connections(1).connect_with(server).await;
-    let pool = pool.expect("PostgreSQL answers (scripts/services start)");
-    sqlx::query(sqlx::AssertSqlSafe(sql)).execute(&pool).await.expect("a database");
-    pool.close().await;
 }
 
 /// A migrated store that is gone when this is dropped.
 pub struct TestStore {
     pub store: Store,
-    /// Settings that open the same store, with a data directory of its own.
+    /// Settings that open the same store, with a data directory and a secret key of its own.
     pub config: Config,
     _directory: tempfile::TempDir,
-    database: Option<Database>,
+    _database: Option<Database>,
 }
 
 impl TestStore {
@@ -63,14 +58,28 @@ impl TestStore {
     async fn open(database: Option<Database>) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let mut config = Config { data: directory.path().to_owned(), ..Config::default() };
-        if let Some(database) = &database {
-            config.database.url = Some(database.url().into());
-            config.secret_key = Some(longshore::secrets::SecretKey::generate().into());
-        }
+        config.database.url = database.as_ref().map(|database| database.url().into());
+        config.secret_key = Some(SecretKey::generate().into());
         config.log.partitions = 4;
         let store = Store::connect(&config).await.expect("the store opens");
         migrate::run(&store).await.expect("the schema is made");
-        Self { store, config, _directory: directory, database }
+        Self { store, config, _directory: directory, _database: database }
+    }
+
+    /// The settings as a process is given them.
+    pub fn environment(&self) -> BTreeMap<String, String> {
+        let secret = |text: &Option<secrecy::SecretString>| {
+            text.as_ref().map(|text| text.expose_secret().to_owned())
+        };
+        [
+            ("LONGSHORE_DATA", Some(self.config.data.display().to_string())),
+            ("LONGSHORE_DATABASE_URL", secret(&self.config.database.url)),
+            ("LONGSHORE_SECRET_KEY", secret(&self.config.secret_key)),
+            ("LONGSHORE_LOG__PARTITIONS", Some(self.config.log.partitions.to_string())),
+        ]
+        .into_iter()
+        .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+        .collect()
     }
 
     /// A workspace, written directly.
@@ -78,22 +87,77 @@ impl TestStore {
         let sql = "INSERT INTO workspaces (name, currency, export_users_limit, export_bytes_limit, callback_secret, created_at)
                    VALUES ($1, 'USD', 500000, 5368709120, $2, 0) RETURNING id";
         let sealed = Uuid::new_v4().as_bytes().to_vec();
-        match &self.store {
-            Store::Postgres(pool) => {
-                sqlx::query_scalar(sql).bind(name).bind(sealed).fetch_one(pool).await
-            }
-            Store::Sqlite { write, .. } => {
-                sqlx::query_scalar(sql).bind(name).bind(sealed).fetch_one(write).await
-            }
-        }
+        on_pool!(&self.store, pool => {
+            sqlx::query_scalar(sql).bind(name).bind(sealed).fetch_one(pool).await
+        })
         .expect("a workspace")
     }
-
-    /// Closes the connections and drops what was made.
-    pub async fn close(self) {
-        self.store.close().await;
-        if let Some(database) = self.database {
-            database.drop().await;
-        }
-    }
 }
+
+/// Runs a statement behind the program's back, on the database at an address; answers how
+/// many rows it changed.
+pub async fn execute(url: &str, sql: &'static str) -> u64 {
+    if url.starts_with("postgres") {
+        let pool = sqlx::PgPool::connect(url).await.expect("PostgreSQL answers");
+        let done = sqlx::query(sql).execute(&pool).await.expect("the statement is done");
+        pool.close().await;
+        return done.rows_affected();
+    }
+    let options = SqliteConnectOptions::from_str(url).expect("an address of SQLite");
+    let options = options.busy_timeout(Duration::from_secs(30));
+    let pool = SqlitePoolOptions::new().max_connections(1).connect_with(options).await;
+    let pool = pool.expect("the file opens");
+    let done = sqlx::query(sql).execute(&pool).await.expect("the statement is done");
+    pool.close().await;
+    done.rows_affected()
+}
+
+/// Runs one expression on the connections of a [`Store`], whichever database it is.
+macro_rules! on_pool {
+    ($store:expr, $pool:ident => $body:expr) => {
+        match $store {
+            longshore::store::Store::Postgres($pool) => $body,
+            longshore::store::Store::Sqlite { write: $pool, .. } => $body,
+        }
+    };
+}
+
+/// Makes a test on SQLite and one on PostgreSQL of each function: of one that takes a
+/// [`TestStore`], or, behind `World =>`, of one that takes what `World::new` makes of it.
+macro_rules! on_both_stores {
+    ($($tests:tt)+) => {
+        $crate::support::stores::on_sqlite!($($tests)+);
+        $crate::support::stores::on_postgres!($($tests)+);
+    };
+}
+
+/// The same on SQLite alone.
+macro_rules! on_sqlite {
+    ($($tests:tt)+) => { $crate::support::stores::on_store!(sqlite: $($tests)+); };
+}
+
+/// The same on PostgreSQL alone.
+macro_rules! on_postgres {
+    ($($tests:tt)+) => { $crate::support::stores::on_store!(postgres: $($tests)+); };
+}
+
+macro_rules! on_store {
+    ($store:ident: $world:ident => $($test:ident,)+) => {
+        mod $store {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $test() {
+                let store = $crate::support::stores::TestStore::$store().await;
+                super::$test(super::$world::new(store).await).await;
+            })+
+        }
+    };
+    ($store:ident: $($test:ident,)+) => {
+        mod $store {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $test() {
+                super::$test($crate::support::stores::TestStore::$store().await).await;
+            })+
+        }
+    };
+}
+pub(crate) use {on_both_stores, on_pool, on_postgres, on_sqlite, on_store};
