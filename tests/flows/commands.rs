@@ -59,7 +59,7 @@ async fn what_cannot_be_done_ends_with_a_status() {
         &["users", "show", "nobody"],
         &[
             "export",
-            "status",
+            "cancel",
             "unknown-1",
             "--url",
             "http://127.0.0.1:1",

@@ -36,8 +36,8 @@ fn secret() -> Vec<u8> {
 fn settings(config: &mut Config) {
     config.allow_private = vec!["127.0.0.0/8".parse().unwrap(), "::1/128".parse().unwrap()];
     config.deliveries.retry_ms = 20;
-    config.deliveries.timeout_seconds = 1;
-    config.deliveries.connect_seconds = 1;
+    config.deliveries.timeout_seconds = 2;
+    config.deliveries.connect_seconds = 2;
 }
 
 /// An installation with a worker that makes deliveries until it is closed.

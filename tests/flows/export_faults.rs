@@ -56,7 +56,7 @@ impl Scene {
     /// Asks for an export and brings it to where some files are written and others cannot
     /// be.
     async fn half_done(&self) -> Accepted {
-        self.proxy.set(Way::Slow(Duration::from_millis(50)));
+        self.proxy.set(Way::Slow(Duration::from_millis(250)));
         let accepted = self.api.export_all().await;
         let under_way = |status: &Value| status["files"]["done"].as_u64() >= Some(3);
         self.api.status_when(&accepted.prefix, "under way", under_way).await;
@@ -168,9 +168,11 @@ async fn a_storage_that_is_gone_fails_the_export() {
         }
     }
     assert!(missing.to_lowercase().contains("bucket"), "{missing}");
-    let metrics = scene.fleet.metrics("standalone").await;
-    let counted = metrics.lines().any(|line| line.contains("own_storage") && line.ends_with(" 2"));
-    assert!(counted, "{metrics}");
+    eventually("both are counted", || async {
+        let metrics = scene.fleet.metrics("standalone").await;
+        metrics.lines().any(|line| line.contains("own_storage") && line.ends_with(" 2"))
+    })
+    .await;
 
     scene.place.restore().await;
     let accepted = scene.api.export_all().await;

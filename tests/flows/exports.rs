@@ -25,9 +25,6 @@ const SIZES: [usize; 5] = [0, 1, 4_999, 5_000, 5_001];
 /// Fleets that run at once, so that a machine of two cores is not the slow part.
 static SEATS: Semaphore = Semaphore::const_new(2);
 
-/// One export of this size at a time.
-static LARGE: Semaphore = Semaphore::const_new(1);
-
 async fn seat() -> SemaphorePermit<'static> {
     SEATS.acquire().await.expect("the semaphore stays open")
 }
@@ -237,14 +234,12 @@ combinations! {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hundred_thousand_alone_behind_a_url() {
-    let _alone = LARGE.acquire().await.expect("the semaphore stays open");
+async fn alone_with_a_hundred_thousand_behind_a_url() {
     suite(Backend::Embedded, Destination::UrlOnFiles, &[100_000]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hundred_thousand_in_a_fleet_to_s3() {
-    let _alone = LARGE.acquire().await.expect("the semaphore stays open");
+async fn fleet_with_a_hundred_thousand_to_s3() {
     suite(Backend::Fleet(2), Destination::S3("zip"), &[100_000]).await;
 }
 
@@ -340,12 +335,16 @@ async fn while_users_change(backend: Backend) {
         round(&fleet, number).await;
     }
 
-    proxy.set(Way::Slow(Duration::from_millis(150)));
+    // So slow at first that rounds come in between however long they take.
+    proxy.set(Way::Slow(Duration::from_secs(2)));
     let accepted = api.export_all().await;
     let mut rounds = BEFORE;
     while rounds < BEFORE + DURING && api.status(&accepted.prefix).await["state"] != "done" {
         round(&fleet, rounds).await;
         rounds += 1;
+        if rounds == BEFORE + 3 {
+            proxy.set(Way::Slow(Duration::from_millis(150)));
+        }
     }
     proxy.set(Way::Open);
     assert!(rounds >= BEFORE + 3, "the export was over before much could change");

@@ -98,7 +98,7 @@ impl World {
         let installation = Installation::open(store, WORKSPACE, |config| {
             config.gateway.listen = SocketAddr::from(([127, 0, 0, 1], 0));
             config.gateway.max_body_bytes = LIMIT;
-            config.gateway.request_timeout_seconds = 2;
+            config.gateway.request_timeout_seconds = 30;
             change(config);
         })
         .await;

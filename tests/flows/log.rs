@@ -15,7 +15,7 @@ use crate::support::servers;
 use crate::support::temporary::Temporary;
 
 /// Longer than anything here takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// How long to look for something that must not come.
 const QUIET: Duration = Duration::from_millis(700);

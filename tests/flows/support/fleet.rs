@@ -18,7 +18,7 @@ use super::temporary::Temporary;
 use super::{Api, WorkspaceFile, servers};
 
 /// How long a process may take to be ready.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// What it runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -25,9 +25,9 @@ pub use workspace::WorkspaceFile;
 /// Waits until `condition` holds; the generous deadline is there to end a test that fails,
 /// not to time one that passes.
 pub async fn eventually<F: Future<Output = bool>>(what: &str, mut condition: impl FnMut() -> F) {
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_secs(180);
     while !condition().await {
-        assert!(Instant::now() < deadline, "still not so after a minute: {what}");
+        assert!(Instant::now() < deadline, "still not so after three minutes: {what}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

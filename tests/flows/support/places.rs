@@ -120,12 +120,12 @@ impl Place {
             Self::Files(directory) => {
                 let (directory, mut found) = (directory.path(), Vec::new());
                 list_files(directory, directory, &mut found);
-                // What the files' own notes hold goes with the files.
+                // Notes beside a file go with it, and the lock stays.
                 let is_note_of_another = |note: &str| {
                     let of = note.strip_prefix(".meta/").and_then(|of| of.strip_suffix(".json"));
                     of.is_some_and(|of| directory.join(of).exists())
                 };
-                found.retain(|name| !is_note_of_another(name));
+                found.retain(|name| name != ".lock" && !is_note_of_another(name));
                 found
             }
         };
