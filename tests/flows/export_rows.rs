@@ -157,9 +157,8 @@ impl World {
 
     /// Every claimable row of the job; what other jobs left is taken on the way.
     async fn take(&self, kind: Kind, job: &Job, lease: Duration) -> Vec<Claim> {
-        let owner = Uuid::new_v4();
         loop {
-            let claims = claims::take(&self.app.store, kind, owner, 100, 100, lease).await.unwrap();
+            let claims = claims::take(&self.app.store, kind, 100, 100, lease).await.unwrap();
             if claims.is_empty() || claims[0].job == job.id {
                 return claims;
             }

@@ -185,7 +185,7 @@ impl World {
     async fn take(&self, limit: u32) -> Vec<Claim> {
         let lease = Duration::from_secs(60);
         let store = &self.app.store;
-        claims::take(store, Kind::ExportPart, Uuid::new_v4(), limit, 100, lease).await.unwrap()
+        claims::take(store, Kind::ExportPart, limit, 100, lease).await.unwrap()
     }
 
     async fn run(&self, claim: &Claim) -> Result<(), PartError> {
