@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::bell::Bell;
 use crate::clock::Clock;
 use crate::compute::{Cores, Memory};
 use crate::config::{Config, ConfigError};
@@ -11,7 +12,6 @@ use crate::objects::{ObjectError, Objects};
 use crate::retry::Retry;
 use crate::secrets::SecretKey;
 use crate::store::{Store, StoreError};
-use crate::worker::shares::Bell;
 use crate::workspaces;
 
 /// The settings and the connections made from them. Cheap to clone.

@@ -4,7 +4,7 @@
 //! worker takes a few at a time, from the job that has fewest under way, and holds them
 //! by a lease that it renews while it works. `due_at` is the one time of a row: not to be
 //! taken before it; while somebody has it, the end of the lease. Who comes too late finds
-//! another attempt number in the row, and whatever it wanted to write is refused by
+//! another owner in the row, or none, and whatever it wanted to write is refused by
 //! [`finish`]. A row that is done is gone.
 //!
 //! Times are the database's own, so that a worker with a wrong clock steals nothing.
@@ -13,8 +13,9 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
+use crate::clock::millis;
 use crate::retry::Retry;
-use crate::store::{Store, StoreError, Tx, on};
+use crate::store::{Store, StoreError, Tx, execute, on};
 
 /// What a row is about: each kind is claimed on its own, so that no kind waits for
 /// another.
@@ -47,8 +48,10 @@ pub struct Claim {
     pub kind: Kind,
     pub job: Uuid,
     pub item: i64,
-    /// Which try this is, from 1; no number is given twice.
+    /// Which try this is, from 1. A row that is offered anew begins at 1 again.
     pub attempt: i32,
+    /// Of this one taking: what the row must still hold for the claim to be good.
+    owner: Uuid,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -110,17 +113,23 @@ pub async fn offer_range(
         return Ok(());
     }
     let due_at = now(tx).await? + millis(delay);
-    on!(tx, c => sqlx::query(
-        "WITH RECURSIVE items AS (
+    execute!(
+        tx,
+        sqlx::query(
+            "WITH RECURSIVE items AS (
              SELECT CAST($3 AS BIGINT) AS item
              UNION ALL SELECT item + 1 FROM items WHERE item + 1 < $4
          )
          INSERT INTO claims (kind, job, item, due_at)
          SELECT $1, $2, item, $5 FROM items WHERE true
          ON CONFLICT (kind, job, item) DO NOTHING",
-    )
-    .bind(kind.name()).bind(job).bind(items.start).bind(items.end).bind(due_at)
-    .execute(c).await?.rows_affected());
+        )
+        .bind(kind.name())
+        .bind(job)
+        .bind(items.start)
+        .bind(items.end)
+        .bind(due_at)
+    );
     Ok(())
 }
 
@@ -159,21 +168,19 @@ macro_rules! take_sql {
     };
 }
 
-/// Takes up to `limit` rows of `kind` for `owner`, all of one job: the one that has fewest
-/// under way. No job has more than `per_job` under way (by one round's worth more where two
+/// Takes up to `limit` rows of `kind`, all of one job: the one that has fewest under way. No job has more than `per_job` under way (by one round's worth more where two
 /// workers take at the same moment).
 pub async fn take(
     store: &Store,
     kind: Kind,
-    owner: Uuid,
     limit: u32,
     per_job: u32,
     lease: Duration,
 ) -> Result<Vec<Claim>, StoreError> {
-    // A look through the read side first: an idle SQLite worker never takes the write lock.
     if !any_due(store, kind).await? {
         return Ok(Vec::new());
     }
+    let owner = Uuid::new_v4();
     let mut tx = store.write().await?;
     let now = now(&mut tx).await?;
     let sql = if tx.is_postgres() { take_sql!("FOR UPDATE SKIP LOCKED") } else { take_sql!("") };
@@ -187,21 +194,36 @@ pub async fn take(
         .fetch_all(c)
         .await?)
     .into_iter()
-    .map(|(job, item, attempt)| Claim { kind, job, item, attempt })
+    .map(|(job, item, attempt)| Claim { kind, job, item, attempt, owner })
     .collect();
     tx.commit().await?;
     claims.sort_by_key(|claim| claim.item);
     Ok(claims)
 }
 
+/// One statement without a transaction, which is all that an idle worker costs; on SQLite
+/// it never waits for the write lock.
 async fn any_due(store: &Store, kind: Kind) -> Result<bool, StoreError> {
-    let mut tx = store.snapshot().await?;
-    let now = now(&mut tx).await?;
-    Ok(on!(&mut tx, c => sqlx::query_scalar::<_, i32>(
-        "SELECT 1 FROM claims WHERE kind = $1 AND due_at <= $2 LIMIT 1",
-    )
-    .bind(kind.name()).bind(now).fetch_optional(c).await?)
-    .is_some())
+    Ok(match store {
+        Store::Postgres(pool) => {
+            sqlx::query_scalar(
+                "SELECT EXISTS (SELECT 1 FROM claims WHERE kind = $1 AND due_at <=
+                     (extract(epoch FROM statement_timestamp()) * 1000)::bigint)",
+            )
+            .bind(kind.name())
+            .fetch_one(pool)
+            .await?
+        }
+        Store::Sqlite { read, .. } => {
+            sqlx::query_scalar(
+                "SELECT EXISTS (SELECT 1 FROM claims WHERE kind = $1 AND due_at <=
+                     CAST(unixepoch('subsec') * 1000 AS INTEGER))",
+            )
+            .bind(kind.name())
+            .fetch_one(read)
+            .await?
+        }
+    })
 }
 
 /// Puts the end of the lease off. [`ClaimError::Lost`] means: stop working on it.
@@ -214,11 +236,10 @@ pub async fn renew(store: &Store, claim: &Claim, lease: Duration) -> Result<(), 
 /// Removes the row of a thing that is done, in the transaction that writes the result: the
 /// one guard that makes a late worker's result count for nothing.
 pub async fn finish(tx: &mut Tx, claim: &Claim) -> Result<(), ClaimError> {
-    let gone = on!(tx, c => sqlx::query(
-        "DELETE FROM claims WHERE kind = $1 AND job = $2 AND item = $3 AND attempt = $4",
+    let gone = execute!(tx, sqlx::query(
+        "DELETE FROM claims WHERE kind = $1 AND job = $2 AND item = $3 AND owner = $4",
     )
-    .bind(claim.kind.name()).bind(claim.job).bind(claim.item).bind(claim.attempt)
-    .execute(c).await?.rows_affected());
+    .bind(claim.kind.name()).bind(claim.job).bind(claim.item).bind(claim.owner));
     if gone == 1 { Ok(()) } else { Err(ClaimError::Lost) }
 }
 
@@ -227,10 +248,19 @@ pub async fn put_off(tx: &mut Tx, claim: &Claim, delay: Duration) -> Result<(), 
     set_due(tx, claim, delay, false).await
 }
 
+/// [`put_off`], in a transaction of its own.
+pub async fn hand_back(store: &Store, claim: &Claim, delay: Duration) -> Result<(), ClaimError> {
+    let mut tx = store.write().await?;
+    put_off(&mut tx, claim, delay).await?;
+    Ok(tx.commit().await?)
+}
+
 /// Withdraws every row of a job, taken or not; who works on one finds its claim lost.
 pub async fn withdraw(tx: &mut Tx, kind: Kind, job: Uuid) -> Result<(), StoreError> {
-    on!(tx, c => sqlx::query("DELETE FROM claims WHERE kind = $1 AND job = $2")
-        .bind(kind.name()).bind(job).execute(c).await?.rows_affected());
+    execute!(
+        tx,
+        sqlx::query("DELETE FROM claims WHERE kind = $1 AND job = $2").bind(kind.name()).bind(job)
+    );
     Ok(())
 }
 
@@ -241,16 +271,18 @@ async fn set_due(
     keep: bool,
 ) -> Result<(), ClaimError> {
     let due_at = now(tx).await? + millis(delay);
-    let held = on!(tx, c => sqlx::query(
-        "UPDATE claims SET due_at = $5, owner = CASE WHEN $6 THEN owner END
-         WHERE kind = $1 AND job = $2 AND item = $3 AND attempt = $4 AND owner IS NOT NULL",
-    )
-    .bind(claim.kind.name()).bind(claim.job).bind(claim.item).bind(claim.attempt)
-    .bind(due_at).bind(keep)
-    .execute(c).await?.rows_affected());
+    let held = execute!(
+        tx,
+        sqlx::query(
+            "UPDATE claims SET due_at = $5, owner = CASE WHEN $6 THEN owner END
+         WHERE kind = $1 AND job = $2 AND item = $3 AND owner = $4",
+        )
+        .bind(claim.kind.name())
+        .bind(claim.job)
+        .bind(claim.item)
+        .bind(claim.owner)
+        .bind(due_at)
+        .bind(keep)
+    );
     if held == 1 { Ok(()) } else { Err(ClaimError::Lost) }
-}
-
-fn millis(duration: Duration) -> i64 {
-    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX / 4)
 }

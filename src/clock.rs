@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
 
@@ -44,6 +45,12 @@ impl Clock {
 /// The UTC day that `time` lies in.
 pub fn utc_date(time: Timestamp) -> Date {
     time.to_zoned(TimeZone::UTC).date()
+}
+
+/// A duration in the unit of stored times; one that is out of range is so long that it can
+/// still be added to a time.
+pub fn millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX / 4)
 }
 
 /// A stored time (milliseconds since the epoch) as a timestamp; what is out of range

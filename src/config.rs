@@ -278,11 +278,7 @@ impl fmt::Display for ConfigError {
     }
 }
 
-impl Retry for ConfigError {
-    fn can_retry(&self) -> bool {
-        false
-    }
-}
+impl Retry for ConfigError {}
 
 /// What the settings are for: some are impossible for a fleet and fine alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -25,6 +25,7 @@
 //! | [`log`] | append and consume: Kafka, or a table in a file of its own |
 //! | [`setup`] | brings an installation to this version; checked at each start |
 //! | [`store`] | the two databases behind one face; migrations |
+//! | [`bell`] | wakes the loops of this process |
 //! | [`claims`] | rows shared out among workers: lease, attempts, fairness between jobs |
 //! | [`objects`] | object keys, S3, Azure and files behind one face; ZIP and gzip |
 //! | [`worker`] | which roles run, message to domain, retry or dead letter, drain |
@@ -39,6 +40,7 @@
 //! and `rows` (its SQL).
 
 pub mod app;
+pub mod bell;
 pub mod claims;
 pub mod cli;
 pub mod clock;
@@ -49,6 +51,7 @@ pub mod exports;
 pub mod gateway;
 pub mod log;
 pub mod objects;
+mod panics;
 pub mod retry;
 pub mod secrets;
 pub mod setup;

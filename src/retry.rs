@@ -3,11 +3,22 @@
 use std::time::Duration;
 
 use rand::RngExt as _;
+use tokio_util::sync::CancellationToken;
 
 /// Implemented by every error of this crate: says whether the same thing, tried again
 /// later, may succeed without anybody changing anything.
 pub trait Retry {
-    fn can_retry(&self) -> bool;
+    fn can_retry(&self) -> bool {
+        false
+    }
+}
+
+/// Waits until `pause` is over or `stop` is cancelled.
+pub async fn wait(pause: Duration, stop: &CancellationToken) {
+    tokio::select! {
+        () = tokio::time::sleep(pause) => {}
+        () = stop.cancelled() => {}
+    }
 }
 
 /// A pause that doubles with each attempt up to `cap`, with jitter over its upper half

@@ -23,11 +23,7 @@ pub enum SecretError {
     CannotOpen,
 }
 
-impl Retry for SecretError {
-    fn can_retry(&self) -> bool {
-        false
-    }
-}
+impl Retry for SecretError {}
 
 /// The installation's secret key, and while keys are rotated the former one.
 ///

@@ -1,11 +1,14 @@
 //! The signals that end a process.
 
+use std::time::Duration;
+
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 /// A token that SIGTERM or SIGINT cancels. A second signal ends the process at once, with
-/// the status that a shell gives to SIGINT.
-pub fn signals() -> std::io::Result<CancellationToken> {
+/// the status that a shell gives to SIGINT. After `patience` the process ends as if all had
+/// come to its end: what a dead connection holds up is done again by others.
+pub fn signals(patience: Duration) -> std::io::Result<CancellationToken> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let token = CancellationToken::new();
@@ -18,10 +21,12 @@ pub fn signals() -> std::io::Result<CancellationToken> {
         tracing::info!(signal = name, "stopping; a second signal ends the process at once");
         stop.cancel();
         tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
+            _ = terminate.recv() => std::process::exit(130),
+            _ = interrupt.recv() => std::process::exit(130),
+            () = tokio::time::sleep(patience) => {}
         }
-        std::process::exit(130);
+        tracing::warn!("not all came to its end in time; stopped all the same");
+        std::process::exit(0);
     });
     Ok(token)
 }

@@ -11,7 +11,7 @@ use crate::app::App;
 use crate::config::Config;
 use crate::retry::{self, Retry as _};
 use crate::setup::{self, SetupError};
-use crate::worker::{self, Role};
+use crate::worker::{self, Role, WorkerError};
 use crate::{gateway, shutdown, telemetry};
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
@@ -19,6 +19,10 @@ type Error = Box<dyn std::error::Error + Send + Sync>;
 /// The pause before what is away is asked again, and the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
+/// From the drain's end to the process's: for stopped work to return and connections to
+/// close. With the default drain all is over before the 30 seconds of most supervisors.
+const AFTER_DRAIN: Duration = Duration::from_secs(4);
 
 /// A process with its connections, its operations listener and the signal that ends it.
 pub struct Service {
@@ -32,7 +36,8 @@ impl Service {
     pub async fn start(config: Config) -> Result<Self, Error> {
         telemetry::init_tracing(&config)?;
         let metrics = telemetry::metrics::install()?;
-        let shutdown = shutdown::signals()?;
+        let drain = Duration::from_secs(config.worker.drain_seconds);
+        let shutdown = shutdown::signals(drain + AFTER_DRAIN)?;
         let listener = gateway::bind(config.ops.listen, "LONGSHORE_OPS_LISTEN").await?;
         tracing::info!(
             version = env!("CARGO_PKG_VERSION"),
@@ -54,10 +59,8 @@ impl Service {
                 Err(error) if error.can_retry() => {
                     attempt += 1;
                     tracing::warn!(%error, "waiting for the database");
-                    tokio::select! {
-                        () = tokio::time::sleep(retry::pause(attempt, FIRST_PAUSE, LONGEST_PAUSE)) => {}
-                        () = self.shutdown.cancelled() => {}
-                    }
+                    let pause = retry::pause(attempt, FIRST_PAUSE, LONGEST_PAUSE);
+                    retry::wait(pause, &self.shutdown).await;
                 }
                 Err(error) => return Err(error),
             }
@@ -75,8 +78,8 @@ impl Service {
     }
 
     /// Works until the shutdown.
-    pub async fn work(&self, roles: &[Role]) {
-        worker::run(self.app.clone(), roles, self.shutdown.clone()).await;
+    pub async fn work(&self, roles: &[Role]) -> Result<(), WorkerError> {
+        worker::run(self.app.clone(), roles, self.shutdown.clone()).await
     }
 
     /// Closes the connections, the operations listener last.

@@ -31,9 +31,9 @@ pub async fn run(mut config: Config, arguments: Arguments) -> CommandResult {
     let listener = gateway::bind(config.gateway.listen, "LONGSHORE_LISTEN").await?;
     let service = Service::start(config).await?;
     setup::run(&service.app).await?;
-    let (served, ()) = tokio::join!(service.serve(listener), service.work(&Role::ALL));
+    let (served, worked) = tokio::join!(service.serve(listener), service.work(&Role::ALL));
     service.stop().await;
-    served
+    served.and(Ok(worked?))
 }
 
 /// One standalone per data directory: the embedded log has one process.

@@ -18,10 +18,11 @@ pub struct Arguments {
 pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     config.check(Mode::Fleet)?;
     let service = Service::start(config).await?;
+    let mut worked = Ok(());
     if service.is_set_up().await? {
         let roles = if arguments.roles.is_empty() { &Role::ALL } else { &*arguments.roles };
-        service.work(roles).await;
+        worked = service.work(roles).await;
     }
     service.stop().await;
-    Ok(())
+    Ok(worked?)
 }

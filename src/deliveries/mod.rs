@@ -16,8 +16,10 @@ mod rows;
 mod send;
 pub mod signature;
 
+use std::panic::AssertUnwindSafe;
 use std::time::{Duration, Instant};
 
+use futures::FutureExt as _;
 use serde::{Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 use tokio_util::sync::CancellationToken;
@@ -27,8 +29,9 @@ use uuid::Uuid;
 
 use crate::app::App;
 use crate::claims::{self, Claim, ClaimError, Kind};
-use crate::clock::Clock;
+use crate::clock::{Clock, millis};
 use crate::config::Config;
+use crate::panics;
 use crate::retry::{Retry, pause};
 use crate::store::{StoreError, Tx};
 use crate::workspaces;
@@ -41,6 +44,9 @@ use rows::Attempted;
 
 /// The longest pause between two attempts.
 const LONGEST_PAUSE: Duration = Duration::from_secs(3_600);
+
+/// What stands in the place of a secret.
+const HIDDEN: &str = "***";
 
 /// A delivery to make.
 pub struct NewDelivery {
@@ -88,8 +94,8 @@ pub struct Delivery {
     pub workspace: String,
     pub kind: String,
     pub subject: String,
-    /// May hold a password: [`shown_url`](Self::shown_url) is for printing.
-    #[serde(serialize_with = "without_password")]
+    /// May hold secrets: [`shown_url`](Self::shown_url) is for printing.
+    #[serde(serialize_with = "serialize_shown")]
     pub url: String,
     pub body: String,
     /// Who receives it: the job of its claim.
@@ -117,21 +123,27 @@ impl Delivery {
         format!("msg_{}", self.id.simple())
     }
 
-    /// The address without its password.
+    /// The address without its secrets.
     pub fn shown_url(&self) -> String {
-        let Ok(mut url) = Url::parse(&self.url) else { return self.url.clone() };
-        if url.password().is_some() {
-            // Fails only for addresses that cannot have a password.
-            let _ = url.set_password(Some("…"));
-        }
-        url.into()
+        shown(&self.url)
     }
 }
 
-fn without_password<S: Serializer>(url: &str, serializer: S) -> Result<S::Ok, S::Error> {
-    let Ok(mut url) = Url::parse(url) else { return serializer.serialize_str(url) };
-    let _ = url.set_password(None);
-    serializer.serialize_str(url.as_str())
+/// An address without its password and its query, which are for the receiver alone.
+fn shown(url: &str) -> String {
+    let Ok(mut url) = Url::parse(url) else { return HIDDEN.into() };
+    if url.password().is_some() {
+        // Fails only for addresses that cannot have a password.
+        let _ = url.set_password(Some(HIDDEN));
+    }
+    if url.query().is_some() {
+        url.set_query(Some(HIDDEN));
+    }
+    url.into()
+}
+
+fn serialize_shown<S: Serializer>(url: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&shown(url))
 }
 
 /// Which deliveries to list.
@@ -254,8 +266,14 @@ async fn attempt(
     delivery: &Delivery,
 ) -> Result<(), DeliveryError> {
     let started = Instant::now();
-    let Some(result) = post_until_stopped(app, delivery, stop).await else {
-        return hand_back(app, claim).await;
+    // A panic is a failed attempt like any other: tried again, and given up in time.
+    let posted = AssertUnwindSafe(post_until_stopped(app, delivery, stop)).catch_unwind().await;
+    let result = posted.unwrap_or_else(|panic| {
+        Some(Err(Failure::unanswered(format!("the attempt panicked: {}", panics::text(&*panic)))))
+    });
+    let Some(result) = result else {
+        // Another worker may have it at once.
+        return Ok(claims::hand_back(&app.store, claim, Duration::ZERO).await?);
     };
     metrics::histogram!("longshore_delivery_attempt_seconds").record(started.elapsed());
     let outcome = match settle(app, claim, delivery, result).await {
@@ -267,17 +285,23 @@ async fn attempt(
     if outcome == "lost" { Err(ClaimError::Lost.into()) } else { Ok(()) }
 }
 
-/// Ends the delivery of a claim that is not to be tried again, with the reason.
-pub async fn give_up(app: &App, claim: &Claim, reason: &str) -> Result<(), ClaimError> {
-    let now = app.clock.now_ms();
+/// Gives up the delivery of a claim that cannot even be attempted, once its time is up, and
+/// until then puts it off by `pause`. Reads nothing of the row, which may be what is wrong.
+pub async fn give_up_in_time(
+    app: &App,
+    claim: &Claim,
+    reason: &str,
+    pause: Duration,
+) -> Result<(), ClaimError> {
     let mut tx = app.store.write().await?;
-    claims::finish(&mut tx, claim).await?;
-    if let Some(delivery) = rows::by_claim(&mut tx, claim.job, claim.item).await? {
-        let made = after(Err(Failure::unanswered(reason)), now, now, Duration::ZERO);
-        rows::attempted(&mut tx, delivery.id, &made).await?;
-        tell(&made);
+    let error = Failure::unanswered(reason).error;
+    if !rows::give_up(&mut tx, claim.job, claim.item, app.clock.now_ms(), &error).await? {
+        claims::put_off(&mut tx, claim, pause).await?;
+        return Ok(tx.commit().await?);
     }
+    claims::finish(&mut tx, claim).await?;
     tx.commit().await?;
+    tracing::error!(error, "not delivered, given up");
     metrics::counter!("longshore_deliveries_total", "outcome" => "given_up").increment(1);
     Ok(())
 }
@@ -287,14 +311,6 @@ async fn withdraw(app: &App, claim: &Claim) -> Result<(), DeliveryError> {
     tracing::warn!(receiver = %claim.job, item = claim.item, "a claim without a pending delivery");
     let mut tx = app.store.write().await?;
     claims::finish(&mut tx, claim).await?;
-    tx.commit().await?;
-    Ok(())
-}
-
-/// Leaves the delivery to another worker, at once and without counting an attempt.
-async fn hand_back(app: &App, claim: &Claim) -> Result<(), DeliveryError> {
-    let mut tx = app.store.write().await?;
-    claims::put_off(&mut tx, claim, Duration::ZERO).await?;
     tx.commit().await?;
     Ok(())
 }
@@ -372,7 +388,7 @@ fn after(result: Result<u16, Failure>, now: i64, retry_until: i64, pause: Durati
         },
         Err(Failure { status, error }) => {
             let is_over = now >= retry_until;
-            let next_at = now.saturating_add(pause.as_millis() as i64).min(retry_until);
+            let next_at = now.saturating_add(millis(pause)).min(retry_until);
             Attempted {
                 state: if is_over { State::GivenUp } else { State::Pending },
                 next_at: (!is_over).then_some(next_at),
@@ -409,6 +425,17 @@ mod tests {
             assert_ne!(receiver(other), one, "{other}");
         }
         assert_ne!(receiver("no address"), receiver("none either"));
+    }
+
+    #[test]
+    fn an_address_is_shown_without_its_secrets() {
+        for (url, expected) in [
+            ("https://ann:pass@h/p?token=hidden123#f", "https://ann:***@h/p?***#f"),
+            ("https://h:8443/p", "https://h:8443/p"),
+            ("no address?token=hidden123", "***"),
+        ] {
+            assert_eq!(shown(url), expected);
+        }
     }
 
     #[test]

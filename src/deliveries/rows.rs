@@ -3,7 +3,7 @@
 use uuid::Uuid;
 
 use super::{Delivery, Filter, State};
-use crate::store::{StoreError, Tx, on};
+use crate::store::{StoreError, Tx, execute, on};
 
 macro_rules! select {
     ($rest:literal) => {
@@ -43,26 +43,26 @@ pub struct Attempted {
 }
 
 pub async fn insert(tx: &mut Tx, new: &New<'_>) -> Result<(), StoreError> {
-    on!(tx, c => sqlx::query(
-        "INSERT INTO deliveries (id, workspace_id, kind, subject, url, body, receiver, item,
+    execute!(
+        tx,
+        sqlx::query(
+            "INSERT INTO deliveries (id, workspace_id, kind, subject, url, body, receiver, item,
                                  state, request_id, created_at, retry_until, next_at)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $11)",
-    )
-    .bind(new.id)
-    .bind(new.workspace_id)
-    .bind(new.kind)
-    .bind(new.subject)
-    .bind(new.url)
-    .bind(new.body)
-    .bind(new.receiver)
-    .bind(new.item)
-    .bind(State::Pending.name())
-    .bind(new.request_id)
-    .bind(new.created_at)
-    .bind(new.retry_until)
-    .execute(c)
-    .await?
-    .rows_affected());
+        )
+        .bind(new.id)
+        .bind(new.workspace_id)
+        .bind(new.kind)
+        .bind(new.subject)
+        .bind(new.url)
+        .bind(new.body)
+        .bind(new.receiver)
+        .bind(new.item)
+        .bind(State::Pending.name())
+        .bind(new.request_id)
+        .bind(new.created_at)
+        .bind(new.retry_until)
+    );
     Ok(())
 }
 
@@ -101,35 +101,58 @@ pub async fn list(tx: &mut Tx, filter: &Filter) -> Result<Vec<Delivery>, StoreEr
 
 /// Notes an attempt; whether it may be noted is for the claim to say.
 pub async fn attempted(tx: &mut Tx, id: Uuid, made: &Attempted) -> Result<(), StoreError> {
-    on!(tx, c => sqlx::query(
-        "UPDATE deliveries SET attempts = attempts + 1, state = $2, next_at = $3,
+    execute!(
+        tx,
+        sqlx::query(
+            "UPDATE deliveries SET attempts = attempts + 1, state = $2, next_at = $3,
                                last_status = $4, last_error = $5, finished_at = $6
          WHERE id = $1",
-    )
-    .bind(id)
-    .bind(made.state.name())
-    .bind(made.next_at)
-    .bind(made.status.map(i32::from))
-    .bind(made.error.as_deref())
-    .bind(made.finished_at)
-    .execute(c)
-    .await?
-    .rows_affected());
+        )
+        .bind(id)
+        .bind(made.state.name())
+        .bind(made.next_at)
+        .bind(made.status.map(i32::from))
+        .bind(made.error.as_deref())
+        .bind(made.finished_at)
+    );
     Ok(())
+}
+
+/// Gives up the delivery of a claim's job and item, if its time is up; answers whether it
+/// was.
+pub async fn give_up(
+    tx: &mut Tx,
+    receiver: Uuid,
+    item: i64,
+    now: i64,
+    error: &str,
+) -> Result<bool, StoreError> {
+    let given_up = execute!(
+        tx,
+        sqlx::query(
+            "UPDATE deliveries SET attempts = attempts + 1, state = $4, next_at = NULL,
+                               last_status = NULL, last_error = $5, finished_at = $3
+         WHERE receiver = $1 AND item = $2 AND retry_until <= $3",
+        )
+        .bind(receiver)
+        .bind(item)
+        .bind(now)
+        .bind(State::GivenUp.name())
+        .bind(error)
+    );
+    Ok(given_up == 1)
 }
 
 /// Makes a delivery that has ended pending again; answers whether it had.
 pub async fn reopen(tx: &mut Tx, id: Uuid, now: i64, retry_until: i64) -> Result<bool, StoreError> {
-    Ok(on!(tx, c => sqlx::query(
+    let reopened =
+        execute!(tx, sqlx::query(
         "UPDATE deliveries SET state = $2, next_at = $3, retry_until = $4, finished_at = NULL
          WHERE id = $1 AND state <> $2",
     )
     .bind(id)
     .bind(State::Pending.name())
     .bind(now)
-    .bind(retry_until)
-    .execute(c)
-    .await?
-    .rows_affected())
-        == 1)
+    .bind(retry_until));
+    Ok(reopened == 1)
 }

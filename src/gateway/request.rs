@@ -15,6 +15,7 @@ use uuid::Uuid;
 
 use super::ApiError;
 use crate::app::App;
+use crate::panics;
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -60,7 +61,7 @@ impl Call {
         let mut response = AssertUnwindSafe(next.run(request))
             .catch_unwind()
             .await
-            .unwrap_or_else(|panic| ApiError::Internal(panic_text(&*panic)).into_response());
+            .unwrap_or_else(|panic| internal(&*panic).into_response());
         if let Ok(id) = HeaderValue::from_str(&self.id) {
             response.headers_mut().insert(X_REQUEST_ID, id);
         }
@@ -110,13 +111,8 @@ fn method(method: &Method) -> &'static str {
     }
 }
 
-fn panic_text(panic: &(dyn Any + Send)) -> String {
-    let text = panic
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("no text");
-    format!("a handler panicked: {text}")
+fn internal(panic: &(dyn Any + Send)) -> ApiError {
+    ApiError::Internal(format!("a handler panicked: {}", panics::text(panic)))
 }
 
 #[cfg(test)]

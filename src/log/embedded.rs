@@ -226,23 +226,24 @@ async fn trim(commands: mpsc::Sender<Command>, keep_ms: i64, closing: Cancellati
             _ = ticks.tick() => {}
             () = closing.cancelled() => return,
         }
-        // A few at a time, so that appends get in between.
-        loop {
-            let (reply, answer) = oneshot::channel();
-            let command = Command::Trim { before: clock.now_ms() - keep_ms, reply };
-            if commands.send(command).await.is_err() {
-                return;
-            }
-            match answer.await {
-                Ok(Ok(0)) | Err(_) => break,
-                Ok(Ok(removed)) => tracing::debug!(removed, "consumed messages were removed"),
-                Ok(Err(error)) => {
-                    tracing::warn!(%error, "consumed messages could not be removed");
-                    break;
-                }
-            }
+        if let Err(error) = trim_all(&commands, clock.now_ms() - keep_ms).await
+            && !closing.is_cancelled()
+        {
+            tracing::warn!(%error, "consumed messages could not be removed");
         }
     }
+}
+
+/// Goes through the messages by id, a few at a time, so that appends get in between.
+async fn trim_all(commands: &mpsc::Sender<Command>, before: i64) -> Result<(), LogError> {
+    let mut next = Some(i64::MIN);
+    while let Some(after) = next {
+        let (reply, answer) = oneshot::channel();
+        let command = Command::Trim { after, before, reply };
+        commands.send(command).await.map_err(|_| LogError::closed())?;
+        next = answer.await.map_err(|_| LogError::closed())??;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -74,6 +74,8 @@ pub struct Message {
     pub topic: Topic,
     pub partition: i32,
     pub offset: i64,
+    /// Milliseconds since the epoch, and the same each time the message is given out.
+    pub appended_at: i64,
     pub key: Vec<u8>,
     pub payload: Vec<u8>,
     pub request_id: String,

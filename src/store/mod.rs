@@ -15,9 +15,13 @@ use std::time::Duration;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{Connection as _, PgPool, Postgres, Sqlite, SqlitePool, Transaction};
+use tracing::Instrument as _;
 
 use crate::config::Config;
 use crate::retry::Retry;
+
+/// A connection that was unused for longer is asked whether it is still there.
+const TRUSTED: Duration = Duration::from_secs(1);
 
 /// The store of rows. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -42,7 +46,7 @@ pub enum Tx {
 /// Runs one expression on the connection of a [`Tx`], whichever database it is:
 ///
 /// ```ignore
-/// on!(tx, c => sqlx::query("DELETE FROM users WHERE service_id = $1").bind(id).execute(c).await?.rows_affected())
+/// on!(tx, c => sqlx::query_scalar("SELECT count(*) FROM users").fetch_one(c).await?)
 /// ```
 macro_rules! on {
     ($tx:expr, $connection:ident => $body:expr) => {
@@ -60,6 +64,14 @@ macro_rules! on {
 }
 pub(crate) use on;
 
+/// Executes one statement on the connection of a [`Tx`]; how many rows it changed.
+macro_rules! execute {
+    ($tx:expr, $query:expr) => {
+        $crate::store::on!($tx, c => $query.execute(c).await?.rows_affected())
+    };
+}
+pub(crate) use execute;
+
 /// What went wrong with the store.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -73,12 +85,15 @@ pub enum StoreError {
     /// A stored value cannot be read; the text names the row.
     #[error("a stored value cannot be read: {0}")]
     Corrupt(String),
+    #[error("the database: no answer in time")]
+    Silent,
 }
 
 impl Retry for StoreError {
     fn can_retry(&self) -> bool {
         match self {
             Self::Database(error) => database_can_retry(error),
+            Self::Silent => true,
             Self::Migrate(_) | Self::Version(_) | Self::Corrupt(_) => false,
         }
     }
@@ -132,10 +147,23 @@ impl Store {
                 ("idle_in_transaction_session_timeout", "60s"),
                 ("lock_timeout", "30s"),
                 ("default_transaction_isolation", "read committed"),
+                // A plan that is made once and kept was made for tables as they were then:
+                // an import into empty ones would read all that it has written, again and
+                // again.
+                ("plan_cache_mode", "force_custom_plan"),
             ]);
         let pool = PgPoolOptions::new()
             .max_connections(config.database.max_connections)
             .acquire_timeout(Duration::from_secs(10))
+            .test_before_acquire(false)
+            .before_acquire(|connection, found| {
+                Box::pin(async move {
+                    if found.idle_for > TRUSTED {
+                        connection.ping().await?;
+                    }
+                    Ok(true)
+                })
+            })
             .connect_lazy_with(options);
         Ok(Self::Postgres(pool))
     }
@@ -201,6 +229,24 @@ impl Store {
                 write.close().await;
             }
         }
+    }
+}
+
+/// Does `work` with the store in a task of its own, and waits for it no longer than for
+/// `patience`: on a connection that was cut without a word nothing ever comes. The task then
+/// runs on, since database work is not dropped half way.
+pub async fn answered<T, E>(
+    work: impl Future<Output = Result<T, E>> + Send + 'static,
+    patience: impl Future<Output = ()>,
+) -> Result<T, E>
+where
+    T: Send + 'static,
+    E: From<StoreError> + Send + 'static,
+{
+    let task = tokio::spawn(work.in_current_span());
+    tokio::select! {
+        joined = task => joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic())),
+        () = patience => Err(StoreError::Silent.into()),
     }
 }
 

@@ -3,7 +3,7 @@
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 
-use super::{StoreError, Tx, on};
+use super::{StoreError, Tx, execute, on};
 use crate::retry::Retry;
 use crate::secrets::SecretKey;
 
@@ -87,8 +87,10 @@ pub async fn check_secret_key(tx: &mut Tx, secrets: &SecretKey) -> Result<Sealed
 /// Writes down that everything is sealed with the current key now.
 pub async fn put_secret_key(tx: &mut Tx, secrets: &SecretKey) -> Result<(), StoreError> {
     let value = check_value(secrets);
-    on!(tx, c => sqlx::query("UPDATE settings SET value = $2 WHERE name = $1")
-        .bind(SECRET_KEY).bind(value).execute(c).await?.rows_affected());
+    execute!(
+        tx,
+        sqlx::query("UPDATE settings SET value = $2 WHERE name = $1").bind(SECRET_KEY).bind(&value)
+    );
     Ok(())
 }
 
@@ -102,9 +104,13 @@ async fn get(tx: &mut Tx, name: &str) -> Result<Option<String>, StoreError> {
 }
 
 async fn put_if_absent(tx: &mut Tx, name: &str, value: &str) -> Result<(), StoreError> {
-    on!(tx, c => sqlx::query(
-        "INSERT INTO settings (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING",
-    )
-    .bind(name).bind(value).execute(c).await?.rows_affected());
+    execute!(
+        tx,
+        sqlx::query(
+            "INSERT INTO settings (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING",
+        )
+        .bind(name)
+        .bind(value)
+    );
     Ok(())
 }

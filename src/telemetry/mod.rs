@@ -26,11 +26,7 @@ pub enum TelemetryError {
     Metrics(#[from] metrics_exporter_prometheus::BuildError),
 }
 
-impl Retry for TelemetryError {
-    fn can_retry(&self) -> bool {
-        false
-    }
-}
+impl Retry for TelemetryError {}
 
 /// Begins to write log lines to standard error: text on a terminal, else a JSON object a
 /// line, with the fields of the spans around it. Called again, it changes nothing.

@@ -31,11 +31,7 @@ pub enum ActivityError {
     Damaged(&'static str),
 }
 
-impl Retry for ActivityError {
-    fn can_retry(&self) -> bool {
-        false
-    }
-}
+impl Retry for ActivityError {}
 
 /// The activity of a user. Decoded, it borrows the names from the bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -117,11 +117,7 @@ impl FieldError {
     }
 }
 
-impl crate::retry::Retry for FieldError {
-    fn can_retry(&self) -> bool {
-        false
-    }
-}
+impl crate::retry::Retry for FieldError {}
 
 /// A profile, field by field; each value is its compact JSON.
 #[derive(Clone, Debug, PartialEq, Eq)]

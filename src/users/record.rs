@@ -51,11 +51,7 @@ pub enum RecordError {
     TooLarge,
 }
 
-impl crate::retry::Retry for RecordError {
-    fn can_retry(&self) -> bool {
-        false
-    }
-}
+impl crate::retry::Retry for RecordError {}
 
 impl Record {
     /// Reads a line. `now_ms` is the import's time: what happened later happened then, and

@@ -7,6 +7,7 @@
 
 mod attempt;
 pub mod dead_letters;
+mod rows;
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt::Display;
@@ -16,17 +17,15 @@ use std::time::Duration;
 
 use tokio::sync::Semaphore;
 use tokio::task::{Id, JoinError, JoinSet};
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use self::attempt::{Shared, see_through};
 use crate::app::App;
-use crate::clock::Clock;
 use crate::config::Config;
-use crate::log::{Ack, Consumer, Log, LogError, Message, Topic};
+use crate::log::{Ack, Consumer, LogError, Message, Topic};
 use crate::retry::{self, Retry};
-use crate::store::Store;
 
 /// Messages held for each that may be at work: those that pause before another try, or
 /// wait for one of their key, hold up nobody else until there are so many of them.
@@ -43,67 +42,44 @@ pub trait Handler: Send + Sync + 'static {
     fn handle(&self, message: &Message) -> impl Future<Output = Result<(), Self::Error>> + Send;
 }
 
-/// What a runner works with.
-#[derive(Clone)]
-pub struct Settings {
-    pub store: Store,
-    pub log: Log,
-    pub clock: Clock,
-    pub group: &'static str,
-    pub topic: Topic,
+/// How messages are worked on.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
     /// Messages at work at once.
     pub in_flight: u32,
-    /// How long a stopping runner may take to finish what is under way.
+    /// For what is under way when the worker must end.
     pub drain: Duration,
     /// The pause before the second try of a message; it doubles from there, to 30 seconds.
-    pub first_pause: Duration,
+    pub pause: Duration,
 }
 
-impl Settings {
-    pub fn new(
-        config: &Config,
-        store: Store,
-        log: Log,
-        clock: Clock,
-        group: &'static str,
-        topic: Topic,
-    ) -> Self {
+impl Options {
+    pub fn new(config: &Config) -> Self {
         Self {
-            store,
-            log,
-            clock,
-            group,
-            topic,
             in_flight: u32::try_from(config.worker.messages_in_flight).unwrap_or(u32::MAX).max(1),
             drain: Duration::from_secs(config.worker.drain_seconds),
-            first_pause: Duration::from_millis(500),
+            pause: Duration::from_millis(500),
         }
     }
 }
 
 /// Has `handler` do the messages of `topic` until `shutdown`; then takes no more, and
-/// finishes or hands back what is under way within `config.worker.drain_seconds`.
+/// finishes or hands back what is under way.
 pub async fn run(
     app: &App,
     group: &'static str,
     topic: Topic,
     handler: impl Handler,
+    options: Options,
     shutdown: CancellationToken,
 ) {
-    let (store, log, clock) = (app.store.clone(), app.log.clone(), app.clock.clone());
-    run_with(Settings::new(&app.config, store, log, clock, group, topic), handler, shutdown).await;
-}
-
-/// [`run`] with the settings given.
-pub async fn run_with(settings: Settings, handler: impl Handler, shutdown: CancellationToken) {
-    let slots = Arc::new(Semaphore::new(settings.in_flight as usize));
-    let shared = Arc::new(Shared { settings, handler, slots, shutdown });
+    let slots = Semaphore::new(options.in_flight as usize);
+    let shared = Arc::new(Shared { app: app.clone(), group, handler, options, slots, shutdown });
     let mut lanes = Lanes { shared: shared.clone(), tasks: JoinSet::new(), busy: HashMap::new() };
     let (mut failures, mut left) = (0, None);
+    let held = (options.in_flight as usize).saturating_mul(HELD_PER_SLOT);
     while !shared.shutdown.is_cancelled() {
-        let Settings { log, group, topic, in_flight, .. } = &shared.settings;
-        let held = (*in_flight as usize).saturating_mul(HELD_PER_SLOT);
-        match log.consumer(group, *topic, held.min(Semaphore::MAX_PERMITS)) {
+        match app.log.consumer(group, topic, held.min(Semaphore::MAX_PERMITS)) {
             Ok(consumer) => left = consume(&shared, consumer, &mut lanes, &mut failures).await,
             Err(error) => wait_for_log(&shared, &error, &mut failures).await,
         }
@@ -143,19 +119,16 @@ async fn consume<H: Handler>(
 async fn wait_for_log<H>(shared: &Shared<H>, error: &LogError, failures: &mut u32) {
     tracing::warn!(%error, "no messages can be taken; trying again");
     *failures = failures.saturating_add(1);
-    let pause = retry::pause(*failures, shared.settings.first_pause, LONGEST_RECONNECT);
-    tokio::select! {
-        () = sleep(pause) => {}
-        () = shared.shutdown.cancelled() => {}
-    }
+    let pause = retry::pause(*failures, shared.options.pause, LONGEST_RECONNECT);
+    retry::wait(pause, &shared.shutdown).await;
 }
 
 /// Hands back what is not begun, and lets what is under way end until the deadline.
 async fn drain<H: Handler>(shared: &Shared<H>, consumer: Option<Consumer>, lanes: &mut Lanes<H>) {
-    let deadline = Instant::now() + shared.settings.drain;
+    let deadline = Instant::now() + shared.options.drain;
     lanes.busy.values_mut().for_each(|lane| lane.waiting.clear());
     if let Some(consumer) = consumer {
-        consumer.drain(shared.settings.drain).await;
+        consumer.drain(shared.options.drain).await;
     }
     while let Ok(Some(ended)) = timeout_at(deadline, lanes.tasks.join_next_with_id()).await {
         lanes.ended(ended);
@@ -164,7 +137,7 @@ async fn drain<H: Handler>(shared: &Shared<H>, consumer: Option<Consumer>, lanes
     // It is not aborted, since database work must run to its end.
     for lane in lanes.busy.values() {
         tracing::warn!(offset = lane.message.offset, "handed back: not done within the deadline");
-        let forget = attempt::forget(&shared.settings, &lane.message);
+        let forget = shared.forget(&lane.message);
         if let Err(error) = forget.await {
             tracing::warn!(%error, "the note of a message could not be removed");
         }
@@ -186,10 +159,22 @@ struct Lane {
     waiting: VecDeque<(Message, Ack)>,
 }
 
+impl Lane {
+    /// A message that repeats one which already waits asks for nothing more: it is done with
+    /// that one, since what is acknowledged counts only once all before it is. So repeats of
+    /// what fails for long cannot fill the room of other keys.
+    fn add(&mut self, message: Message, ack: Ack) {
+        match self.waiting.back() {
+            Some((last, _)) if last.payload == message.payload => ack.done(),
+            _ => self.waiting.push_back((message, ack)),
+        }
+    }
+}
+
 impl<H: Handler> Lanes<H> {
     fn add(&mut self, message: Message, ack: Ack) {
         match self.busy.values_mut().find(|lane| lane.message.key == message.key) {
-            Some(lane) => lane.waiting.push_back((message, ack)),
+            Some(lane) => lane.add(message, ack),
             None => self.begin(message, ack, VecDeque::new()),
         }
     }

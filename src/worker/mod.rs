@@ -2,7 +2,6 @@
 
 pub mod messages;
 mod roles;
-mod rows;
 pub mod shares;
 
 use tokio::task::JoinSet;
@@ -10,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use crate::app::App;
+use crate::retry::Retry;
 
 /// A kind of work that a worker does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, clap::ValueEnum)]
@@ -24,25 +24,53 @@ impl Role {
     pub const ALL: [Self; 2] = [Self::Exports, Self::Deliveries];
 }
 
+/// A loop of the worker panicked. Work itself may do so without harm; this is a fault of
+/// this program, and a worker that lost a loop must not look as if all were well.
+#[derive(Debug, thiserror::Error)]
+#[error("a loop of the worker ended, so it stopped: {0}")]
+pub struct WorkerError(String);
+
+impl Retry for WorkerError {}
+
 /// Works until `shutdown`, then finishes or hands back what is under way, within
-/// `worker.drain_seconds`.
-pub async fn run(app: App, roles: &[Role], shutdown: CancellationToken) {
+/// `worker.drain_seconds`. When a loop is lost it cancels `shutdown` itself.
+pub async fn run(app: App, roles: &[Role], shutdown: CancellationToken) -> Result<(), WorkerError> {
     tracing::info!(?roles, "the worker takes work");
     let mut loops = JoinSet::new();
     for role in roles {
         role.spawn(&app, &shutdown, &mut loops);
     }
+    watch(loops, &shutdown).await
+}
+
+async fn watch(mut loops: JoinSet<()>, shutdown: &CancellationToken) -> Result<(), WorkerError> {
+    let mut result = Ok(());
     while let Some(ended) = loops.join_next().await {
         if let Err(panic) = ended {
-            // Work itself may panic without harm; a loop that does is a fault of this
-            // program, and a worker that lost one must not look as if all were well.
             tracing::error!(%panic, "a loop of the worker ended; stopping");
             shutdown.cancel();
+            result = Err(WorkerError(panic.to_string()));
         }
     }
+    result
 }
 
 /// Spawns a loop with the current span.
 fn spawn(loops: &mut JoinSet<()>, work: impl Future<Output = ()> + Send + 'static) {
     loops.spawn(work.in_current_span());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_loop_that_panics_stops_the_others_and_is_told() {
+        let (mut loops, shutdown) = (JoinSet::new(), CancellationToken::new());
+        let other = shutdown.clone();
+        spawn(&mut loops, async move { other.cancelled().await });
+        spawn(&mut loops, async { panic!("as told") });
+        let error = watch(loops, &shutdown).await.unwrap_err().to_string();
+        assert!(error.contains("as told"), "{error}");
+    }
 }

@@ -5,17 +5,16 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::messages::{self, Handler};
-use super::shares::{self, Bell, Terms, Work};
-use super::{Role, spawn};
+use super::{Role, messages, shares, spawn};
 use crate::app::App;
-use crate::claims::{Claim, ClaimError, Kind};
+use crate::claims::{self, Claim, ClaimError, Kind};
 use crate::deliveries::{self, DeliveryError};
 use crate::exports::finish::FinishError;
 use crate::exports::part::PartError;
 use crate::exports::plan::PlanError;
 use crate::exports::{cleanup, finish, part, plan, state, sweep};
 use crate::log::{Message, Topic};
+use crate::retry;
 
 /// Between looks for exports that wait too long to be planned.
 const REQUEUE_EVERY: Duration = Duration::from_secs(5);
@@ -26,44 +25,46 @@ const CLEANUPS_IN_FLIGHT: usize = 2;
 impl Role {
     /// Starts the role's loops.
     pub(super) fn spawn(self, app: &App, shutdown: &CancellationToken, loops: &mut JoinSet<()>) {
-        let bell = &app.bell;
         match self {
             Self::Exports => {
                 let planner = Plan { app: app.clone() };
                 let (app2, stop) = (app.clone(), shutdown.clone());
+                let usual = messages::Options::new(&app.config);
                 spawn(loops, async move {
-                    messages::run(&app2, "exports", Topic::Exports, planner, stop).await;
+                    messages::run(&app2, "exports", Topic::Exports, planner, usual, stop).await;
                 });
                 let exports = &app.config.exports;
                 let parts = match exports.parts_in_flight {
                     0 => 2 * app.cores.count(),
                     set => set,
                 };
-                let retried = Terms {
+                let retried = shares::Options {
                     attempts: exports.attempts,
                     pause: Duration::from_millis(exports.retry_ms),
-                    ..terms(app, parts)
+                    ..options(app, parts)
                 };
-                share(app, ExportPart(app.clone()), retried, bell, shutdown, loops);
-                let few = Terms { in_flight: parts.min(4), ..retried };
-                share(app, ExportFinish(app.clone()), few, bell, shutdown, loops);
-                let terms = terms(app, CLEANUPS_IN_FLIGHT);
-                share(app, ExportCleanup(app.clone()), terms, bell, shutdown, loops);
+                share(app, ExportPart(app.clone()), retried, shutdown, loops);
+                let few = shares::Options { in_flight: parts.min(4), ..retried };
+                share(app, ExportFinish(app.clone()), few, shutdown, loops);
+                let removals = options(app, CLEANUPS_IN_FLIGHT);
+                share(app, ExportCleanup(app.clone()), removals, shutdown, loops);
                 spawn(loops, requeue(app.clone(), shutdown.clone()));
             }
             Self::Deliveries => {
                 let settings = &app.config.deliveries;
-                let terms =
-                    Terms { per_job: settings.per_receiver, ..terms(app, settings.in_flight) };
-                share(app, Delivery(app.clone()), terms, bell, shutdown, loops);
+                let few = shares::Options {
+                    per_job: settings.per_receiver,
+                    ..options(app, settings.in_flight)
+                };
+                share(app, Delivery(app.clone()), few, shutdown, loops);
             }
         }
     }
 }
 
-/// Terms for work that comes to an end by itself, however often it must be tried.
-fn terms(app: &App, in_flight: usize) -> Terms {
-    Terms {
+/// Options for work that comes to an end by itself, however often it must be tried.
+fn options(app: &App, in_flight: usize) -> shares::Options {
+    shares::Options {
         in_flight,
         per_job: u32::MAX,
         attempts: u32::MAX,
@@ -76,16 +77,13 @@ fn terms(app: &App, in_flight: usize) -> Terms {
 
 fn share(
     app: &App,
-    work: impl Work,
-    terms: Terms,
-    bell: &Bell,
+    handler: impl shares::Handler,
+    options: shares::Options,
     shutdown: &CancellationToken,
     loops: &mut JoinSet<()>,
 ) {
-    spawn(
-        loops,
-        shares::run(app.store.clone(), work.into(), terms, bell.clone(), shutdown.clone()),
-    );
+    let (store, bell) = (app.store.clone(), app.bell.clone());
+    spawn(loops, shares::run(store, handler.into(), options, bell, shutdown.clone()));
 }
 
 /// Appends the messages of exports again that wait too long.
@@ -94,10 +92,7 @@ async fn requeue(app: App, shutdown: CancellationToken) {
         if let Err(error) = sweep::requeue(&app).await {
             tracing::warn!(%error, "cannot look for exports that wait");
         }
-        tokio::select! {
-            () = shutdown.cancelled() => {}
-            () = tokio::time::sleep(REQUEUE_EVERY) => {}
-        }
+        retry::wait(REQUEUE_EVERY, &shutdown).await;
     }
 }
 
@@ -106,7 +101,7 @@ struct Plan {
     app: App,
 }
 
-impl Handler for Plan {
+impl messages::Handler for Plan {
     type Error = PlanError;
 
     async fn handle(&self, message: &Message) -> Result<(), PlanError> {
@@ -119,11 +114,11 @@ impl Handler for Plan {
 
 struct ExportPart(App);
 
-impl Work for ExportPart {
+impl shares::Handler for ExportPart {
     type Error = PartError;
     const KIND: Kind = Kind::ExportPart;
 
-    async fn run(&self, claim: &Claim, stop: &CancellationToken) -> Result<(), PartError> {
+    async fn handle(&self, claim: &Claim, stop: &CancellationToken) -> Result<(), PartError> {
         part::run(&self.0, claim, stop).await
     }
 
@@ -134,11 +129,11 @@ impl Work for ExportPart {
 
 struct ExportFinish(App);
 
-impl Work for ExportFinish {
+impl shares::Handler for ExportFinish {
     type Error = FinishError;
     const KIND: Kind = Kind::ExportFinish;
 
-    async fn run(&self, claim: &Claim, stop: &CancellationToken) -> Result<(), FinishError> {
+    async fn handle(&self, claim: &Claim, stop: &CancellationToken) -> Result<(), FinishError> {
         finish::finish(&self.0, claim, stop).await
     }
 
@@ -149,39 +144,34 @@ impl Work for ExportFinish {
 
 struct ExportCleanup(App);
 
-impl Work for ExportCleanup {
+impl shares::Handler for ExportCleanup {
     type Error = ClaimError;
     const KIND: Kind = Kind::ExportCleanup;
 
-    async fn run(&self, claim: &Claim, stop: &CancellationToken) -> Result<(), ClaimError> {
+    async fn handle(&self, claim: &Claim, stop: &CancellationToken) -> Result<(), ClaimError> {
         cleanup::clean(&self.0, claim, stop).await
     }
 
     /// Cleaning puts itself off or ends; what cannot even be looked up comes again.
     async fn give_up(&self, claim: &Claim, _: Option<&ClaimError>) -> Result<(), ClaimError> {
-        come_again(&self.0, claim).await
+        claims::hand_back(&self.0.store, claim, shares::LONGEST_PAUSE).await
     }
 }
 
 struct Delivery(App);
 
-impl Work for Delivery {
+impl shares::Handler for Delivery {
     type Error = DeliveryError;
     const KIND: Kind = Kind::Delivery;
 
-    async fn run(&self, claim: &Claim, stop: &CancellationToken) -> Result<(), DeliveryError> {
+    async fn handle(&self, claim: &Claim, stop: &CancellationToken) -> Result<(), DeliveryError> {
         deliveries::run(&self.0, claim, stop).await
     }
 
-    /// A delivery puts itself off or ends; what cannot even be looked up comes again.
-    async fn give_up(&self, claim: &Claim, _: Option<&DeliveryError>) -> Result<(), ClaimError> {
-        come_again(&self.0, claim).await
+    /// A delivery puts itself off or ends; what cannot even be looked up comes again until
+    /// its time is up.
+    async fn give_up(&self, claim: &Claim, e: Option<&DeliveryError>) -> Result<(), ClaimError> {
+        let reason = e.map_or_else(|| "it ended its worker".into(), ToString::to_string);
+        deliveries::give_up_in_time(&self.0, claim, &reason, shares::LONGEST_PAUSE).await
     }
-}
-
-/// Leaves a row that must not be forgotten to a later try.
-async fn come_again(app: &App, claim: &Claim) -> Result<(), ClaimError> {
-    let mut tx = app.store.write().await?;
-    crate::claims::put_off(&mut tx, claim, shares::LONGEST_PAUSE).await?;
-    Ok(tx.commit().await?)
 }

@@ -6,19 +6,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rand::RngExt as _;
-use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
-use uuid::Uuid;
 
+use crate::bell::Bell;
 use crate::claims::{self, Claim, ClaimError, Kind};
 use crate::retry::{self, Retry};
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreError, answered};
 
 /// What is done with the rows of one kind.
-pub trait Work: Send + Sync + 'static {
+pub trait Handler: Send + Sync + 'static {
     type Error: Retry + Display + Send + Sync;
 
     const KIND: Kind;
@@ -27,14 +26,15 @@ pub trait Work: Send + Sync + 'static {
     /// that writes the result. Between steps it looks at `stop`, and when that is
     /// cancelled (the claim was lost, or the worker must end) it may return early with
     /// anything.
-    fn run(
+    fn handle(
         &self,
         claim: &Claim,
         stop: &CancellationToken,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send;
 
     /// The row cannot be done: `error` is permanent, or was the last attempt's; without
-    /// one, every attempt ended its worker before it could say why. Must remove the row.
+    /// one, every attempt ended its worker before it could say why. Must settle the row:
+    /// remove it, or put it off.
     fn give_up(
         &self,
         claim: &Claim,
@@ -44,7 +44,7 @@ pub trait Work: Send + Sync + 'static {
 
 /// How the rows of one kind are shared.
 #[derive(Clone, Copy, Debug)]
-pub struct Terms {
+pub struct Options {
     /// Rows of this worker under way at once.
     pub in_flight: usize,
     /// Rows of one job under way at once, over the fleet.
@@ -66,49 +66,42 @@ pub const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// After the drain's end, how long stopped work may take to return.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// Rung when something was done, since that may have offered new rows: loops of the same
-/// process look at once instead of at their next poll.
-#[derive(Clone)]
-pub struct Bell(watch::Sender<()>);
+/// How long the store may take to answer, before its connection counts as dead.
+const PATIENCE: Duration = Duration::from_secs(60);
 
-impl Default for Bell {
-    fn default() -> Self {
-        Self(watch::Sender::new(()))
-    }
-}
-
-impl Bell {
-    pub fn ring(&self) {
-        self.0.send_replace(());
-    }
-}
+/// The longest that a try of a row may hold it: work that hangs must not keep it for ever.
+const LONGEST_TRY: Duration = Duration::from_secs(2 * 60 * 60);
 
 /// Takes and works until `shutdown`, then finishes or hands back what is under way.
-pub async fn run<W: Work>(
+pub async fn run<H: Handler>(
     store: Store,
-    work: Arc<W>,
-    terms: Terms,
+    handler: Arc<H>,
+    options: Options,
     bell: Bell,
     shutdown: CancellationToken,
 ) {
-    let owner = Uuid::new_v4();
     let stop = CancellationToken::new();
-    let mut rings = bell.0.subscribe();
+    let mut rings = bell.subscribe();
     let mut tasks = JoinSet::new();
     let mut failures = 0;
     while !shutdown.is_cancelled() {
         rings.mark_unchanged();
-        let wait = match take(&store, W::KIND, owner, terms, terms.in_flight - tasks.len()).await {
+        let free = options.in_flight - tasks.len();
+        let wait = match take(&store, H::KIND, options, free, &shutdown).await {
             Ok(claims) if claims.is_empty() => {
-                terms.poll.mul_f64(rand::rng().random_range(0.8..1.2))
+                options.poll.mul_f64(rand::rng().random_range(0.8..1.2))
             }
             Ok(claims) => {
                 failures = 0;
                 for claim in claims {
-                    let one =
-                        One { store: store.clone(), work: work.clone(), terms, bell: bell.clone() };
+                    let one = One {
+                        store: store.clone(),
+                        handler: handler.clone(),
+                        options,
+                        bell: bell.clone(),
+                    };
                     let span = tracing::info_span!(
-                        "claim", kind = W::KIND.name(), job = %claim.job, item = claim.item,
+                        "claim", kind = H::KIND.name(), job = %claim.job, item = claim.item,
                         attempt = claim.attempt
                     );
                     tasks.spawn(one.run(claim, stop.child_token()).instrument(span));
@@ -117,33 +110,41 @@ pub async fn run<W: Work>(
             }
             Err(error) => {
                 failures += 1;
-                tracing::warn!(kind = W::KIND.name(), %error, "cannot look for work");
-                retry::pause(failures, terms.poll, Duration::from_secs(10))
+                tracing::warn!(kind = H::KIND.name(), %error, "cannot look for work");
+                retry::pause(failures, options.poll, Duration::from_secs(10))
             }
         };
         tokio::select! {
             () = shutdown.cancelled() => {}
             _ = tasks.join_next(), if !tasks.is_empty() => {}
-            _ = rings.changed(), if tasks.len() < terms.in_flight => {}
-            () = tokio::time::sleep(wait) => {}
+            _ = rings.changed(), if tasks.len() < options.in_flight => {}
+            () = sleep(wait) => {}
         }
     }
-    drain(tasks, stop, terms.drain).await;
+    drain(tasks, stop, options.drain).await;
 }
 
 async fn take(
     store: &Store,
     kind: Kind,
-    owner: Uuid,
-    terms: Terms,
+    options: Options,
     free: usize,
+    shutdown: &CancellationToken,
 ) -> Result<Vec<Claim>, StoreError> {
     // A few at a time, so that other workers and other jobs get theirs.
     let limit = u32::try_from(free.min(4)).unwrap_or(4);
     if limit == 0 {
         return Ok(Vec::new());
     }
-    claims::take(store, kind, owner, limit, terms.per_job, terms.lease).await
+    let store = store.clone();
+    let taking =
+        async move { claims::take(&store, kind, limit, options.per_job, options.lease).await };
+    let patience = async {
+        retry::wait(PATIENCE, shutdown).await;
+        // Who must stop still waits a little: what was taken is to be handed back.
+        sleep(GRACE).await;
+    };
+    answered(taking, patience).await
 }
 
 async fn drain(mut tasks: JoinSet<()>, stop: CancellationToken, deadline: Duration) {
@@ -159,18 +160,18 @@ async fn drain(mut tasks: JoinSet<()>, stop: CancellationToken, deadline: Durati
 }
 
 /// One row's work, from taking to the end.
-struct One<W> {
+struct One<H> {
     store: Store,
-    work: Arc<W>,
-    terms: Terms,
+    handler: Arc<H>,
+    options: Options,
     bell: Bell,
 }
 
-impl<W: Work> One<W> {
+impl<H: Handler> One<H> {
     async fn run(self, claim: Claim, stop: CancellationToken) {
-        let settled = if self.attempt(&claim) > self.terms.attempts {
+        let settled = if self.attempt(&claim) > self.options.attempts {
             tracing::error!("every attempt ended its worker");
-            self.work.give_up(&claim, None).await
+            self.handler.give_up(&claim, None).await
         } else {
             self.try_once(claim, stop).await
         };
@@ -183,28 +184,33 @@ impl<W: Work> One<W> {
     }
 
     async fn try_once(&self, claim: Claim, stop: CancellationToken) -> Result<(), ClaimError> {
-        let renewal = CancellationToken::new();
-        let renewing = tokio::spawn(renew(
-            self.store.clone(),
-            claim,
-            self.terms.lease,
-            stop.clone(),
-            renewal.clone(),
-        ));
+        let renewed = CancellationToken::new();
+        let (store, lease) = (self.store.clone(), self.options.lease);
+        let renewing = renew(store, claim, lease, stop.clone(), renewed.clone());
+        tokio::spawn(renewing.in_current_span());
+        let _renewed = renewed.drop_guard();
         // In a task of its own, so that a panic ends this row's try and nothing else.
-        let (work, token) = (self.work.clone(), stop.clone());
-        let result = tokio::spawn(
-            async move { work.run(&claim, &token).await }.instrument(tracing::Span::current()),
-        )
-        .await;
-        renewal.cancel();
-        let _ = renewing.await;
+        let (handler, token) = (self.handler.clone(), stop.clone());
+        let work =
+            tokio::spawn(async move { handler.handle(&claim, &token).await }.in_current_span());
+        let hangs = async {
+            stop.cancelled().await;
+            sleep(PATIENCE).await;
+        };
+        let result = tokio::select! {
+            result = work => result,
+            // It runs on, since database work is not dropped half way, but its place is free.
+            () = hangs => {
+                tracing::error!("the work does not end though it was told to stop");
+                return Err(ClaimError::Lost);
+            }
+        };
         match result {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => self.failed(&claim, &error, stop.is_cancelled()).await,
             Err(panic) => {
                 tracing::error!(%panic, "the work panicked");
-                self.put_off(&claim, self.pause(&claim)).await
+                self.hand_back(&claim, self.pause(&claim)).await
             }
         }
     }
@@ -212,21 +218,25 @@ impl<W: Work> One<W> {
     async fn failed(
         &self,
         claim: &Claim,
-        error: &W::Error,
+        error: &H::Error,
         stopped: bool,
     ) -> Result<(), ClaimError> {
         if stopped {
             tracing::info!(%error, "stopped; handing back");
-            return self.put_off(claim, Duration::ZERO).await;
+            return self.hand_back(claim, Duration::ZERO).await;
         }
-        let last = self.attempt(claim) >= self.terms.attempts;
+        let last = self.attempt(claim) >= self.options.attempts;
         if error.can_retry() && !last {
             let pause = self.pause(claim);
-            tracing::warn!(%error, pause_ms = pause.as_millis() as u64, "failed; will try again");
-            return self.put_off(claim, pause).await;
+            tracing::warn!(%error, ?pause, "failed; will try again");
+            return self.hand_back(claim, pause).await;
         }
-        tracing::error!(%error, last, "failed for good");
-        self.work.give_up(claim, Some(error)).await
+        let given_up = self.handler.give_up(claim, Some(error)).await;
+        // Of a claim that was lost it is no failure: whoever has it now says how it ends.
+        if !matches!(given_up, Err(ClaimError::Lost)) {
+            tracing::error!(%error, last, "failed for good");
+        }
+        given_up
     }
 
     fn attempt(&self, claim: &Claim) -> u32 {
@@ -234,18 +244,19 @@ impl<W: Work> One<W> {
     }
 
     fn pause(&self, claim: &Claim) -> Duration {
-        retry::pause(self.attempt(claim), self.terms.pause, LONGEST_PAUSE)
+        retry::pause(self.attempt(claim), self.options.pause, LONGEST_PAUSE)
     }
 
-    async fn put_off(&self, claim: &Claim, delay: Duration) -> Result<(), ClaimError> {
-        let mut tx = self.store.write().await?;
-        claims::put_off(&mut tx, claim, delay).await?;
-        Ok(tx.commit().await?)
+    async fn hand_back(&self, claim: &Claim, delay: Duration) -> Result<(), ClaimError> {
+        let (store, claim) = (self.store.clone(), *claim);
+        let handing = async move { claims::hand_back(&store, &claim, delay).await };
+        answered(handing, sleep(PATIENCE)).await
     }
 }
 
-/// Renews a lease until `done`. Cancels `stop` when the claim is lost, or when the lease
-/// must be taken for lost because the store could not be reached for as long.
+/// Renews a lease until `done`. Cancels `stop` when the claim is lost, when the lease must be
+/// taken for lost because the store could not be reached for as long, or when the try has
+/// lasted too long.
 async fn renew(
     store: Store,
     claim: Claim,
@@ -253,14 +264,17 @@ async fn renew(
     stop: CancellationToken,
     done: CancellationToken,
 ) {
-    let mut held_until = Instant::now() + lease;
-    loop {
-        tokio::select! {
-            () = done.cancelled() => return,
-            () = tokio::time::sleep(lease / 3) => {}
+    let began = Instant::now();
+    let mut held_until = began + lease;
+    while began.elapsed() < LONGEST_TRY {
+        retry::wait(lease / 3, &done).await;
+        if done.is_cancelled() {
+            return;
         }
         let asked = Instant::now();
-        match claims::renew(&store, &claim, lease).await {
+        let store = store.clone();
+        let renewing = async move { claims::renew(&store, &claim, lease).await };
+        match answered(renewing, sleep_until(held_until)).await {
             Ok(()) => held_until = asked + lease,
             Err(ClaimError::Lost) => return stop.cancel(),
             Err(ClaimError::Store(error)) => {
@@ -271,4 +285,6 @@ async fn renew(
             }
         }
     }
+    tracing::error!("the work takes too long: its lease is not renewed any more");
+    stop.cancel();
 }

@@ -80,11 +80,7 @@ impl fmt::Display for Problem {
     }
 }
 
-impl Retry for FileError {
-    fn can_retry(&self) -> bool {
-        false
-    }
-}
+impl Retry for FileError {}
 
 /// Reads the documents of a file, one workspace each.
 pub fn read(

@@ -11,6 +11,7 @@ use crate::support::stores::{TestStore, on_both_stores};
 on_both_stores!(
     each_row_is_taken_once_by_many,
     a_lost_lease_goes_to_another_and_the_late_one_is_refused,
+    one_of_a_row_that_is_gone_is_none_of_the_row_after_it,
     what_is_put_off_waits_and_comes_again,
     a_small_job_does_not_wait_behind_a_large_one,
     no_job_has_more_than_its_share,
@@ -26,7 +27,7 @@ async fn offer(store: &Store, job: Uuid, items: i64) {
 }
 
 async fn take(store: &Store, limit: u32, lease: Duration) -> Vec<Claim> {
-    claims::take(store, Kind::ExportPart, Uuid::new_v4(), limit, MANY, lease).await.unwrap()
+    claims::take(store, Kind::ExportPart, limit, MANY, lease).await.unwrap()
 }
 
 async fn finish(store: &Store, claim: &Claim) -> Result<(), ClaimError> {
@@ -101,6 +102,22 @@ async fn what_is_put_off_waits_and_comes_again(test: TestStore) {
     finish(store, &again).await.unwrap();
 }
 
+async fn one_of_a_row_that_is_gone_is_none_of_the_row_after_it(test: TestStore) {
+    let store = &test.store;
+    let job = Uuid::new_v4();
+    offer(store, job, 1).await;
+    let late = take(store, 1, Duration::ZERO).await.remove(0);
+    finish(store, &take(store, 1, LEASE).await.remove(0)).await.unwrap();
+    offer(store, job, 1).await;
+    let new = take(store, 1, LEASE).await.remove(0);
+    assert_eq!((late.item, late.attempt), (new.item, new.attempt));
+    assert!(matches!(claims::renew(store, &late, LEASE).await, Err(ClaimError::Lost)));
+    let handed_back = claims::hand_back(store, &late, Duration::ZERO).await;
+    assert!(matches!(handed_back, Err(ClaimError::Lost)));
+    assert!(matches!(finish(store, &late).await, Err(ClaimError::Lost)));
+    finish(store, &new).await.unwrap();
+}
+
 async fn a_small_job_does_not_wait_behind_a_large_one(test: TestStore) {
     let store = &test.store;
     let (large, small) = (Uuid::new_v4(), Uuid::new_v4());
@@ -117,14 +134,12 @@ async fn no_job_has_more_than_its_share(test: TestStore) {
     let store = &test.store;
     let job = Uuid::new_v4();
     offer(store, job, 10).await;
-    let take_two = || claims::take(store, Kind::ExportPart, Uuid::new_v4(), 5, 2, LEASE);
+    let take_two = || claims::take(store, Kind::ExportPart, 5, 2, LEASE);
     let taken = take_two().await.unwrap();
     assert_eq!(taken.len(), 2);
     assert!(take_two().await.unwrap().is_empty());
     finish(store, &taken[0]).await.unwrap();
     assert_eq!(take_two().await.unwrap().len(), 1);
     // Another kind's rows are another matter.
-    assert!(
-        claims::take(store, Kind::Delivery, Uuid::new_v4(), 5, 2, LEASE).await.unwrap().is_empty()
-    );
+    assert!(claims::take(store, Kind::Delivery, 5, 2, LEASE).await.unwrap().is_empty());
 }

@@ -4,14 +4,17 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use longshore::bell::Bell;
 use longshore::claims::{self, Claim, ClaimError, Kind};
 use longshore::retry::Retry;
 use longshore::store::Store;
-use longshore::worker::shares::{self, Bell, Terms, Work};
+use longshore::worker::shares::{self, Handler, Options};
+use secrecy::ExposeSecret as _;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::support::eventually;
+use crate::support::proxy::{Proxy, Way};
 use crate::support::stores::{TestStore, on_both_stores};
 
 on_both_stores!(each_row_ends_as_its_work_does,);
@@ -43,11 +46,11 @@ const PERMANENT: i64 = 3;
 const NEVER_WELL: i64 = 4;
 const WAITS_FOR_STOP: i64 = 5;
 
-impl Work for Scripted {
+impl Handler for Scripted {
     type Error = Failure;
     const KIND: Kind = Kind::ExportPart;
 
-    async fn run(&self, claim: &Claim, stop: &CancellationToken) -> Result<(), Failure> {
+    async fn handle(&self, claim: &Claim, stop: &CancellationToken) -> Result<(), Failure> {
         let run = {
             let mut runs = self.runs.lock().unwrap();
             let run = runs.entry(claim.item).or_default();
@@ -81,8 +84,8 @@ impl Work for Scripted {
     }
 }
 
-fn terms() -> Terms {
-    Terms {
+fn options() -> Options {
+    Options {
         in_flight: 8,
         per_job: 100,
         attempts: 3,
@@ -110,8 +113,7 @@ async fn each_row_ends_as_its_work_does(test: TestStore) {
     // A row that ended three workers before: taken with an expired lease each time.
     offer(&store, job, 9..10).await;
     for attempt in 1..=3 {
-        let taken =
-            claims::take(&store, Kind::ExportPart, Uuid::new_v4(), 1, 100, Duration::ZERO).await;
+        let taken = claims::take(&store, Kind::ExportPart, 1, 100, Duration::ZERO).await;
         assert_eq!(taken.unwrap()[0].attempt, attempt);
     }
     offer(&store, job, 0..6).await;
@@ -119,7 +121,7 @@ async fn each_row_ends_as_its_work_does(test: TestStore) {
     let running = tokio::spawn(shares::run(
         store.clone(),
         work.clone(),
-        terms(),
+        options(),
         Bell::default(),
         shutdown.clone(),
     ));
@@ -139,7 +141,45 @@ async fn each_row_ends_as_its_work_does(test: TestStore) {
     // Stopping hands back what does not end by itself: another may take it at once.
     shutdown.cancel();
     running.await.unwrap();
-    let taken = claims::take(&store, Kind::ExportPart, Uuid::new_v4(), 9, 100, terms().lease).await;
+    let taken = claims::take(&store, Kind::ExportPart, 9, 100, options().lease).await;
     let taken = taken.unwrap();
     assert_eq!(taken.iter().map(|claim| claim.item).collect::<Vec<_>>(), [WAITS_FOR_STOP]);
+}
+
+/// A connection that was cut without a word never answers and never fails.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_fell_silent_keeps_no_worker_from_stopping() {
+    let test = TestStore::postgres().await;
+    let mut config = test.config.clone();
+    let mut url: url::Url = config.database.url.unwrap().expose_secret().parse().unwrap();
+    let server = format!("{}:{}", url.host_str().unwrap(), url.port().unwrap_or(5432));
+    let proxy = Proxy::start(&server).await;
+    let way: url::Url = proxy.endpoint().parse().unwrap();
+    url.set_host(way.host_str()).unwrap();
+    url.set_port(way.port()).unwrap();
+    config.database.url = Some(url.to_string().into());
+    let store = Store::connect(&config).await.unwrap();
+    let work = Arc::new(Scripted {
+        store: store.clone(),
+        runs: Mutex::default(),
+        done: Mutex::default(),
+        given_up: Mutex::default(),
+    });
+    offer(&test.store, Uuid::new_v4(), FINE..FINE + 1).await;
+    let shutdown = CancellationToken::new();
+    let running = tokio::spawn(shares::run(
+        store,
+        work.clone(),
+        options(),
+        Bell::default(),
+        shutdown.clone(),
+    ));
+    eventually("it works", || async { work.done.lock().unwrap().len() == 1 }).await;
+    proxy.set(Way::Stuck);
+    // Time for a look that nobody answers.
+    tokio::time::sleep(options().poll * 20).await;
+    shutdown.cancel();
+    let stopped = tokio::time::timeout(Duration::from_secs(40), running).await;
+    stopped.expect("it stops").unwrap();
+    drop(proxy);
 }

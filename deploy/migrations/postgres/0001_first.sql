@@ -229,19 +229,21 @@ CREATE UNIQUE INDEX deliveries_claim ON deliveries (receiver, item);
 
 -- Messages -----------------------------------------------------------------------------------
 
+-- appended_at tells a message from one at the same place in a log that was made anew.
 CREATE TABLE dead_letters (
     id             UUID PRIMARY KEY,
     consumer_group TEXT NOT NULL,
     topic          TEXT NOT NULL,
     partition      INTEGER NOT NULL,
     position       BIGINT NOT NULL,
+    appended_at    BIGINT NOT NULL,
     key            BYTEA NOT NULL,
     payload        BYTEA NOT NULL,
     request_id     TEXT NOT NULL,
     reason         TEXT NOT NULL,
     attempts       INTEGER NOT NULL,
     created_at     BIGINT NOT NULL,
-    UNIQUE (consumer_group, topic, partition, position)
+    UNIQUE (consumer_group, topic, partition, position, appended_at)
 );
 
 -- Messages under way: what is found here at a start ended its worker uncleanly.
@@ -250,7 +252,8 @@ CREATE TABLE message_attempts (
     topic          TEXT NOT NULL,
     partition      INTEGER NOT NULL,
     position       BIGINT NOT NULL,
+    appended_at    BIGINT NOT NULL,
     attempts       INTEGER NOT NULL,
     alone          BOOLEAN NOT NULL,
-    PRIMARY KEY (consumer_group, topic, partition, position)
+    PRIMARY KEY (consumer_group, topic, partition, position, appended_at)
 );

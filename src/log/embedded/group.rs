@@ -368,10 +368,7 @@ impl Reader {
                     failures += 1;
                     room.send(Err(error));
                     let (base, cap) = (Duration::from_millis(100), Duration::from_secs(10));
-                    tokio::select! {
-                        () = sleep(retry::pause(failures, base, cap)) => {}
-                        () = closing.cancelled() => return,
-                    }
+                    retry::wait(retry::pause(failures, base, cap), &closing).await;
                 }
             }
         }

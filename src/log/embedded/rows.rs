@@ -14,7 +14,7 @@ const ROWS: usize = 50;
 /// Bytes of payload after which a read ends, though it may be short of its limit.
 const READ_BYTES: usize = 4 << 20;
 
-/// Messages removed by one [`trim`].
+/// Messages that one [`trim`] looks at.
 const TRIM: i64 = 1_000;
 
 /// The next offset of each partition.
@@ -45,10 +45,10 @@ pub async fn create(pool: &SqlitePool, partitions: u32) -> Result<u32, sqlx::Err
              topic       TEXT NOT NULL,
              partition   INTEGER NOT NULL,
              position    INTEGER NOT NULL,
+             appended_at INTEGER NOT NULL,
              key         BLOB NOT NULL,
              payload     BLOB NOT NULL,
              request_id  TEXT NOT NULL,
-             appended_at INTEGER NOT NULL,
              UNIQUE (topic, partition, position)
          );
          -- The position that the next message of a partition gets, kept when all are trimmed.
@@ -149,8 +149,8 @@ pub async fn read(
     from: i64,
     limit: usize,
 ) -> Result<Vec<Message>, sqlx::Error> {
-    let mut rows = sqlx::query_as::<_, (i64, Vec<u8>, Vec<u8>, String)>(
-        "SELECT position, key, payload, request_id FROM messages
+    let mut rows = sqlx::query_as::<_, (i64, i64, Vec<u8>, Vec<u8>, String)>(
+        "SELECT position, appended_at, key, payload, request_id FROM messages
          WHERE topic = $1 AND partition = $2 AND position >= $3
          ORDER BY position LIMIT $4",
     )
@@ -161,10 +161,11 @@ pub async fn read(
     .fetch(pool);
     let (mut messages, mut bytes) = (Vec::new(), 0);
     while bytes < READ_BYTES
-        && let Some((offset, key, payload, request_id)) = rows.try_next().await?
+        && let Some((offset, appended_at, key, payload, request_id)) = rows.try_next().await?
     {
         bytes += payload.len();
-        messages.push(Message { topic, partition, offset, key, payload, request_id });
+        let message = Message { topic, partition, offset, appended_at, key, payload, request_id };
+        messages.push(message);
     }
     Ok(messages)
 }
@@ -223,22 +224,35 @@ pub async fn commit(
     Ok(())
 }
 
-/// Removes some messages appended before `before` that every known group is done with;
-/// answers how many.
-pub async fn trim(pool: &SqlitePool, before: i64) -> Result<u64, sqlx::Error> {
+/// Of some messages after the id `after`, removes those appended before `before` that every
+/// known group is done with; answers the id to go on after, none at the end.
+pub async fn trim(pool: &SqlitePool, after: i64, before: i64) -> Result<Option<i64>, sqlx::Error> {
+    let last: Option<i64> = sqlx::query_scalar(
+        "SELECT max(id) FROM (SELECT id, appended_at FROM messages WHERE id > $1
+                              ORDER BY id LIMIT $2)
+         WHERE appended_at < $3",
+    )
+    .bind(after)
+    .bind(TRIM)
+    .bind(before)
+    .fetch_one(pool)
+    .await?;
+    let Some(last) = last else { return Ok(None) };
     let done = sqlx::query(
+        // CROSS JOIN keeps the order: first the few messages, then where their groups are.
         "DELETE FROM messages WHERE id IN (
              SELECT messages.id FROM messages
-             JOIN (SELECT topic, partition, min(next) AS next FROM offsets
-                   GROUP BY topic, partition) AS done
-               ON done.topic = messages.topic AND done.partition = messages.partition
-              AND messages.position < done.next
-             WHERE messages.appended_at < $1
-             LIMIT $2)",
+             CROSS JOIN (SELECT topic, partition, min(next) AS next FROM offsets
+                         GROUP BY topic, partition) AS done
+             WHERE messages.id > $1 AND messages.id <= $2 AND messages.appended_at < $3
+               AND done.topic = messages.topic AND done.partition = messages.partition
+               AND messages.position < done.next)",
     )
+    .bind(after)
+    .bind(last)
     .bind(before)
-    .bind(TRIM)
     .execute(pool)
     .await?;
-    Ok(done.rows_affected())
+    tracing::debug!(removed = done.rows_affected(), "consumed messages were removed");
+    Ok(Some(last))
 }

@@ -12,8 +12,9 @@ use super::rows::{self, Positions, Row};
 use crate::clock::Clock;
 use crate::log::{LogError, NewMessage, Topic};
 
-/// Commands of one transaction at most.
+/// Commands of one transaction at most, and bytes of messages after which it is full.
 const BATCH: usize = 1_000;
+const BATCH_BYTES: usize = 8 << 20;
 
 type Reply<T> = oneshot::Sender<Result<T, LogError>>;
 
@@ -26,10 +27,12 @@ pub enum Command {
         topic: Topic,
         reply: Reply<Vec<i64>>,
     },
-    /// Removes some consumed messages appended before a time; answers how many.
+    /// Removes some consumed messages appended before a time, going on after an id; answers
+    /// the id to go on after, none at the end.
     Trim {
+        after: i64,
         before: i64,
-        reply: Reply<u64>,
+        reply: Reply<Option<i64>>,
     },
 }
 
@@ -37,6 +40,15 @@ pub enum Command {
 pub enum Write {
     Append(Vec<NewMessage>),
     Commit { group: String, topic: Topic, positions: Vec<(i32, i64)> },
+}
+
+impl Command {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Write(Write::Append(messages), _) => messages.iter().map(NewMessage::bytes).sum(),
+            _ => 0,
+        }
+    }
 }
 
 /// Where each partition ends, as far as this process knows; consumers wait on it.
@@ -108,22 +120,34 @@ impl Writer {
 
     /// Writes until nobody is left to ask, or the log closes; what came before is written.
     pub async fn run(mut self) {
-        let mut batch = Vec::new();
         loop {
-            let came = tokio::select! {
+            let first = tokio::select! {
                 biased;
-                came = self.commands.recv_many(&mut batch, BATCH) => came,
+                first = self.commands.recv() => first,
                 () = self.closing.cancelled(), if !self.commands.is_closed() => {
                     self.commands.close();
                     continue;
                 }
             };
-            if came == 0 {
-                break;
-            }
-            self.carry_out(std::mem::take(&mut batch)).await;
+            let Some(first) = first else { break };
+            let batch = self.batch(first);
+            self.carry_out(batch).await;
         }
         self.pool.close().await;
+    }
+
+    /// What goes into one transaction: `first`, and what has come in meanwhile.
+    fn batch(&mut self, first: Command) -> Vec<Command> {
+        let mut bytes = first.bytes();
+        let mut batch = vec![first];
+        while batch.len() < BATCH
+            && bytes < BATCH_BYTES
+            && let Ok(next) = self.commands.try_recv()
+        {
+            bytes += next.bytes();
+            batch.push(next);
+        }
+        batch
     }
 
     /// Who asked may have gone away by the time of the answer: that is no error.
@@ -140,8 +164,8 @@ impl Writer {
                     let done = rows::register(&self.pool, &group, topic, partitions).await;
                     let _ = reply.send(done.map_err(LogError::from));
                 }
-                Command::Trim { before, reply } => {
-                    let done = rows::trim(&self.pool, before).await;
+                Command::Trim { after, before, reply } => {
+                    let done = rows::trim(&self.pool, after, before).await;
                     let _ = reply.send(done.map_err(LogError::from));
                 }
             }

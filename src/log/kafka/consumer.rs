@@ -378,6 +378,7 @@ fn owned(message: &BorrowedMessage<'_>, topic: Topic) -> Message {
         topic,
         partition: message.partition(),
         offset: message.offset(),
+        appended_at: message.timestamp().to_millis().unwrap_or(0),
         key: message.key().unwrap_or_default().to_vec(),
         payload: message.payload().unwrap_or_default().to_vec(),
         request_id,

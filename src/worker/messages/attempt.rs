@@ -1,18 +1,19 @@
 //! One message, from being taken to a clean end: done, a dead letter, or handed back.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::FutureExt as _;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::{Handler, Settings};
+use super::rows::{self, Attempts};
+use super::{Handler, Options};
+use crate::app::App;
 use crate::log::{Ack, Message};
+use crate::panics;
 use crate::retry::{self, Retry};
 use crate::store::StoreError;
-use crate::worker::rows::{self, Attempts};
 
 /// Noted beginnings without a clean end after which a message is tried alone.
 const SUSPECT: i32 = 2;
@@ -22,11 +23,22 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// What all messages of a runner share.
 pub(super) struct Shared<H> {
-    pub settings: Settings,
+    pub app: App,
+    pub group: &'static str,
     pub handler: H,
+    pub options: Options,
     /// One permit a message at work; who must be alone takes all.
-    pub slots: Arc<Semaphore>,
+    pub slots: Semaphore,
     pub shutdown: CancellationToken,
+}
+
+impl<H> Shared<H> {
+    /// Removes the note of a message that came to a clean end.
+    pub async fn forget(&self, message: &Message) -> Result<(), StoreError> {
+        let mut tx = self.app.store.write().await?;
+        rows::forget(&mut tx, self.group, message).await?;
+        tx.commit().await
+    }
 }
 
 /// How a try of the handler ended.
@@ -50,7 +62,7 @@ enum Verdict {
 /// back by dropping its acknowledgement.
 pub(super) async fn see_through<H: Handler>(shared: &Shared<H>, message: &Message, ack: Ack) {
     let began = Instant::now();
-    let attempt = Attempt { shared, message, tries: 0, begun: None, last_panic: None };
+    let attempt = Attempt { shared, message, tries: 0, begun: None, done: false, last_panic: None };
     let outcome = attempt.run(&ack).await;
     if outcome != "handed_back" {
         ack.done();
@@ -68,6 +80,8 @@ struct Attempt<'a, H> {
     /// Whether a note of this very attempt is or may be in the store, and whether it says
     /// alone: it must not be taken for the note of a worker that ended.
     begun: Option<bool>,
+    /// The handler is done with it, and only its note is to be removed.
+    done: bool,
     last_panic: Option<String>,
 }
 
@@ -83,12 +97,9 @@ impl<H: Handler> Attempt<'_, H> {
                 }
             }
             self.tries = self.tries.saturating_add(1);
-            let base = self.shared.settings.first_pause;
-            tokio::select! {
-                () = tokio::time::sleep(retry::pause(self.tries, base, LONGEST_PAUSE)) => {}
-                () = self.shared.shutdown.cancelled() => break,
-            }
-            if !ack.is_ours() {
+            let pause = retry::pause(self.tries, self.shared.options.pause, LONGEST_PAUSE);
+            retry::wait(pause, &self.shared.shutdown).await;
+            if self.shared.shutdown.is_cancelled() || !ack.is_ours() {
                 break;
             }
         }
@@ -100,6 +111,9 @@ impl<H: Handler> Attempt<'_, H> {
 
     /// One try: the name of its clean end, or none if it is to be tried again.
     async fn once(&mut self) -> Result<Option<&'static str>, StoreError> {
+        if self.done {
+            return self.forget_done().await.map(Some);
+        }
         let alone = match self.begun {
             Some(alone) => alone,
             None => match self.judge().await? {
@@ -107,7 +121,7 @@ impl<H: Handler> Attempt<'_, H> {
                 Verdict::Try { alone } => alone,
             },
         };
-        let all = self.shared.settings.in_flight;
+        let all = self.shared.options.in_flight;
         let permits = if alone { all } else { 1 };
         let slot = tokio::select! {
             slot = self.shared.slots.acquire_many(permits) => slot,
@@ -122,8 +136,8 @@ impl<H: Handler> Attempt<'_, H> {
         drop(slot);
         match outcome {
             Outcome::Done => {
-                self.forget_or_warn().await;
-                Ok(Some("done"))
+                self.done = true;
+                self.forget_done().await.map(Some)
             }
             Outcome::Failed(error) => {
                 tracing::warn!(error, tries = self.tries + 1, "the message is tried again later");
@@ -142,8 +156,8 @@ impl<H: Handler> Attempt<'_, H> {
     }
 
     async fn judge(&self) -> Result<Verdict, StoreError> {
-        let mut tx = self.shared.settings.store.snapshot().await?;
-        let attempts = rows::attempts(&mut tx, self.shared.settings.group, self.message).await?;
+        let mut tx = self.shared.app.store.snapshot().await?;
+        let attempts = rows::attempts(&mut tx, self.shared.group, self.message).await?;
         Ok(if attempts.alone {
             Verdict::Kills(attempts)
         } else {
@@ -152,8 +166,8 @@ impl<H: Handler> Attempt<'_, H> {
     }
 
     async fn note(&self, alone: bool) -> Result<(), StoreError> {
-        let mut tx = self.shared.settings.store.write().await?;
-        rows::note(&mut tx, self.shared.settings.group, self.message, alone).await?;
+        let mut tx = self.shared.app.store.write().await?;
+        rows::note(&mut tx, self.shared.group, self.message, alone).await?;
         tx.commit().await
     }
 
@@ -163,7 +177,7 @@ impl<H: Handler> Attempt<'_, H> {
             Ok(Ok(())) => Outcome::Done,
             Ok(Err(error)) if error.can_retry() => Outcome::Failed(error.to_string()),
             Ok(Err(error)) => Outcome::Refused(error.to_string()),
-            Err(panic) => Outcome::Panicked(panic_text(panic.as_ref())),
+            Err(panic) => Outcome::Panicked(panics::text(&*panic).to_owned()),
         }
     }
 
@@ -183,33 +197,26 @@ impl<H: Handler> Attempt<'_, H> {
     }
 
     async fn bury(&self, reason: &str, attempts: i32) -> Result<&'static str, StoreError> {
-        let Settings { store, group, clock, .. } = &self.shared.settings;
-        let mut tx = store.write().await?;
-        rows::bury(&mut tx, group, self.message, reason, attempts, clock.now_ms()).await?;
+        let (app, group) = (&self.shared.app, self.shared.group);
+        let mut tx = app.store.write().await?;
+        rows::bury(&mut tx, group, self.message, reason, attempts, app.clock.now_ms()).await?;
         rows::forget(&mut tx, group, self.message).await?;
         tx.commit().await?;
         tracing::error!(reason, attempts, "the message is a dead letter now");
         Ok("dead_letter")
     }
 
+    /// What is done is acknowledged only without its note: after that nobody would remove it.
+    async fn forget_done(&mut self) -> Result<&'static str, StoreError> {
+        self.shared.forget(self.message).await?;
+        Ok("done")
+    }
+
     /// A note that stays behind makes the next worker more careful, and nothing else.
     async fn forget_or_warn(&mut self) {
-        match forget(&self.shared.settings, self.message).await {
+        match self.shared.forget(self.message).await {
             Ok(()) => self.begun = None,
             Err(error) => tracing::warn!(%error, "the note of a message could not be removed"),
         }
     }
-}
-
-/// Removes the note of a message that came to a clean end.
-pub(super) async fn forget(settings: &Settings, message: &Message) -> Result<(), StoreError> {
-    let mut tx = settings.store.write().await?;
-    rows::forget(&mut tx, settings.group, message).await?;
-    tx.commit().await
-}
-
-fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "without a text".to_owned())
 }

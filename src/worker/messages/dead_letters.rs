@@ -1,34 +1,16 @@
 //! Messages that could not be done: kept with the reason until somebody has them tried
 //! again or discards them.
 
-use sqlx::FromRow;
 use uuid::Uuid;
 
+use super::rows;
+pub use super::rows::DeadLetter;
 use crate::log::{Log, LogError, NewMessage, Topic};
 use crate::retry::Retry;
 use crate::store::{Store, StoreError};
-use crate::worker::rows;
 
 /// Dead letters read at once.
 const PAGE: i64 = 100;
-
-/// A message that could not be done, and why.
-#[derive(Clone, Debug, PartialEq, Eq, FromRow)]
-pub struct DeadLetter {
-    pub id: Uuid,
-    pub consumer_group: String,
-    pub topic: String,
-    pub partition: i32,
-    /// The message's offset.
-    pub position: i64,
-    pub key: Vec<u8>,
-    pub payload: Vec<u8>,
-    pub request_id: String,
-    pub reason: String,
-    pub attempts: i32,
-    /// Milliseconds since the epoch.
-    pub created_at: i64,
-}
 
 /// What can go wrong with a dead letter.
 #[derive(Debug, thiserror::Error)]

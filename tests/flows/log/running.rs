@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use longshore::clock::Clock;
+use longshore::app::App;
 use longshore::log::{Log, Message};
 use longshore::retry::Retry;
 use longshore::store::Store;
 use longshore::worker::messages::dead_letters::{self, DeadLetter};
-use longshore::worker::messages::{Handler, Settings, run_with};
+use longshore::worker::messages::{self, Handler, Options};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -27,6 +27,7 @@ on_both!(
     a_panic_is_tried_alone_and_then_buried,
     a_killer_ends_three_workers_and_no_neighbour_is_taken_for_it,
     what_a_stopping_runner_does_not_finish_is_handed_back,
+    repeats_of_what_fails_take_no_room_from_other_keys,
 );
 
 /// A store and a log of their own: SQLite with the embedded log, PostgreSQL with Kafka.
@@ -53,22 +54,19 @@ impl Installation {
     }
 
     async fn start(&self, handler: Acting) -> Running {
-        let (store, log) = self.open().await;
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let app = App::open(self.place.config.clone()).await.unwrap();
+        let (store, log) = (app.store.clone(), app.log.clone());
         let shutdown = CancellationToken::new();
-        let settings = Settings {
+        let options = Options {
             in_flight: 4,
             drain: Duration::from_secs(2),
-            first_pause: Duration::from_millis(50),
-            ..Settings::new(
-                &self.place.config,
-                store.clone(),
-                log.clone(),
-                Clock::system(),
-                "g",
-                Topic::Exports,
-            )
+            pause: Duration::from_millis(50),
         };
-        let task = tokio::spawn(run_with(settings, handler, shutdown.clone()));
+        let stop = shutdown.clone();
+        let task = tokio::spawn(async move {
+            messages::run(&app, "g", Topic::Exports, handler, options, stop).await;
+        });
         Running { store, log, shutdown, task }
     }
 }
@@ -337,6 +335,62 @@ async fn what_a_stopping_runner_does_not_finish_is_handed_back(place: Place) {
         ["fail 1", "behind", "hang 1"].iter().all(|text| acting.done(text) == 1)
     })
     .await;
+    running.stop().await;
+}
+
+async fn repeats_of_what_fails_take_no_room_from_other_keys(place: Place) {
+    let installation = Installation::new(place).await;
+    let acting = Acting::default();
+    let running = installation.start(acting.clone()).await;
+    // More than the runner holds at once.
+    running.log.append(vec![message("a", "fail 1"); 200]).await.unwrap();
+    eventually("it is begun", async || acting.begun("fail 1") >= 1).await;
+    let others: Vec<_> = (0..8).map(|n| message(&format!("k{n}"), format!("fine {n}"))).collect();
+    running.log.append(others).await.unwrap();
+    eventually("the others are done", async || acting.done.lock().unwrap().len() == 8).await;
+
+    acting.healed.store(true, Ordering::SeqCst);
+    eventually("it is done, and once more for all that came later", async || {
+        acting.done("fail 1") >= 2
+    })
+    .await;
+    running.stop().await;
+
+    // All were acknowledged: the next runner finds nothing to do.
+    let second = Acting::default();
+    let running = installation.start(second.clone()).await;
+    running.log.append(vec![message("a", "after")]).await.unwrap();
+    eventually("the new one is done", async || second.done("after") == 1).await;
+    assert_eq!(second.begun.lock().unwrap().len(), 1);
+    running.stop().await;
+}
+
+/// In a log that was made anew, places are given out again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_made_anew_is_not_taken_for_the_former_one() {
+    let installation = Installation::new(Place::embedded()).await;
+    let acting = Acting::default();
+    let running = installation.start(acting.clone()).await;
+    running.log.append(vec![message("a", "refuse 1")]).await.unwrap();
+    eventually("it is buried", async || running.buried().await.len() == 1).await;
+    // A note as a worker leaves it that was ended by a message it had alone.
+    running.log.append(vec![message("a", "hang 1")]).await.unwrap();
+    eventually("it is at work", async || acting.begun("hang 1") == 1).await;
+    let sql = "UPDATE message_attempts SET alone = true";
+    let Store::Sqlite { write, .. } = &running.store else { panic!("SQLite was asked for") };
+    sqlx::query(sql).execute(write).await.unwrap();
+    running.kill().await;
+
+    for file in ["log.db", "log.db-wal", "log.db-shm"] {
+        let _ = std::fs::remove_file(installation.place.config.data.join(file));
+    }
+    let running = installation.start(acting.clone()).await;
+    running.log.append(vec![message("a", "refuse 2"), message("a", "fine")]).await.unwrap();
+    eventually("the second is buried too", async || running.buried().await.len() == 2).await;
+    eventually("the innocent one is done", async || acting.done("fine") == 1).await;
+    let buried = running.buried().await;
+    assert_eq!((buried[0].position, &*buried[0].payload), (0, &b"refuse 1"[..]));
+    assert_eq!((buried[1].position, &*buried[1].payload), (0, &b"refuse 2"[..]));
     running.stop().await;
 }
 

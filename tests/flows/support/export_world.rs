@@ -145,8 +145,8 @@ impl World {
 
     /// Every claimable row of a kind, which all are the job's.
     pub async fn take(&self, kind: Kind, job: &Job, lease: Duration) -> Vec<Claim> {
-        let (store, owner) = (&self.app.store, Uuid::new_v4());
-        let claims = claims::take(store, kind, owner, 100, 100, lease).await.unwrap();
+        let store = &self.app.store;
+        let claims = claims::take(store, kind, 100, 100, lease).await.unwrap();
         assert!(claims.iter().all(|claim| claim.job == job.id), "{claims:?}");
         claims
     }

@@ -1,10 +1,32 @@
 //! The SQL of messages that could not be done, and of those under way.
 
+//!
+//! A message is known by its place in the log and by when it was appended: places are given
+//! out anew where a log or a topic was lost and made again.
+
+use sqlx::FromRow;
 use uuid::Uuid;
 
-use super::messages::dead_letters::DeadLetter;
 use crate::log::Message;
-use crate::store::{StoreError, Tx, on};
+use crate::store::{StoreError, Tx, execute, on};
+
+/// A message that could not be done, and why.
+#[derive(Clone, Debug, PartialEq, Eq, FromRow)]
+pub struct DeadLetter {
+    pub id: Uuid,
+    pub consumer_group: String,
+    pub topic: String,
+    pub partition: i32,
+    /// The message's offset.
+    pub position: i64,
+    pub key: Vec<u8>,
+    pub payload: Vec<u8>,
+    pub request_id: String,
+    pub reason: String,
+    pub attempts: i32,
+    /// Milliseconds since the epoch.
+    pub created_at: i64,
+}
 
 /// What is noted of a message: how many times it was begun without a clean end, and
 /// whether the last time it was alone.
@@ -17,9 +39,11 @@ pub struct Attempts {
 pub async fn attempts(tx: &mut Tx, group: &str, message: &Message) -> Result<Attempts, StoreError> {
     let noted = on!(tx, c => sqlx::query_as::<_, (i32, bool)>(
         "SELECT attempts, alone FROM message_attempts
-         WHERE consumer_group = $1 AND topic = $2 AND partition = $3 AND position = $4",
+         WHERE consumer_group = $1 AND topic = $2 AND partition = $3 AND position = $4
+           AND appended_at = $5",
     )
     .bind(group).bind(message.topic.name()).bind(message.partition).bind(message.offset)
+    .bind(message.appended_at)
     .fetch_optional(c).await?);
     Ok(noted.map_or_else(Attempts::default, |(count, alone)| Attempts { count, alone }))
 }
@@ -31,26 +55,40 @@ pub async fn note(
     message: &Message,
     alone: bool,
 ) -> Result<(), StoreError> {
-    on!(tx, c => sqlx::query(
-        "INSERT INTO message_attempts (consumer_group, topic, partition, position, attempts, alone)
-         VALUES ($1, $2, $3, $4, 1, $5)
-         ON CONFLICT (consumer_group, topic, partition, position)
+    execute!(
+        tx,
+        sqlx::query(
+            "INSERT INTO message_attempts
+         (consumer_group, topic, partition, position, appended_at, attempts, alone)
+         VALUES ($1, $2, $3, $4, $5, 1, $6)
+         ON CONFLICT (consumer_group, topic, partition, position, appended_at)
          DO UPDATE SET attempts = message_attempts.attempts + 1, alone = excluded.alone",
-    )
-    .bind(group).bind(message.topic.name()).bind(message.partition).bind(message.offset)
-    .bind(alone)
-    .execute(c).await?.rows_affected());
+        )
+        .bind(group)
+        .bind(message.topic.name())
+        .bind(message.partition)
+        .bind(message.offset)
+        .bind(message.appended_at)
+        .bind(alone)
+    );
     Ok(())
 }
 
 /// Removes the note of a message: it came to a clean end.
 pub async fn forget(tx: &mut Tx, group: &str, message: &Message) -> Result<(), StoreError> {
-    on!(tx, c => sqlx::query(
-        "DELETE FROM message_attempts
-         WHERE consumer_group = $1 AND topic = $2 AND partition = $3 AND position = $4",
-    )
-    .bind(group).bind(message.topic.name()).bind(message.partition).bind(message.offset)
-    .execute(c).await?.rows_affected());
+    execute!(
+        tx,
+        sqlx::query(
+            "DELETE FROM message_attempts
+         WHERE consumer_group = $1 AND topic = $2 AND partition = $3 AND position = $4
+           AND appended_at = $5",
+        )
+        .bind(group)
+        .bind(message.topic.name())
+        .bind(message.partition)
+        .bind(message.offset)
+        .bind(message.appended_at)
+    );
     Ok(())
 }
 
@@ -65,18 +103,28 @@ pub async fn bury(
 ) -> Result<(), StoreError> {
     // PostgreSQL takes no NUL in a text.
     let (reason, request_id) = (reason.replace('\0', "␀"), message.request_id.replace('\0', "␀"));
-    on!(tx, c => sqlx::query(
-        "INSERT INTO dead_letters
-         (id, consumer_group, topic, partition, position, key, payload, request_id, reason,
-          attempts, created_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
-         ON CONFLICT (consumer_group, topic, partition, position) DO NOTHING",
-    )
-    .bind(Uuid::now_v7()).bind(group).bind(message.topic.name())
-    .bind(message.partition).bind(message.offset)
-    .bind(message.key.as_slice()).bind(message.payload.as_slice())
-    .bind(request_id.as_str()).bind(reason.as_str()).bind(attempts).bind(now_ms)
-    .execute(c).await?.rows_affected());
+    execute!(
+        tx,
+        sqlx::query(
+            "INSERT INTO dead_letters
+         (id, consumer_group, topic, partition, position, appended_at, key, payload, request_id,
+          reason, attempts, created_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+         ON CONFLICT (consumer_group, topic, partition, position, appended_at) DO NOTHING",
+        )
+        .bind(Uuid::now_v7())
+        .bind(group)
+        .bind(message.topic.name())
+        .bind(message.partition)
+        .bind(message.offset)
+        .bind(message.appended_at)
+        .bind(message.key.as_slice())
+        .bind(message.payload.as_slice())
+        .bind(request_id.as_str())
+        .bind(reason.as_str())
+        .bind(attempts)
+        .bind(now_ms)
+    );
     Ok(())
 }
 
@@ -106,7 +154,5 @@ pub async fn dead_letter(tx: &mut Tx, id: Uuid) -> Result<Option<DeadLetter>, St
 
 /// Removes a dead letter; `false` if there is none of that id.
 pub async fn remove(tx: &mut Tx, id: Uuid) -> Result<bool, StoreError> {
-    Ok(on!(tx, c => sqlx::query("DELETE FROM dead_letters WHERE id = $1")
-        .bind(id).execute(c).await?.rows_affected())
-        == 1)
+    Ok(execute!(tx, sqlx::query("DELETE FROM dead_letters WHERE id = $1").bind(id)) == 1)
 }
