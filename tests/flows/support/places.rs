@@ -109,7 +109,7 @@ impl Place {
                     let of = note.strip_prefix(".meta/").and_then(|of| of.strip_suffix(".json"));
                     of.is_some_and(|of| directory.join(of).exists())
                 };
-                found.retain(|name| !is_note_of_another(name));
+                found.retain(|name| !is_note_of_another(name) && !name.ends_with(".lock"));
                 found
             }
         };
