@@ -7,6 +7,7 @@ pub mod archives;
 pub mod callbacks;
 pub mod checker;
 pub mod fleet;
+pub mod middleman;
 pub mod people;
 pub mod place;
 pub mod places;
