@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 use std::future::Future;
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -9,7 +10,7 @@ use serde::Serialize;
 use super::CommandResult;
 use crate::config::Config;
 use crate::log::Log;
-use crate::objects::Objects;
+use crate::objects::{ObjectError, Objects, probe};
 use crate::secrets::SecretKey;
 use crate::store::{Store, inspect, migrate, settings};
 use crate::workspaces::{self, storage};
@@ -127,11 +128,13 @@ fn data_directory(config: &Config) -> Finding {
         .and_then(|()| std::fs::remove_file(&trial));
     match written {
         Ok(()) => Finding::ok("data directory", format!("{directory} can be written")),
-        Err(error) => Finding::fail(
-            "data directory",
-            format!("{directory}: {error}"),
-            "give this user the right to write it, or set LONGSHORE_DATA",
-        ),
+        Err(error) => {
+            let mend = match error.kind() {
+                ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "make room on its disk",
+                _ => "give this user the right to write it, or set LONGSHORE_DATA",
+            };
+            Finding::fail("data directory", format!("{directory}: {error}"), mend)
+        }
     }
 }
 
@@ -196,25 +199,16 @@ async fn log(config: Config) -> Vec<Finding> {
 }
 
 async fn objects(config: Config, secrets: SecretKey) -> Vec<Finding> {
-    let opened = Objects::open(&config.objects_url(), &secrets).await;
-    vec![place("objects", opened, "see LONGSHORE_OBJECTS_URL").await]
-}
-
-/// Tries a place with a real write.
-async fn place(
-    what: &str,
-    opened: Result<Objects, crate::objects::ObjectError>,
-    mend: &str,
-) -> Finding {
-    let probed = match opened {
-        Ok(objects) => workspaces::apply::probe(&objects).await,
-        Err(error) => Err(error),
+    const WHAT: &str = "objects";
+    let tried = async {
+        let objects = Objects::open(&config.objects_url(), &secrets).await?;
+        probe::building_place(&objects).await?;
+        Ok::<_, ObjectError>(objects)
     };
-    match probed {
-        Ok(missing) if missing.is_empty() => Finding::ok(what, "can be written"),
-        Ok(missing) => Finding::ok(what, format!("can be written; {}", missing.join("; "))),
-        Err(error) => Finding::fail(what, error, mend),
-    }
+    vec![match tried.await {
+        Ok(objects) => Finding::ok(WHAT, format!("{objects} can be used")),
+        Err(error) => Finding::fail(WHAT, error, "see LONGSHORE_OBJECTS_URL"),
+    }]
 }
 
 /// Each workspace's own storage.
@@ -242,10 +236,21 @@ async fn storages(
     store.close().await;
     let mut findings = Vec::new();
     for (workspace, settings) in wanted {
-        let settings = settings?;
-        let what = format!("storage of {workspace}, {}", settings.place());
-        let mend = "correct `storage` in the workspace file and apply it";
-        findings.push(place(&what, settings.connect(secrets).await, mend).await);
+        findings.push(try_storage(&workspace, &settings?).await);
     }
     Ok(findings)
+}
+
+async fn try_storage(workspace: &str, settings: &storage::Settings) -> Finding {
+    let what = format!("storage.{} of {workspace}", settings.kind());
+    let tried = async { probe::own_storage(&settings.connect().await?).await };
+    match tried.await {
+        Ok(limits) => {
+            let written = format!("{} can be written", settings.place());
+            Finding::ok(&what, [vec![written], limits].concat().join("; "))
+        }
+        Err(error) => {
+            Finding::fail(&what, error, "correct `storage` in the workspace file and apply it")
+        }
+    }
 }

@@ -253,7 +253,7 @@ impl Task {
 
 /// Writes a part's file under the name that all attempts at it share, with `result` as its
 /// metadata. Where an earlier attempt was first, the answer is what its file says of itself
-/// (with the broken users of `result`).
+/// (with the broken users of `result`), or `result` where the credentials may not look.
 pub async fn write_once(
     objects: &Objects,
     key: &ObjectKey,
@@ -267,8 +267,12 @@ pub async fn write_once(
         return Ok(result);
     }
     let path = key.path();
-    let Some(head) = objects.head(key).await.map_err(failed)? else {
-        return Err(PartError::Vanished { path });
+    let head = match objects.head(key).await {
+        Ok(Some(head)) => head,
+        Ok(None) => return Err(PartError::Vanished { path }),
+        // A key that may only write: what is there has the same range of users.
+        Err(ObjectError::Refused(_)) => return Ok(result),
+        Err(error) => return Err(failed(error)),
     };
     let Some(earlier) = from_metadata(&head) else {
         return Err(PartError::InTheWay { path });

@@ -1,57 +1,51 @@
 //! Objects as block blobs in a container of Azure Blob Storage. Nothing of the Azure SDK is
-//! seen outside this file.
+//! seen outside this module.
+//!
+//! | module | is about |
+//! |---|---|
+//! | [`transport`] | the HTTP client |
+//! | [`sas`] | addresses that are signed |
+//! | [`upload`] | uploads in blocks |
 
 use std::fmt;
 use std::num::NonZeroU32;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use azure_core::auth::Secret;
 use azure_core::error::ErrorKind;
-use azure_core::headers::{HeaderName, HeaderValue, Headers};
-use azure_core::hmac::hmac_sha256;
 use azure_core::prelude::{IfMatchCondition, Metadata};
-use azure_core::{
-    Body, ExponentialRetryOptions, HttpClient, Request, Response, RetryOptions, StatusCode,
-    TransportOptions,
-};
+use azure_core::{ExponentialRetryOptions, RetryOptions, TransportOptions};
 use azure_storage::{CloudLocation, StorageCredentials};
-use azure_storage_blobs::blob::{BlobBlockType, BlockList, CopyStatus};
+use azure_storage_blobs::blob::CopyStatus;
 use azure_storage_blobs::prelude::{
-    BlobClient, BlobContentMD5, BlobContentType, ClientBuilder, ContainerClient, Hash,
+    BlobClient, BlobContentType, ClientBuilder, ContainerClient, Hash,
 };
 use bytes::Bytes;
 use futures::stream;
-use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _};
-use jiff::{SignedDuration, Timestamp};
-use md5::{Digest as _, Md5};
+use futures::{StreamExt as _, TryStreamExt as _};
+use jiff::SignedDuration;
 use tracing::instrument::WithSubscriber as _;
 use tracing::subscriber::NoSubscriber;
-use url::Url;
 
-use super::failure::{Failure, clock_is_off, clock_skew, innermost, may_pass};
+use self::transport::{ServiceClock, Transport};
+use super::failure::{Failure, clock_is_off, innermost, may_pass};
 use super::settings::AzureSettings;
-use super::stream::{PARTS_IN_FLIGHT, UnderWay, collect, digest, in_parts, md5, part_size};
+use super::stream::{collect, delete_each, in_parts, md5, part_size};
 use super::{
-    ByteStream, Entry, Head, ObjectError, Put, PutOptions, Sizes, below, content_disposition,
-    content_type, without,
+    ByteStream, Entry, Head, ObjectError, Put, PutOptions, Sizes, below, content_type, without,
 };
 use crate::retry;
 
-const CONNECT: Duration = Duration::from_secs(5);
-/// Without a byte received: long enough to send a part of 8 MiB at 70 KB/s.
-const READ_IDLE: Duration = Duration::from_secs(120);
+mod sas;
+mod transport;
+mod upload;
+
 const RETRIES: u32 = 2;
-/// Requests that delete, under way at once.
-const DELETES_IN_FLIGHT: usize = 16;
 /// How long the source of a copy stays readable for the service.
 const COPY_SOURCE_VALID: Duration = Duration::from_secs(60 * 60);
 /// How long a large copy may take.
 const COPY_MOST: Duration = Duration::from_secs(30 * 60);
-/// The version of the service whose signatures are made here.
-const SAS_VERSION: &str = "2022-11-02";
 /// Past this the service takes a request for a replay.
 const SKEW_ALLOWED: SignedDuration = SignedDuration::from_mins(14);
 
@@ -174,84 +168,7 @@ impl Azure {
             self.put(path, body, options).await?;
             return Ok(());
         }
-        let blocks = UnderWay::default();
-        let staged = Staged {
-            azure: self.clone(),
-            path: path.to_owned(),
-            blocks: blocks.clone(),
-            open: true,
-        };
-        let sent = self.stage_and_commit(path, in_parts(body, size, part), &blocks, options).await;
-        staged.end(sent).await
-    }
-
-    async fn stage_and_commit(
-        &self,
-        path: &str,
-        parts: stream::BoxStream<'static, Result<(i32, Bytes), ObjectError>>,
-        blocks: &UnderWay,
-        options: &PutOptions,
-    ) -> Result<(), ObjectError> {
-        // The digest of the whole wants the parts in their order: they pass it on the way.
-        let parts = stream::try_unfold((parts, Some(Md5::new())), |(mut parts, md5)| async {
-            let Some(md5) = md5 else { return Ok(None) };
-            Ok::<_, ObjectError>(Some(match parts.try_next().await? {
-                Some((number, bytes)) => {
-                    let md5 = digest(md5, bytes.clone()).await?;
-                    (Staging::Block(number, bytes), (parts, Some(md5)))
-                }
-                None => (Staging::End(md5.finalize().into()), (parts, None)),
-            }))
-        })
-        .boxed();
-        let target = (self.clone(), path.to_owned(), blocks.clone());
-        let staged = parts.map_ok(move |staging| {
-            let (azure, path, blocks) = target.clone();
-            blocks.begin(async move { azure.stage(&path, staging).await })
-        });
-        let staged: Vec<Staging> = staged.try_buffered(PARTS_IN_FLIGHT).try_collect().await?;
-        let mut list = BlockList::default();
-        let mut whole = [0; 16];
-        for staging in staged {
-            match staging {
-                Staging::Block(number, _) => {
-                    list.blocks.push(BlobBlockType::new_uncommitted(block_id(number)));
-                }
-                Staging::End(md5) => whole = md5,
-            }
-        }
-        let request = self
-            .blob(path)
-            .put_block_list(list)
-            .content_md5(BlobContentMD5(whole))
-            .content_type(BlobContentType::from_static(content_type(options)))
-            .metadata(to_metadata(options));
-        self.call("write", path, request).await?;
-        Ok(())
-    }
-
-    async fn stage(&self, path: &str, staging: Staging) -> Result<Staging, ObjectError> {
-        let Staging::Block(number, bytes) = staging else { return Ok(staging) };
-        let request = self.blob(path).put_block(block_id(number), bytes);
-        self.call("write", path, request).await?;
-        Ok(Staging::Block(number, Bytes::new()))
-    }
-
-    /// Blocks that were staged for a blob and never committed cannot be deleted, but whoever
-    /// commits others discards them: none, here, and the empty blob that this makes is deleted.
-    /// Only where there is no blob: one that is there stays.
-    async fn discard_staged(&self, path: &str) -> Result<(), ObjectError> {
-        let absent = IfMatchCondition::NotMatch("*".into());
-        let request = self.blob(path).put_block_list(BlockList::default()).if_match(absent);
-        let written = match self.call("write", path, request).await {
-            Err(failure) if failure.is_conflict() => return Ok(()),
-            answered => answered?,
-        };
-        let ours = IfMatchCondition::Match(written.etag);
-        match self.call("delete", path, self.blob(path).delete().if_match(ours)).await {
-            Err(failure) if !failure.is_conflict() && !failure.is_not_found() => Err(failure.error),
-            _ => Ok(()),
-        }
+        self.upload(path, in_parts(body, size, part), options).await
     }
 
     pub(super) async fn head(&self, path: &str) -> Result<Option<Head>, ObjectError> {
@@ -342,16 +259,11 @@ impl Azure {
     /// them); the service discards them within a week.
     pub(super) async fn delete_prefix(&self, prefix: &str) -> Result<u64, ObjectError> {
         let entries = self.list(prefix).await?;
-        let count = entries.len() as u64;
-        let deletes: Vec<_> = entries
-            .into_iter()
-            .map(|entry| {
-                let azure = self.clone();
-                async move { azure.delete(&entry.key).await }.boxed()
-            })
-            .collect();
-        stream::iter(deletes).buffered(DELETES_IN_FLIGHT).try_collect::<()>().await?;
-        Ok(count)
+        delete_each(entries, |key| {
+            let azure = self.clone();
+            async move { azure.delete(&key).await }
+        })
+        .await
     }
 
     pub(super) async fn signed_get(
@@ -367,66 +279,6 @@ impl Azure {
             )));
         }
         Ok(self.signed(path, valid, Some(file_name))?.into())
-    }
-
-    /// An address at which the blob can be read for `valid`. With a token of ours it carries
-    /// that, so it may be shown to the service only.
-    fn signed(
-        &self,
-        path: &str,
-        valid: Duration,
-        file_name: Option<&str>,
-    ) -> Result<Url, ObjectError> {
-        let unusable =
-            |_| ObjectError::Refused(format!("{self}: {path:?} cannot be the name of a blob"));
-        let mut url = self.blob(path).url().map_err(unusable)?;
-        let key = match &self.credentials {
-            Credentials::Sas(token) => {
-                url.set_query(Some(token));
-                return Ok(url);
-            }
-            Credentials::Key(key) => key,
-        };
-        let expires = i64::try_from(valid.as_secs())
-            .ok()
-            .and_then(|valid| Timestamp::now().as_second().checked_add(valid))
-            .and_then(|second| Timestamp::from_second(second).ok())
-            .ok_or_else(|| ObjectError::Settings("a signed address: too long".into()))?
-            .to_string();
-        let disposition = file_name.map(content_disposition).unwrap_or_default();
-        let name = self.full(path);
-        let resource = format!("/blob/{}/{}/{name}", self.account, self.container.container_name());
-        // Permissions, start, expiry, resource, policy, address, protocol, version, kind,
-        // snapshot, scope, then the answer's Cache-Control, Content-Disposition, -Encoding,
-        // -Language and -Type ("Create a service SAS").
-        let to_sign = [
-            "r",
-            "",
-            &expires,
-            &resource,
-            "",
-            "",
-            "",
-            SAS_VERSION,
-            "b",
-            "",
-            "",
-            "",
-            &disposition,
-            "",
-            "",
-            "",
-        ];
-        let signature = hmac_sha256(&to_sign.join("\n"), key).map_err(unusable)?;
-        let mut query = url.query_pairs_mut();
-        query.append_pair("sv", SAS_VERSION).append_pair("sr", "b").append_pair("sp", "r");
-        query.append_pair("se", &expires);
-        if file_name.is_some() {
-            query.append_pair("rscd", &disposition);
-        }
-        query.append_pair("sig", &signature);
-        drop(query);
-        Ok(url)
     }
 
     fn full(&self, path: &str) -> String {
@@ -507,7 +359,11 @@ impl Azure {
                      machine out ({code})"
                 ))
             }
-            "PendingCopyOperation" | "ServerBusy" | "OperationTimedOut" | "Md5Mismatch" => {
+            "PendingCopyOperation"
+            | "ServerBusy"
+            | "OperationTimedOut"
+            | "InternalError"
+            | "Md5Mismatch" => {
                 ObjectError::Unavailable(format!("{self}: {action} is to be tried again ({code})"))
             }
             _ if may_pass(status) => ObjectError::Unavailable(format!(
@@ -532,146 +388,10 @@ impl Failure {
     }
 }
 
-/// What becomes of a stream: blocks, then the digest of all.
-enum Staging {
-    Block(i32, Bytes),
-    End([u8; 16]),
-}
-
-/// Blocks that are not committed; discarded when dropped so.
-struct Staged {
-    azure: Azure,
-    path: String,
-    blocks: UnderWay,
-    open: bool,
-}
-
-impl Staged {
-    async fn end(mut self, sent: Result<(), ObjectError>) -> Result<(), ObjectError> {
-        if sent.is_err() {
-            self.azure.discard_with_word(&self.path, &self.blocks).await;
-        }
-        self.open = false;
-        sent
-    }
-}
-
-impl Drop for Staged {
-    fn drop(&mut self) {
-        if !self.open {
-            return;
-        }
-        // Its task was dropped: nobody waits for this any more.
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            let (azure, blocks) = (self.azure.clone(), self.blocks.clone());
-            let path = std::mem::take(&mut self.path);
-            runtime.spawn(async move { azure.discard_with_word(&path, &blocks).await });
-        }
-    }
-}
-
-impl Azure {
-    /// What is left is discarded by the service within a week.
-    async fn discard_with_word(&self, path: &str, blocks: &UnderWay) {
-        blocks.ended().await;
-        if let Err(error) = self.discard_staged(path).await {
-            tracing::warn!(%error, path, "an unfinished upload could not be discarded");
-        }
-    }
-}
-
-fn block_id(number: i32) -> String {
-    format!("{number:08}")
-}
-
 fn to_metadata(options: &PutOptions) -> Metadata {
     let mut metadata = Metadata::new();
     for (name, value) in &options.metadata {
         metadata.insert(name.clone(), value.clone());
     }
     metadata
-}
-
-/// How far this machine's clock is from the service's, as of the latest refusal.
-#[derive(Debug, Default)]
-struct ServiceClock(AtomicI64);
-
-impl ServiceClock {
-    fn skew(&self) -> SignedDuration {
-        SignedDuration::from_secs(self.0.load(Ordering::Relaxed))
-    }
-}
-
-/// A request that got no answer; the text has no address, since that may carry a signature.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-struct Unreached(String);
-
-/// The project's own HTTP client, for an SDK that is built without one.
-#[derive(Debug)]
-struct Transport {
-    client: reqwest::Client,
-    clock: Arc<ServiceClock>,
-}
-
-impl Transport {
-    fn new(clock: Arc<ServiceClock>) -> Result<Self, ObjectError> {
-        let client = reqwest::Client::builder()
-            .connect_timeout(CONNECT)
-            .read_timeout(READ_IDLE)
-            .redirect(reqwest::redirect::Policy::none())
-            .build()
-            .map_err(|error| ObjectError::Settings(format!("an HTTP client: {error}")))?;
-        Ok(Self { client, clock })
-    }
-
-    async fn execute(&self, request: &Request) -> azure_core::Result<Response> {
-        let method = reqwest::Method::from_bytes(request.method().as_ref().as_bytes());
-        let method = method.map_err(|error| azure_core::Error::new(ErrorKind::Other, error))?;
-        let mut sent = self.client.request(method, request.url().clone());
-        for (name, value) in request.headers().iter() {
-            sent = sent.header(name.as_str(), value.as_str());
-        }
-        if let Body::Bytes(bytes) = request.body() {
-            sent = sent.body(bytes.clone());
-        }
-        let answer = sent.send().await.map_err(unreached)?;
-        let status = StatusCode::try_from(answer.status().as_u16())
-            .map_err(|_| ErrorKind::DataConversion.into_error())?;
-        let mut headers = Headers::new();
-        for (name, value) in answer.headers() {
-            if let Ok(value) = value.to_str() {
-                let name = HeaderName::from(name.as_str().to_owned());
-                headers.insert(name, HeaderValue::from(value.to_owned()));
-            }
-        }
-        self.note_clock(&answer);
-        let body = answer.bytes_stream().map_err(unreached);
-        Ok(Response::new(status, headers, Box::pin(body)))
-    }
-
-    fn note_clock(&self, answer: &reqwest::Response) {
-        let date = answer.headers().get("date").and_then(|date| date.to_str().ok());
-        if let Some(skew) = date.and_then(|date| clock_skew(date, Timestamp::now())) {
-            self.clock.0.store(skew.as_secs(), Ordering::Relaxed);
-        }
-    }
-}
-
-fn unreached(error: reqwest::Error) -> azure_core::Error {
-    azure_core::Error::new(ErrorKind::Io, Unreached(innermost(&error.without_url())))
-}
-
-type Executing<'a> = Pin<Box<dyn Future<Output = azure_core::Result<Response>> + Send + 'a>>;
-
-impl HttpClient for Transport {
-    // As the `async_trait` macro would write it.
-    fn execute_request<'a, 'b, 'c>(&'a self, request: &'b Request) -> Executing<'c>
-    where
-        'a: 'c,
-        'b: 'c,
-        Self: 'c,
-    {
-        Box::pin(self.execute(request))
-    }
 }

@@ -50,9 +50,10 @@ pub(super) fn clock_is_off(skew: Option<SignedDuration>) -> ObjectError {
     ))
 }
 
-/// A status of which the same request may be free later.
+/// A status of which the same request may be free later. A success that is none came garbled,
+/// cut off, or with an error in it.
 pub(super) fn may_pass(status: u16) -> bool {
-    status >= 500 && status != 501 || matches!(status, 408 | 429)
+    status >= 500 && status != 501 || matches!(status, 200..=299 | 408 | 429)
 }
 
 /// The last cause of an error, which says most about a connection that failed.

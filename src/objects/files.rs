@@ -2,7 +2,8 @@
 //! addresses that expire.
 //!
 //! An object is a file of its path below the root. Its metadata lie beside it, in a JSON file
-//! of the same path below `.meta/`, and what is being written lies in `.tmp/`. A file is never
+//! of the same path below `.meta/`, and what is being written lies in `.tmp/`, in a folder of
+//! the process that writes it. A file is never
 //! changed once it has its name: it is written, synced and then renamed, so a reader sees a
 //! whole object or none, and a copy can be a second name of the same file.
 
@@ -11,35 +12,34 @@ use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::sync::Arc;
 
-use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _};
-use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use tokio::io::AsyncWriteExt as _;
 use tokio_util::io::ReaderStream;
-use uuid::Uuid;
 
 use super::stream::{stopping, wrong_size};
 use super::{ByteStream, Entry, Head, ObjectError, Put, PutOptions, content_type};
 use crate::secrets::SecretKey;
 
+mod address;
+mod scratch;
+
+pub use address::{Download, SignatureError};
+use scratch::{Scratch, Temporary};
+
 const META: &str = ".meta";
-const TEMPORARY: &str = ".tmp";
-/// Held while objects get or lose their names.
+/// Held in the root while objects get or lose their names.
 const LOCK: &str = ".lock";
-/// After this a temporary file has nobody who writes it any more.
-const ABANDONED: Duration = Duration::from_secs(24 * 60 * 60);
 const READ_BUFFER: usize = 256 * 1024;
-/// What download addresses are signed for.
-const PURPOSE: &str = "object address";
 
 /// A directory of objects.
 #[derive(Clone)]
 pub struct Files {
     root: PathBuf,
+    scratch: Arc<Scratch>,
     secrets: SecretKey,
 }
 
@@ -49,26 +49,6 @@ impl fmt::Debug for Files {
     }
 }
 
-/// What a download address leads to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Download {
-    /// The file to serve; it may have been removed meanwhile.
-    pub file: PathBuf,
-    /// What to offer it as; see [`content_disposition`](super::content_disposition).
-    pub name: String,
-}
-
-/// Why a download address is not served.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SignatureError {
-    #[error("this is not a download address")]
-    Malformed,
-    #[error("the address was not signed here")]
-    Wrong,
-    #[error("the address has expired")]
-    Expired,
-}
-
 /// What lies beside an object.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Sidecar {
@@ -76,37 +56,16 @@ struct Sidecar {
     metadata: BTreeMap<String, String>,
 }
 
-/// A file without a name of its own yet; removed when dropped.
-struct Temporary(PathBuf);
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        // Renamed is gone as well; what cannot be removed is swept at a later start.
-        let _ = fs::remove_file(&self.0);
-    }
-}
-
 impl Files {
-    /// Opens the directory, makes it if it is not there, and sweeps temporary files that were
-    /// left a day ago or longer.
+    /// Opens the directory, makes it if it is not there, and sweeps what killed processes were
+    /// writing.
     pub async fn open(root: PathBuf, secrets: SecretKey) -> Result<Self, ObjectError> {
-        let files = Self { root, secrets };
-        let opened = files.clone();
-        blocking(move || opened.prepare().map_err(|error| opened.error("open", error))).await?;
-        Ok(files)
-    }
-
-    fn prepare(&self) -> io::Result<()> {
-        fs::create_dir_all(self.root.join(META))?;
-        fs::create_dir_all(self.root.join(TEMPORARY))?;
-        for entry in fs::read_dir(self.root.join(TEMPORARY))? {
-            let entry = entry?;
-            let age = SystemTime::now().duration_since(entry.metadata()?.modified()?);
-            if age.is_ok_and(|age| age > ABANDONED) {
-                fs::remove_file(entry.path())?;
-            }
-        }
-        Ok(())
+        blocking(move || {
+            let made = fs::create_dir_all(root.join(META)).and_then(|()| Scratch::make(&root));
+            let scratch = Arc::new(made.map_err(|error| told(&root, "open", error))?);
+            Ok(Self { root, scratch, secrets })
+        })
+        .await
     }
 
     pub(super) async fn put(
@@ -204,63 +163,23 @@ impl Files {
 
     pub(super) async fn delete(&self, path: &str) -> Result<(), ObjectError> {
         let path = safe(path)?;
-        self.with_files("delete", move |files| files.remove(std::slice::from_ref(&path))).await
+        self.with_files("delete", move |files| files.remove(&path)).await
     }
 
     pub(super) async fn delete_prefix(&self, prefix: &str) -> Result<u64, ObjectError> {
+        let folder = safe(prefix.strip_suffix('/').unwrap_or(prefix))?;
         let prefix = prefix.to_owned();
         self.with_files("delete", move |files| {
-            let entries = files.entries(&prefix)?;
-            let paths: Vec<PathBuf> = entries.into_iter().map(|entry| entry.key.into()).collect();
-            files.remove(&paths)?;
-            Ok(paths.len() as u64)
+            let _lock = lock(&files.root)?;
+            let count = files.entries(&prefix)?.len() as u64;
+            // All the metadata, also those that a killed process left without their object.
+            for top in [files.root.clone(), files.root.join(META)] {
+                remove_folder(&top.join(&folder))?;
+                prune(&top.join(&folder), &top);
+            }
+            Ok(count)
         })
         .await
-    }
-
-    pub(super) async fn signed_get(
-        &self,
-        path: &str,
-        valid: Duration,
-        file_name: &str,
-    ) -> Result<String, ObjectError> {
-        safe(path)?;
-        let valid = i64::try_from(valid.as_secs()).unwrap_or(i64::MAX);
-        let expires = Timestamp::now().as_second().saturating_add(valid);
-        let parts = [path.as_bytes(), &expires.to_be_bytes(), file_name.as_bytes()];
-        let tag = self.secrets.derive(PURPOSE, &parts);
-        let query = url::form_urlencoded::Serializer::new(String::new())
-            .append_pair("expires", &expires.to_string())
-            .append_pair("name", file_name)
-            .append_pair("signature", &BASE64_URL_SAFE_NO_PAD.encode(tag))
-            .finish();
-        Ok(format!("/objects/{path}?{query}"))
-    }
-
-    /// Reads an address of [`signed_get`](super::Objects::signed_get): `path` is what comes
-    /// after `/objects/`, `query` what comes after the question mark, both as received. The
-    /// file lies below the root whatever the address says.
-    pub fn verify(
-        &self,
-        path: &str,
-        query: &str,
-        now: Timestamp,
-    ) -> Result<Download, SignatureError> {
-        let file = self.root.join(safe(path).map_err(|_| SignatureError::Malformed)?);
-        let [expires, name, signature] = ["expires", "name", "signature"]
-            .map(|wanted| value_of(query, wanted).ok_or(SignatureError::Malformed));
-        let expires: i64 = expires?.parse().map_err(|_| SignatureError::Malformed)?;
-        let (name, signature) = (name?, signature?);
-        let tag =
-            BASE64_URL_SAFE_NO_PAD.decode(signature).map_err(|_| SignatureError::Malformed)?;
-        let parts = [path.as_bytes(), &expires.to_be_bytes(), name.as_bytes()];
-        if !self.secrets.verify(PURPOSE, &parts, &tag) {
-            return Err(SignatureError::Wrong);
-        }
-        if now.as_second() >= expires {
-            return Err(SignatureError::Expired);
-        }
-        Ok(Download { file, name })
     }
 
     /// Runs `work` on a thread that may wait for the disk; once begun it runs to its end.
@@ -274,7 +193,7 @@ impl Files {
     }
 
     fn temporary(&self) -> Temporary {
-        Temporary(self.root.join(TEMPORARY).join(Uuid::new_v4().to_string()))
+        self.scratch.temporary()
     }
 
     /// Gives a finished file its name: its metadata first, so that no object is seen without
@@ -296,7 +215,7 @@ impl Files {
             }
             None => None,
         };
-        let _lock = self.lock()?;
+        let _lock = lock(&self.root)?;
         if if_absent && file.try_exists()? {
             return Ok(Put::Exists);
         }
@@ -314,24 +233,15 @@ impl Files {
         Ok(Put::Written)
     }
 
-    /// Removes objects, then their metadata, then folders that became empty.
-    fn remove(&self, paths: &[PathBuf]) -> io::Result<()> {
-        let _lock = self.lock()?;
-        for path in paths {
-            for file in [self.root.join(path), self.beside(path)] {
-                remove_if_there(&file)?;
-                let top = if file.starts_with(self.root.join(META)) { META } else { "" };
-                prune(&file, &self.root.join(top));
-            }
+    /// Removes an object, then its metadata, then folders that became empty.
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        let _lock = lock(&self.root)?;
+        let (file, beside) = (self.root.join(path), self.beside(path));
+        for (file, top) in [(file, self.root.clone()), (beside, self.root.join(META))] {
+            remove_if_there(&file)?;
+            prune(&file, &top);
         }
         Ok(())
-    }
-
-    /// Between threads as well as processes: each holder opens the file anew.
-    fn lock(&self) -> io::Result<File> {
-        let file = File::options().create(true).append(true).open(self.root.join(LOCK))?;
-        file.lock()?;
-        Ok(file)
     }
 
     fn beside(&self, path: &Path) -> PathBuf {
@@ -389,19 +299,30 @@ impl Files {
         Ok(())
     }
 
-    /// Says what happened on the disk.
     fn error(&self, action: &str, error: io::Error) -> ObjectError {
-        let root = self.root.display();
-        match error.kind() {
-            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => ObjectError::Unavailable(format!(
-                "the disk of {root} is full: make room, and the work goes on"
-            )),
-            ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
-                ObjectError::Refused(format!("may not {action} files in {root}: {error}"))
-            }
-            _ => ObjectError::Unavailable(format!("cannot {action} files in {root}: {error}")),
-        }
+        told(&self.root, action, error)
     }
+}
+
+/// Says what happened on the disk.
+fn told(root: &Path, action: &str, error: io::Error) -> ObjectError {
+    let root = root.display();
+    match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => ObjectError::Unavailable(format!(
+            "the disk of {root} is full: make room, and the work goes on"
+        )),
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+            ObjectError::Refused(format!("may not {action} files in {root}: {error}"))
+        }
+        _ => ObjectError::Unavailable(format!("cannot {action} files in {root}: {error}")),
+    }
+}
+
+/// Between threads as well as processes: each holder opens the file anew.
+fn lock(folder: &Path) -> io::Result<File> {
+    let file = File::options().create(true).append(true).open(folder.join(LOCK))?;
+    file.lock()?;
+    Ok(file)
 }
 
 async fn blocking<T: Send + 'static>(
@@ -430,14 +351,6 @@ fn safe(path: &str) -> Result<PathBuf, ObjectError> {
     }
 }
 
-/// The value of a name that stands in the query once.
-fn value_of(query: &str, wanted: &str) -> Option<String> {
-    let mut values =
-        url::form_urlencoded::parse(query.as_bytes()).filter(|(name, _)| name == wanted);
-    let (_, value) = values.next()?;
-    values.next().is_none().then(|| value.into_owned())
-}
-
 fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
@@ -461,7 +374,15 @@ fn sync_parent(file: &Path) -> io::Result<()> {
 }
 
 fn remove_if_there(file: &Path) -> io::Result<()> {
-    match fs::remove_file(file) {
+    if_there(fs::remove_file(file))
+}
+
+fn remove_folder(folder: &Path) -> io::Result<()> {
+    if_there(fs::remove_dir_all(folder))
+}
+
+fn if_there(removed: io::Result<()>) -> io::Result<()> {
+    match removed {
         Err(error) if !is_absent(&error) => Err(error),
         _ => Ok(()),
     }
@@ -490,14 +411,6 @@ mod tests {
 
     async fn files(root: &Path) -> Files {
         Files::open(root.to_owned(), secrets()).await.unwrap()
-    }
-
-    fn at(second: i64) -> Timestamp {
-        Timestamp::from_second(second).unwrap()
-    }
-
-    fn parts(address: &str) -> (&str, &str) {
-        address.strip_prefix("/objects/").unwrap().split_once('?').unwrap()
     }
 
     #[test]
@@ -537,57 +450,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_address_serves_what_was_signed_until_it_expires() {
+    async fn metadata_that_lost_their_object_go_with_the_folder() {
         let directory = tempfile::tempdir().unwrap();
         let files = files(directory.path()).await;
-        let address =
-            files.signed_get("exports/a/x.zip", Duration::from_secs(60), "users & more.zip").await;
-        let address = address.unwrap();
-        let (path, query) = parts(&address);
-        let expires: i64 = value_of(query, "expires").unwrap().parse().unwrap();
-        let download = files.verify(path, query, at(expires - 1)).unwrap();
-        assert_eq!(download.file, directory.path().join("exports/a/x.zip"));
-        assert_eq!(download.name, "users & more.zip");
-        assert_eq!(files.verify(path, query, at(expires)), Err(SignatureError::Expired));
-
-        let later = query.replace(&expires.to_string(), &(expires + 1).to_string());
-        let renamed = query.replace("users", "losers");
-        for (path, query) in [("exports/a/y.zip", query), (path, &later), (path, &renamed)] {
-            assert_eq!(
-                files.verify(path, query, at(0)),
-                Err(SignatureError::Wrong),
-                "{path}?{query}"
-            );
-        }
-        let twice = format!("{query}&expires=1");
-        for (path, query) in [
-            ("../x.zip", query),
-            (path, ""),
-            (path, "expires=x&name=a&signature=b"),
-            (path, &twice),
-        ] {
-            assert_eq!(
-                files.verify(path, query, at(0)),
-                Err(SignatureError::Malformed),
-                "{path}?{query}"
-            );
-        }
-        let others = Files { secrets: secrets(), ..files.clone() };
-        assert_eq!(others.verify(path, query, at(0)), Err(SignatureError::Wrong));
-    }
-
-    #[tokio::test]
-    async fn temporary_files_are_swept_once_they_are_a_day_old() {
-        let directory = tempfile::tempdir().unwrap();
-        drop(files(directory.path()).await);
-        let temporary = directory.path().join(TEMPORARY);
-        for (name, age) in [("young", ABANDONED / 2), ("old", ABANDONED * 2)] {
-            let file = File::create(temporary.join(name)).unwrap();
-            file.set_modified(SystemTime::now() - age).unwrap();
-        }
-        drop(files(directory.path()).await);
-        assert!(temporary.join("young").exists());
-        assert!(!temporary.join("old").exists());
+        // As a process leaves it that is killed between the two names.
+        files.put("a/b/1", Bytes::new(), &PutOptions::default()).await.unwrap();
+        fs::remove_dir_all(directory.path().join("a")).unwrap();
+        assert!(files.beside(Path::new("a/b/1")).exists());
+        assert_eq!(files.delete_prefix("a/").await.unwrap(), 0);
+        assert!(fs::read_dir(directory.path().join(META)).unwrap().next().is_none());
     }
 
     #[tokio::test]

@@ -35,9 +35,14 @@ impl ObjectKey {
             Self::ExportArchive { job, attempt } => {
                 format!("{}archive.{attempt}.zip", export_prefix(*job))
             }
-            Self::Probe { id, name } => format!("longshore-probe/{id}/{name}"),
+            Self::Probe { id, name } => format!("{}{name}", probe_prefix(*id)),
         }
     }
+}
+
+/// Where the objects of one trial lie.
+pub fn probe_prefix(id: Uuid) -> String {
+    format!("longshore-probe/{id}/")
 }
 
 /// Where all private objects of an export lie: removed as a whole.

@@ -34,6 +34,7 @@ mod stream;
 
 pub use files::Files;
 pub use key::ObjectKey;
+use settings::Location;
 pub use settings::{AzureSettings, S3Settings};
 
 /// A place to keep objects. Cheap to clone; printed it says where, never with what
@@ -131,12 +132,12 @@ impl Objects {
     /// in the query are those of [`S3Settings`] and [`AzureSettings`]. Asks nothing of the
     /// storage yet. An address that cannot be meant is [`ObjectError::Settings`].
     pub async fn open(url: &str, secrets: &SecretKey) -> Result<Self, ObjectError> {
-        match settings::Place::parse(url)? {
-            settings::Place::Files(root) => {
+        match Location::parse(url)? {
+            Location::Files(root) => {
                 Ok(Self::Files(Arc::new(Files::open(root, secrets.clone()).await?)))
             }
-            settings::Place::S3(settings) => Self::s3(&settings).await,
-            settings::Place::Azure(settings) => Self::azure(&settings),
+            Location::S3(settings) => Self::s3(&settings).await,
+            Location::Azure(settings) => Self::azure(&settings),
         }
     }
 
@@ -289,16 +290,19 @@ pub fn content_disposition(file_name: &str) -> String {
     if ascii == file_name {
         return format!("attachment; filename=\"{ascii}\"");
     }
-    let encoded: String = file_name
-        .bytes()
-        .map(|b| match b {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'-' | b'_' => {
-                char::from(b).to_string()
-            }
-            _ => format!("%{b:02X}"),
-        })
-        .collect();
+    let encoded = percent_encoded(file_name);
     format!("attachment; filename=\"{ascii}\"; filename*=UTF-8''{encoded}")
+}
+
+/// With nothing left that an address or a header could take for its own (RFC 3986).
+fn percent_encoded(text: &str) -> String {
+    let encoded = text.bytes().map(|b| match b {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'-' | b'_' | b'~' => {
+            char::from(b).to_string()
+        }
+        _ => format!("%{b:02X}"),
+    });
+    encoded.collect()
 }
 
 /// `prefix/path`, or the path alone where there is no prefix.

@@ -1,87 +1,104 @@
 //! Tries a storage with real requests and says what does not work with it.
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
 use bytes::Bytes;
 use futures::TryStreamExt as _;
 use uuid::Uuid;
 
-use super::{ObjectError, ObjectKey, Objects, Put, PutOptions};
-
-/// What goes without: one sentence each; empty when all works.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ProbeReport {
-    pub limits: Vec<String>,
-}
+use super::{ObjectError, ObjectKey, Objects, Put, PutOptions, key};
 
 const BODY: &[u8] = b"longshore looks whether it can write here; this may be removed\n";
 
-/// Puts, puts if absent, reads, copies and deletes small objects below `longshore-probe/`.
-/// Only a failing put is an error: without the others exports go on, and the report says
-/// what they go without.
-pub async fn probe(objects: &Objects) -> Result<ProbeReport, ObjectError> {
+/// Tries a workspace's own storage: puts, puts if absent, looks, reads, copies and deletes small
+/// objects below `longshore-probe/`. Only a failing put is an error; what exports go without,
+/// where something else fails, is answered in a sentence each.
+pub async fn own_storage(objects: &Objects) -> Result<Vec<String>, ObjectError> {
     let id = Uuid::new_v4();
     let (first, second) =
         (ObjectKey::Probe { id, name: "put" }, ObjectKey::Probe { id, name: "copy" });
-    objects.put(&first, Bytes::from_static(BODY), options(false)).await?;
+    put(objects, &first, false).await?;
+    // Every file of an export is written so.
+    let again = put(objects, &first, true).await?;
     let tried = [
-        try_if_absent(objects, &first).await,
+        if_absent(again),
         try_head(objects, &first).await,
         try_get(objects, &first).await,
         try_copy(objects, &first, &second).await,
         try_delete(objects, &first, &second).await,
     ];
-    Ok(ProbeReport { limits: tried.into_iter().filter_map(Result::err).collect() })
+    Ok(tried.into_iter().filter_map(Result::err).collect())
 }
 
-fn options(if_absent: bool) -> PutOptions {
-    PutOptions {
-        content_type: "text/plain",
-        metadata: [("probe".to_owned(), "1".to_owned())].into(),
-        if_absent,
-    }
+/// Tries the place where the ZIPs behind `url` are built, all of which exports need: puts and
+/// reads a small object, signs an address for it and deletes by folder.
+pub async fn building_place(objects: &Objects) -> Result<(), ObjectError> {
+    let id = Uuid::new_v4();
+    let first = ObjectKey::Probe { id, name: "put" };
+    put(objects, &first, false).await?;
+    let tried = async {
+        read(objects, &first).await?;
+        objects.signed_get(&first, Duration::from_secs(60), "probe.txt").await
+    };
+    let tried = tried.await;
+    let removed = objects.delete_prefix(&key::probe_prefix(id)).await;
+    tried.and(removed).map(drop)
 }
 
-async fn try_if_absent(objects: &Objects, key: &ObjectKey) -> Result<(), String> {
-    const MEANS: &str = "a worker that was taken for dead may write a file a second time";
-    match objects.put(key, Bytes::from_static(BODY), options(true)).await {
-        Ok(Put::Exists) => Ok(()),
-        Ok(Put::Written) => {
-            Err(format!("the store writes over objects although asked not to: {MEANS}"))
-        }
-        Err(error) => Err(format!("cannot write only if absent ({error}): {MEANS}")),
+async fn put(objects: &Objects, key: &ObjectKey, if_absent: bool) -> Result<Put, ObjectError> {
+    let options = PutOptions { content_type: "text/plain", metadata: metadata(), if_absent };
+    objects.put(key, Bytes::from_static(BODY), options).await
+}
+
+fn metadata() -> BTreeMap<String, String> {
+    [("probe".to_owned(), "1".to_owned())].into()
+}
+
+fn if_absent(put: Put) -> Result<(), String> {
+    match put {
+        Put::Exists => Ok(()),
+        Put::Written => Err("the store writes over objects although asked not to: a worker that \
+                             was taken for dead may write a file a second time"
+            .into()),
     }
 }
 
 async fn try_head(objects: &Objects, key: &ObjectKey) -> Result<(), String> {
-    const MEANS: &str = "a file that a lost worker left is written anew instead of taken over";
+    const FAILS: &str = "an export of which a file is tried twice fails";
     match objects.head(key).await {
         Ok(Some(head)) if head.size != BODY.len() as u64 => {
-            Err(format!("the store tells a wrong size of objects: {MEANS}"))
+            Err(format!("the store tells a wrong size of objects: {FAILS}"))
         }
-        Ok(Some(head)) if head.metadata != options(false).metadata => {
-            Err(format!("the store does not keep metadata: {MEANS}"))
+        Ok(Some(head)) if head.metadata != metadata() => {
+            Err(format!("the store does not keep metadata: {FAILS}"))
         }
         Ok(Some(_)) => Ok(()),
-        Ok(None) => Err(format!("what was written is not found at once: {MEANS}")),
-        Err(error) => Err(format!("cannot look at objects ({error}): {MEANS}")),
+        Ok(None) => Err(format!("what was written is not found at once: {FAILS}")),
+        Err(error) => Err(format!(
+            "cannot look at objects ({error}): of a file that is tried twice, the users are \
+             counted as the second try read them, whichever wrote it"
+        )),
     }
 }
 
 async fn try_get(objects: &Objects, key: &ObjectKey) -> Result<(), String> {
-    const MEANS: &str = "files cannot be verified";
-    let read = async { objects.get(key).await?.try_collect::<Vec<Bytes>>().await };
-    match read.await {
-        Ok(chunks) if chunks.concat() == BODY => Ok(()),
-        Ok(_) => Err(format!("what is read is not what was written: {MEANS}")),
-        Err(error) => Err(format!("cannot read objects ({error}): {MEANS}")),
+    let told = |error| format!("cannot read objects ({error}): files cannot be verified");
+    read(objects, key).await.map_err(told)
+}
+
+/// Reads what [`put`] wrote.
+async fn read(objects: &Objects, key: &ObjectKey) -> Result<(), ObjectError> {
+    let chunks: Vec<Bytes> = objects.get(key).await?.try_collect().await?;
+    if chunks.concat() == BODY {
+        return Ok(());
     }
+    Err(ObjectError::Refused(format!("{objects}: what is read is not what was written")))
 }
 
 async fn try_copy(objects: &Objects, from: &ObjectKey, to: &ObjectKey) -> Result<(), String> {
     objects.copy(from, to).await.map_err(|error| {
-        format!(
-            "cannot copy objects ({error}): files of an export that runs across midnight cannot \
-             be moved to the folder of its date"
-        )
+        format!("cannot copy objects ({error}): an export that runs across midnight (UTC) fails")
     })
 }
 
@@ -92,8 +109,9 @@ async fn try_delete(objects: &Objects, a: &ObjectKey, b: &ObjectKey) -> Result<(
     };
     removed.await.map_err(|error| {
         format!(
-            "cannot delete objects ({error}): files of cancelled and failed exports stay, and so \
-             does what was just tried, below longshore-probe/"
+            "cannot delete objects ({error}): an export that runs across midnight (UTC) fails, \
+             and files of cancelled and failed exports stay, as does what was just tried, below \
+             longshore-probe/"
         )
     })
 }

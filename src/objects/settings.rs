@@ -5,7 +5,6 @@ use std::fmt;
 use std::path::PathBuf;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
@@ -13,7 +12,7 @@ use super::ObjectError;
 
 /// A bucket of S3, or of a store that is compatible with it. Serialized it holds the
 /// credentials, so that it can be kept encrypted; printed it does not.
-#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct S3Settings {
     pub bucket: String,
@@ -41,7 +40,7 @@ pub struct S3Settings {
 
 /// A container of Azure Blob Storage. Serialized it holds the credentials, so that it can be
 /// kept encrypted; printed it does not.
-#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AzureSettings {
     pub account: String,
@@ -133,26 +132,31 @@ fn any_empty<const N: usize>(texts: [&Option<String>; N]) -> bool {
 }
 
 fn check_endpoint(endpoint: Option<&str>) -> Result<(), ObjectError> {
-    let Some(endpoint) = endpoint else { return Ok(()) };
-    let usable = Url::parse(endpoint).is_ok_and(|url| {
+    let unusable = endpoint.is_some_and(|endpoint| parse_endpoint(endpoint).is_none());
+    refuse(unusable, "endpoint: an address such as https://host:port, without credentials")
+}
+
+/// An http(s) address that carries nothing secret.
+pub fn parse_endpoint(text: &str) -> Option<Url> {
+    Url::parse(text).ok().filter(|url| {
         matches!(url.scheme(), "http" | "https")
             && url.has_host()
             && url.username().is_empty()
             && url.password().is_none()
             && url.query().is_none()
-    });
-    refuse(!usable, "endpoint: an address such as https://host:port, without credentials")
+            && url.fragment().is_none()
+    })
 }
 
 /// What an address of `LONGSHORE_OBJECTS_URL` means.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Location {
     Files(PathBuf),
     S3(S3Settings),
     Azure(AzureSettings),
 }
 
-impl Place {
+impl Location {
     /// Reads `file:///DIR`, `s3://bucket/prefix?…` or `azure://container/prefix?…`. No error
     /// repeats the address, since its query may hold credentials.
     pub(super) fn parse(address: &str) -> Result<Self, ObjectError> {
@@ -247,25 +251,25 @@ mod tests {
     use super::*;
 
     fn refused(address: &str) -> String {
-        match Place::parse(address) {
+        match Location::parse(address) {
             Err(error) => error.to_string(),
-            Ok(place) => panic!("{address} was read as {place:?}"),
+            Ok(location) => panic!("{address} was read as {location:?}"),
         }
     }
 
     #[test]
     fn addresses_are_read() {
         assert_eq!(
-            Place::parse("file:///var/lib/long%20shore").unwrap(),
-            Place::Files("/var/lib/long shore".into())
+            Location::parse("file:///var/lib/long%20shore").unwrap(),
+            Location::Files("/var/lib/long shore".into())
         );
         assert_eq!(
-            Place::parse(
+            Location::parse(
                 "s3://acme-exports/a/b/?endpoint=http://127.0.0.1:9000&region=eu-west-1\
                  &access_key_id=AKIA&secret_access_key=a+b/c%3D&path_style=true"
             )
             .unwrap(),
-            Place::S3(S3Settings {
+            Location::S3(S3Settings {
                 bucket: "acme-exports".into(),
                 prefix: "a/b".into(),
                 region: Some("eu-west-1".into()),
@@ -277,8 +281,8 @@ mod tests {
             })
         );
         assert_eq!(
-            Place::parse("azure://exports?account=acme&sas_token=sv%3D1%26sig%3Dx").unwrap(),
-            Place::Azure(AzureSettings {
+            Location::parse("azure://exports?account=acme&sas_token=sv%3D1%26sig%3Dx").unwrap(),
+            Location::Azure(AzureSettings {
                 account: "acme".into(),
                 container: "exports".into(),
                 sas_token: Some("sv=1&sig=x".into()),

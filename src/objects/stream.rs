@@ -7,7 +7,7 @@ use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _};
 use md5::{Digest as _, Md5};
 use tokio_util::task::TaskTracker;
 
-use super::{ByteStream, ObjectError};
+use super::{ByteStream, Entry, ObjectError};
 
 /// More parts than this S3 takes of no upload; Azure takes 50,000 blocks.
 const MOST_PARTS: u64 = 10_000;
@@ -15,6 +15,9 @@ const MOST_PARTS: u64 = 10_000;
 /// Parts of one upload under way at once. With one more being filled, an upload holds this
 /// many parts in memory and one.
 pub(super) const PARTS_IN_FLIGHT: usize = 3;
+
+/// Requests that delete, under way at once.
+const DELETES_IN_FLIGHT: usize = 16;
 
 /// The size of the parts of an object of `size` bytes: `smallest`, unless that would make too
 /// many; then as many whole MiB as are needed.
@@ -98,6 +101,20 @@ impl UnderWay {
 pub(super) async fn collect(body: ByteStream, size: u64) -> Result<Bytes, ObjectError> {
     let parts: Vec<(i32, Bytes)> = in_parts(body, size, size.max(1)).try_collect().await?;
     Ok(parts.into_iter().next().map(|(_, bytes)| bytes).unwrap_or_default())
+}
+
+/// Deletes every entry by its key; answers how many there were.
+pub(super) async fn delete_each<D>(
+    entries: Vec<Entry>,
+    delete: impl Fn(String) -> D,
+) -> Result<u64, ObjectError>
+where
+    D: Future<Output = Result<(), ObjectError>> + Send + 'static,
+{
+    let count = entries.len() as u64;
+    let deletes: Vec<_> = entries.into_iter().map(|entry| delete(entry.key).boxed()).collect();
+    futures::stream::iter(deletes).buffered(DELETES_IN_FLIGHT).try_collect::<()>().await?;
+    Ok(count)
 }
 
 /// The error of a stream that was not as long as it was said to be.

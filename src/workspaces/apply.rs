@@ -4,7 +4,6 @@
 //! which is what is printed, and what is done in one transaction. Applied again, the same
 //! file makes an empty list.
 
-use bytes::Bytes;
 use secrecy::ExposeSecret as _;
 use serde::Serialize;
 use uuid::Uuid;
@@ -17,7 +16,7 @@ use super::plan::{Current, Plan, Step};
 use super::storage::{self, Settings, StorageError};
 use super::{Workspace, key_rows, rows};
 use crate::app::App;
-use crate::objects::{ObjectError, ObjectKey, Objects, PutOptions};
+use crate::objects::{ObjectError, probe};
 use crate::retry::Retry;
 use crate::store::{StoreError, Tx};
 
@@ -57,8 +56,8 @@ pub enum ApplyError {
          the file, or run `longshore control-group renew --percent {wanted}` first"
     )]
     Percent { active: i32, wanted: i32 },
-    #[error("storage.{kind}, {place}: {error}")]
-    Probe { kind: &'static str, place: String, error: ObjectError },
+    #[error("storage.{kind}: {error}")]
+    Probe { kind: &'static str, error: ObjectError },
     #[error("storage.{0} was changed by somebody else at the same time: apply again")]
     Meanwhile(&'static str),
 }
@@ -102,7 +101,7 @@ pub async fn apply(
     let tried: Vec<&Settings> = plan.storages().collect();
     let mut notes = Vec::new();
     for settings in &tried {
-        notes.extend(try_out(app, settings).await?);
+        notes.extend(try_out(settings).await?);
     }
 
     let mut tx = app.store.write().await?;
@@ -180,11 +179,11 @@ impl Plan<'_> {
                     }
                 }
                 Step::DeleteApp(app) => rows::delete_app(tx, id, *app).await?,
-                Step::PutStorage(place, settings) => {
+                Step::PutStorage(kind, settings) => {
                     let new = storage::insert(tx, &app.secrets, id, settings, now).await?;
-                    *place.of(&mut workspace) = Some(new);
+                    *kind.of(&mut workspace) = Some(new);
                 }
-                Step::DropStorage(place) => *place.of(&mut workspace) = None,
+                Step::DropStorage(kind) => *kind.of(&mut workspace) = None,
                 Step::MakeGroup(percent) => {
                     groups::renew(tx, id, *percent, now).await?;
                 }
@@ -214,26 +213,12 @@ impl DeclaredKey {
     }
 }
 
-/// Tries storage with a real write. A put that fails refuses it.
-async fn try_out(app: &App, settings: &Settings) -> Result<Vec<String>, ApplyError> {
-    let refused =
-        |error| ApplyError::Probe { kind: settings.kind(), place: settings.place(), error };
-    let objects = settings.connect(&app.secrets).await.map_err(refused)?;
-    probe(&objects).await.map_err(refused)
-}
-
-/// What goes without more than a put, in words; the error is that of the put.
-pub async fn probe(objects: &Objects) -> Result<Vec<String>, ObjectError> {
-    let key = ObjectKey::Probe { id: Uuid::new_v4(), name: "put" };
-    let body = Bytes::from_static(b"Longshore was here.\n");
-    objects
-        .put(&key, body, PutOptions { content_type: "text/plain", ..Default::default() })
-        .await?;
-    match objects.delete(&key).await {
-        Ok(()) => Ok(Vec::new()),
-        Err(error) => Ok(vec![format!(
-            "storage: objects cannot be deleted, so what a cancelled or failed export wrote \
-             stays ({error})"
-        )]),
-    }
+/// Tries storage with real requests: one that cannot be written is refused, and what goes
+/// without is noted.
+async fn try_out(settings: &Settings) -> Result<Vec<String>, ApplyError> {
+    let kind = settings.kind();
+    let refused = |error| ApplyError::Probe { kind, error };
+    let objects = settings.connect().await.map_err(refused)?;
+    let limits = probe::own_storage(&objects).await.map_err(refused)?;
+    Ok(limits.into_iter().map(|limit| format!("storage.{kind}: {limit}")).collect())
 }

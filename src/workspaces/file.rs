@@ -10,8 +10,9 @@ use secrecy::SecretString;
 
 use super::expand::expand;
 use super::schema::{AppFile, AzureFile, KeyFile, S3File, StorageFile, Text, WorkspaceFile};
-use super::storage::{Azure, S3, Settings};
+use super::storage::Settings;
 use super::{DeclaredApp, Platform, keys, values};
+use crate::objects::{AzureSettings, S3Settings};
 use crate::retry::Retry;
 
 const EXPORT_USERS: i64 = 500_000;
@@ -337,8 +338,9 @@ impl Check<'_> {
         if file.region.is_none() && file.endpoint.is_none() {
             self.refuse(line, "storage.s3.region", "it is missing, such as eu-west-1");
         }
-        Some(Settings::S3(S3 {
+        Some(Settings::S3(S3Settings {
             bucket: self.value("storage.s3.bucket", &file.bucket, values::bucket)?,
+            prefix: String::new(),
             region,
             access_key_id,
             secret_access_key,
@@ -368,9 +370,10 @@ impl Check<'_> {
                 "one of access_key and sas_token is meant",
             );
         }
-        Some(Settings::Azure(Azure {
+        Some(Settings::Azure(AzureSettings {
             account: self.value("storage.azure.account", &file.account, values::account)?,
             container: self.value("storage.azure.container", &file.container, values::container)?,
+            prefix: String::new(),
             access_key,
             sas_token,
             endpoint: self.optional(

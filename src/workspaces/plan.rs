@@ -97,14 +97,14 @@ pub(super) enum Step<'a> {
     RevokeKey(Uuid),
     PutApp(&'a DeclaredApp),
     DeleteApp(Uuid),
-    PutStorage(Place, &'a Settings),
-    DropStorage(Place),
+    PutStorage(StorageKind, &'a Settings),
+    DropStorage(StorageKind),
     MakeGroup(i32),
     SetCallbackSecret(Vec<u8>),
 }
 
 #[derive(Clone, Copy)]
-pub(super) enum Place {
+pub(super) enum StorageKind {
     S3,
     Azure,
 }
@@ -132,9 +132,9 @@ impl<'a> Plan<'a> {
         }
         plan.compare_keys(declared, current, options)?;
         plan.compare_apps(declared, current, options);
-        plan.compare_storage(Place::S3, declared.s3.as_ref(), current.s3.as_ref(), options);
+        plan.compare_storage(StorageKind::S3, declared.s3.as_ref(), current.s3.as_ref(), options);
         plan.compare_storage(
-            Place::Azure,
+            StorageKind::Azure,
             declared.azure.as_ref(),
             current.azure.as_ref(),
             options,
@@ -246,28 +246,28 @@ impl<'a> Plan<'a> {
 
     fn compare_storage(
         &mut self,
-        place: Place,
+        kind: StorageKind,
         new: Option<&'a Settings>,
         current: Option<&Settings>,
         options: Options,
     ) {
-        let what = match place {
-            Place::S3 => "storage.s3",
-            Place::Azure => "storage.azure",
+        let what = match kind {
+            StorageKind::S3 => "storage.s3",
+            StorageKind::Azure => "storage.azure",
         };
         match (new, current) {
             (Some(new), Some(current)) if new == current => {}
             (Some(new), Some(current)) => {
                 self.change('~', what, current.difference(new));
-                self.steps.push(Step::PutStorage(place, new));
+                self.steps.push(Step::PutStorage(kind, new));
             }
             (Some(new), None) => {
                 self.change('+', what, new.place());
-                self.steps.push(Step::PutStorage(place, new));
+                self.steps.push(Step::PutStorage(kind, new));
             }
             (None, Some(current)) if options.prune => {
                 self.change('-', what, current.place());
-                self.steps.push(Step::DropStorage(place));
+                self.steps.push(Step::DropStorage(kind));
             }
             (None, Some(_)) => {
                 self.notes.push(format!("{what} is no longer in the file: --prune removes it"));
@@ -336,7 +336,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-impl Place {
+impl StorageKind {
     pub fn of(self, workspace: &mut Workspace) -> &mut Option<Uuid> {
         match self {
             Self::S3 => &mut workspace.s3_storage,

@@ -1,12 +1,11 @@
 //! A workspace's own storage: its settings, sealed at rest, and the way to it.
 
 use serde::{Deserialize, Serialize};
-use url::form_urlencoded;
 use uuid::Uuid;
 
 use super::rows;
 use crate::app::App;
-use crate::objects::{ObjectError, Objects};
+use crate::objects::{AzureSettings, ObjectError, Objects, S3Settings};
 use crate::retry::Retry;
 use crate::secrets::{SecretError, SecretKey};
 use crate::store::{StoreError, Tx};
@@ -19,35 +18,12 @@ const KEPT: usize = 1_000;
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Settings {
-    S3(S3),
-    Azure(Azure),
-}
-
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct S3 {
-    pub bucket: String,
-    /// Absent only with an endpoint.
-    pub region: Option<String>,
-    /// Absent: the default credential chain.
-    pub access_key_id: Option<String>,
-    pub secret_access_key: Option<String>,
-    pub session_token: Option<String>,
-    pub endpoint: Option<String>,
-    pub path_style: bool,
-}
-
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Azure {
-    pub account: String,
-    pub container: String,
-    pub access_key: Option<String>,
-    /// Without a question mark before it.
-    pub sas_token: Option<String>,
-    pub endpoint: Option<String>,
+    S3(S3Settings),
+    Azure(AzureSettings),
 }
 
 impl Settings {
-    pub(super) fn kind(&self) -> &'static str {
+    pub fn kind(&self) -> &'static str {
         match self {
             Self::S3(_) => "s3",
             Self::Azure(_) => "azure",
@@ -82,43 +58,11 @@ impl Settings {
     }
 
     /// Opens the place. Makes no connection yet.
-    pub async fn connect(&self, secrets: &SecretKey) -> Result<Objects, ObjectError> {
-        Objects::open(&self.address(), secrets).await
-    }
-
-    /// The address of the place with its credentials.
-    fn address(&self) -> String {
-        let (scheme, host, query) = match self {
-            Self::S3(s3) => ("s3", &s3.bucket, s3.query()),
-            Self::Azure(azure) => ("azure", &azure.container, azure.query()),
-        };
-        let given = query.into_iter().filter_map(|(name, value)| Some((name, value?)));
-        let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(given).finish();
-        format!("{scheme}://{host}?{query}")
-    }
-}
-
-impl S3 {
-    fn query(&self) -> Vec<(&'static str, Option<&str>)> {
-        vec![
-            ("region", self.region.as_deref()),
-            ("access_key_id", self.access_key_id.as_deref()),
-            ("secret_access_key", self.secret_access_key.as_deref()),
-            ("session_token", self.session_token.as_deref()),
-            ("endpoint", self.endpoint.as_deref()),
-            ("path_style", self.path_style.then_some("true")),
-        ]
-    }
-}
-
-impl Azure {
-    fn query(&self) -> Vec<(&'static str, Option<&str>)> {
-        vec![
-            ("account", Some(&self.account)),
-            ("access_key", self.access_key.as_deref()),
-            ("sas_token", self.sas_token.as_deref()),
-            ("endpoint", self.endpoint.as_deref()),
-        ]
+    pub async fn connect(&self) -> Result<Objects, ObjectError> {
+        match self {
+            Self::S3(s3) => Objects::s3(s3).await,
+            Self::Azure(azure) => Objects::azure(azure),
+        }
     }
 }
 
@@ -152,7 +96,7 @@ pub async fn open_storage(app: &App, storage: Uuid) -> Result<Objects, StorageEr
     let mut tx = app.store.snapshot().await?;
     let settings = settings(&mut tx, &app.secrets, storage).await?;
     tx.commit().await?;
-    let objects = settings.connect(&app.secrets).await?;
+    let objects = settings.connect().await?;
     let mut kept = super::lock(&app.kept.storages);
     if kept.len() >= KEPT {
         kept.clear();

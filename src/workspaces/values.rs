@@ -8,8 +8,9 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 use ipnet::IpNet;
 use iso_currency::Currency;
 use jiff::tz::TimeZone;
-use url::Url;
 use uuid::Uuid;
+
+use crate::objects::settings::parse_endpoint;
 
 /// What callback secrets begin with (Standard Webhooks).
 pub(super) const WHSEC: &str = "whsec_";
@@ -177,15 +178,7 @@ pub(super) fn region(text: &str) -> Checked<String> {
 
 /// An http(s) address that carries nothing secret.
 pub(super) fn endpoint(text: &str) -> Checked<String> {
-    let url = Url::parse(text).ok().filter(|url| {
-        matches!(url.scheme(), "http" | "https")
-            && url.has_host()
-            && url.username().is_empty()
-            && url.password().is_none()
-            && url.query().is_none()
-            && url.fragment().is_none()
-    });
-    match url {
+    match parse_endpoint(text) {
         Some(url) => Ok(url.as_str().trim_end_matches('/').to_owned()),
         None => Err("an http or https address is meant, without credentials and query".into()),
     }

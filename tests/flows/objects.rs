@@ -3,11 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::http::Method;
 use bytes::Bytes;
 use futures::future::join_all;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
+use longshore::exports::part::write_once;
+use longshore::exports::rows::PartResult;
 use longshore::objects::key::export_prefix;
-use longshore::objects::probe::probe;
+use longshore::objects::probe;
 use longshore::objects::{
     AzureSettings, ByteStream, Entry, Files, Head, ObjectError, ObjectKey, Objects, Put,
     PutOptions, S3Settings, Sizes, content_disposition,
@@ -16,7 +19,9 @@ use longshore::retry::Retry as _;
 use longshore::secrets::SecretKey;
 use uuid::Uuid;
 
+use crate::support::middleman::{Middleman, PlayTrick, Trick};
 use crate::support::places::Place;
+use crate::support::temporary::Temporary;
 use crate::support::{eventually, servers};
 
 const MIB: usize = 1024 * 1024;
@@ -74,7 +79,8 @@ impl Backend {
     /// Begins an upload as a process does that is then killed; false where none can be left.
     async fn abandon_upload(&self, key: &ObjectKey) -> bool {
         let Place::S3(settings, _) = &self.place else {
-            // Files sweep by age, and Azure discards what was staged after a week.
+            // Temporary files are swept when the directory is opened, and Azure discards what was
+            // staged after a week.
             return false;
         };
         let client = servers::s3_client(settings);
@@ -363,7 +369,8 @@ async fn serve(files: Files) -> String {
 }
 
 async fn a_probe_finds_nothing_wrong_and_leaves_nothing(backend: Backend) {
-    assert_eq!(probe(&backend.objects).await.unwrap().limits, Vec::<String>::new());
+    assert_eq!(probe::own_storage(&backend.objects).await.unwrap(), Vec::<String>::new());
+    probe::building_place(&backend.objects).await.unwrap();
     assert_eq!(backend.objects.list("longshore-probe/").await.unwrap(), []);
 }
 
@@ -406,11 +413,15 @@ on_every_backend!(
 async fn azure_works_with_a_token_but_signs_no_addresses_with_it() {
     what_is_put_is_read_with_its_metadata(Backend::azure_sas().await).await;
     a_copy_keeps_the_metadata(Backend::azure_sas().await).await;
-    a_probe_finds_nothing_wrong_and_leaves_nothing(Backend::azure_sas().await).await;
-    let backend = Backend::azure_sas().await;
-    let signed = backend.objects.signed_get(&key("a"), Duration::from_secs(60), "a.zip").await;
-    let error = signed.unwrap_err().to_string();
-    assert!(error.contains("access_key") && !error.contains("sig="), "{error}");
+    let Backend { objects, .. } = Backend::azure_sas().await;
+    assert_eq!(probe::own_storage(&objects).await.unwrap(), Vec::<String>::new());
+    let signed = objects.signed_get(&key("a"), Duration::from_secs(60), "a.zip").await;
+    // Exports with `url` could not be given away.
+    let tried = probe::building_place(&objects).await;
+    for error in [signed.unwrap_err().to_string(), tried.unwrap_err().to_string()] {
+        assert!(error.contains("access_key") && !error.contains("sig="), "{error}");
+    }
+    assert_eq!(objects.list("longshore-probe/").await.unwrap(), []);
 }
 
 /// Asserts that every call is refused for good, in those words and without `secret`.
@@ -419,7 +430,8 @@ async fn assert_refused(objects: &Objects, words: &str, secret: &str) {
     let errors = [
         objects.put(&key("a"), body.clone(), options(true)).await.err(),
         objects.list("a/").await.err(),
-        probe(objects).await.err(),
+        probe::own_storage(objects).await.err(),
+        probe::building_place(objects).await.err(),
     ];
     for error in errors {
         let error = error.expect("refused");
@@ -477,13 +489,110 @@ async fn a_store_that_is_not_there_may_be_there_later() {
     }
 }
 
+/// The bucket and the container of tests, behind a middleman that plays `trick`.
+async fn behind(trick: PlayTrick) -> [(Objects, Middleman, Temporary); 2] {
+    let (s3, bucket) = servers::new_bucket().await;
+    let (azure, container) = servers::new_container().await;
+    let for_s3 = Middleman::start(s3.endpoint.as_deref().unwrap(), trick).await;
+    let for_azure = Middleman::start(azure.endpoint.as_deref().unwrap(), trick).await;
+    let s3 = S3Settings { endpoint: Some(for_s3.endpoint()), ..s3 };
+    let azure = AzureSettings { endpoint: Some(for_azure.endpoint()), ..azure };
+    let (s3, azure) = (Objects::s3(&s3).await.unwrap(), Objects::azure(&azure).unwrap());
+    [(s3, for_s3, bucket), (azure, for_azure, container)]
+}
+
+/// The request that makes an object of parts.
+fn completes(method: &Method, query: &str) -> bool {
+    (method == Method::POST && query.contains("uploadId=")) || query.contains("comp=blocklist")
+}
+
+#[tokio::test]
+async fn an_upload_whose_last_answer_is_lost_is_complete() {
+    let trick =
+        |method: &Method, query: &str| completes(method, query).then_some(Trick::LoseAnswer);
+    for (objects, middleman, _place) in behind(trick).await {
+        let (key, body) = (key("large"), pattern(20 * MIB));
+        let size = body.len() as u64;
+        objects.put_stream(&key, size, in_chunks(&body), options(false)).await.unwrap();
+        assert_eq!(middleman.caught(), 2, "{objects}");
+        assert!(read(&objects, &key).await == body, "{objects}: what is read differs");
+    }
+}
+
+#[tokio::test]
+async fn an_upload_that_is_gone_may_be_begun_again() {
+    let trick = |method: &Method, query: &str| {
+        completes(method, query)
+            .then_some(Trick::Answer(404, "<Error><Code>NoSuchUpload</Code></Error>"))
+    };
+    let [(s3, _middleman), _] = behind(trick).await;
+    let (key, body) = (key("gone"), pattern(20 * MIB));
+    let streamed = s3.put_stream(&key, body.len() as u64, in_chunks(&body), options(false));
+    let error = streamed.await.unwrap_err();
+    assert!(error.can_retry(), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_success_that_is_garbled_or_holds_an_error_may_pass() {
+    let cut: PlayTrick = |_, query| {
+        query.contains("list").then_some(Trick::Answer(200, "<ListBucketResult><Contents><Ke"))
+    };
+    let no_xml: PlayTrick =
+        |_, query| query.contains("list").then_some(Trick::Answer(200, "Please log in first"));
+    for trick in [cut, no_xml] {
+        for (objects, _middleman, _place) in behind(trick).await {
+            let error = objects.list("a/").await.unwrap_err();
+            assert!(error.can_retry(), "{error:?}");
+        }
+    }
+    let failing = |method: &Method, query: &str| {
+        let error = "<Error><Code>InternalError</Code><Message>Again.</Message></Error>";
+        let copies = method == Method::PUT && query.contains("x-id=CopyObject");
+        (copies || completes(method, query)).then_some(Trick::Answer(200, error))
+    };
+    let [(s3, _middleman), _] = behind(failing).await;
+    let (from, body) = (key("from"), pattern(9 * MIB));
+    let streamed = s3.put_stream(&from, body.len() as u64, in_chunks(&body), options(false));
+    let error = streamed.await.unwrap_err();
+    assert!(error.can_retry(), "{error:?}");
+    s3.put(&from, body.slice(..9), options(false)).await.unwrap();
+    let error = s3.copy(&from, &key("to")).await.unwrap_err();
+    assert!(error.can_retry(), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_key_that_may_only_write_is_told_what_goes_without() {
+    let trick = |method: &Method, query: &str| {
+        let writes = method == Method::PUT && !query.contains("x-id=CopyObject");
+        (!writes).then_some(Trick::Answer(403, "<Error><Code>AccessDenied</Code></Error>"))
+    };
+    let [(s3, _middleman), _] = behind(trick).await;
+    let limits = probe::own_storage(&s3).await.unwrap();
+    let cannot = ["look at", "read", "copy", "delete"];
+    assert_eq!(limits.len(), cannot.len(), "{limits:?}");
+    for (limit, verb) in limits.iter().zip(cannot) {
+        assert!(limit.starts_with(&format!("cannot {verb} objects")), "{limit}");
+    }
+    let error = probe::building_place(&s3).await.unwrap_err();
+    assert!(error.to_string().contains("access denied"), "{error}");
+
+    // Nor does a file that is tried twice fail the export: each try counts what it read.
+    let key = key("file");
+    for users in [5, 4] {
+        let result = PartResult { users, ..PartResult::default() };
+        let body = Bytes::from(users.to_string());
+        let written = write_once(&s3, &key, "application/zip", body, result.clone()).await;
+        assert_eq!(written.unwrap(), result);
+    }
+}
+
 #[tokio::test]
 async fn objects_are_opened_by_their_address() {
     servers::install_tls();
     let secrets = SecretKey::parse(&SecretKey::generate(), None).unwrap();
     for place in [Place::s3().await, Place::azure().await] {
         let objects = Objects::open(&place.objects_url(), &secrets).await.unwrap();
-        assert_eq!(probe(&objects).await.unwrap().limits, Vec::<String>::new());
+        assert_eq!(probe::own_storage(&objects).await.unwrap(), Vec::<String>::new());
     }
     assert!(Objects::open("s3://b?colour=blue", &secrets).await.is_err());
 }

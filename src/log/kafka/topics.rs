@@ -76,7 +76,12 @@ pub(super) async fn check(settings: &Settings) -> Result<Vec<String>, LogError> 
     let mut lines = unreachable_brokers(&settings.brokers).await;
     let (admin, cluster) = match describe_cluster(admin(settings)?).await {
         Ok(answer) => answer,
-        Err(error) if lines.is_empty() => return Err(error),
+        Err(LogError::Unavailable(reason)) if lines.is_empty() => {
+            return Err(LogError::Unavailable(format!(
+                "{reason}, though connections are accepted: is it TLS or SASL that one side does \
+                 not expect?"
+            )));
+        }
         Err(error) => {
             lines.push(error.to_string());
             return Ok(lines);

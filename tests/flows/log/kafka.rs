@@ -44,6 +44,21 @@ async fn the_check_says_how_topics_differ() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_check_says_that_brokers_may_want_no_credentials() {
+    let mut place = Place::kafka();
+    for (name, value) in [
+        ("security.protocol", "SASL_PLAINTEXT"),
+        ("sasl.mechanism", "PLAIN"),
+        ("sasl.username", "somebody"),
+        ("sasl.password", "hidden"),
+    ] {
+        place.config.log.kafka.insert(name.into(), value.into());
+    }
+    let error = Log::open(&place.config).await.unwrap().check().await.unwrap_err().to_string();
+    assert!(error.contains("TLS or SASL") && !error.contains("hidden"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_wrong_property_is_refused() {
     let mut place = Place::kafka();
     place.config.log.kafka.insert("no.such.property".into(), "secret".into());

@@ -120,12 +120,12 @@ impl Place {
             Self::Files(directory) => {
                 let (directory, mut found) = (directory.path(), Vec::new());
                 list_files(directory, directory, &mut found);
-                // Notes beside a file go with it, and the lock stays.
+                // Notes beside a file go with it, and locks stay.
                 let is_note_of_another = |note: &str| {
                     let of = note.strip_prefix(".meta/").and_then(|of| of.strip_suffix(".json"));
                     of.is_some_and(|of| directory.join(of).exists())
                 };
-                found.retain(|name| name != ".lock" && !is_note_of_another(name));
+                found.retain(|name| !is_note_of_another(name) && !name.ends_with(".lock"));
                 found
             }
         };
@@ -144,6 +144,7 @@ impl Place {
                 let mut found = Vec::new();
                 let temporary = directory.path().join(".tmp");
                 list_files(&temporary, &temporary, &mut found);
+                found.retain(|name| !name.ends_with(".lock"));
                 found
             }
         }

@@ -1,0 +1,92 @@
+//! Files that are being written, and what is left of them where a process was killed.
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use uuid::Uuid;
+
+use super::{LOCK, is_absent, lock, remove_folder};
+
+const TEMPORARY: &str = ".tmp";
+
+/// A file without a name of its own yet; removed when dropped.
+pub struct Temporary(pub PathBuf);
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        // Renamed is gone as well; what cannot be removed goes with its folder.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// A folder of temporary files, of this process alone; removed when dropped.
+pub struct Scratch {
+    folder: PathBuf,
+    _lock: File,
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What cannot be removed is swept by who opens the root next.
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+impl Scratch {
+    /// Makes a folder, and sweeps those of processes that were killed.
+    pub fn make(root: &Path) -> io::Result<Self> {
+        let _lock = lock(root)?;
+        let all = root.join(TEMPORARY);
+        fs::create_dir_all(&all)?;
+        for entry in fs::read_dir(&all)? {
+            let folder = entry?.path();
+            if !is_in_use(&folder)? {
+                remove_folder(&folder)?;
+            }
+        }
+        let folder = all.join(Uuid::new_v4().to_string());
+        fs::create_dir(&folder)?;
+        Ok(Self { _lock: lock(&folder)?, folder })
+    }
+
+    pub fn temporary(&self) -> Temporary {
+        Temporary(self.folder.join(Uuid::new_v4().to_string()))
+    }
+}
+
+/// Whether a process that lives holds the folder's lock. Asked with that of the root held, under
+/// which folders are made.
+fn is_in_use(folder: &Path) -> io::Result<bool> {
+    match File::options().append(true).open(folder.join(LOCK)) {
+        Err(error) if is_absent(&error) => Ok(false),
+        opened => match opened?.try_lock() {
+            Ok(()) => Ok(false),
+            Err(TryLockError::WouldBlock) => Ok(true),
+            Err(TryLockError::Error(error)) => Err(error),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_killed_process_was_writing_is_swept() {
+        let root = tempfile::tempdir().unwrap();
+        let living = Scratch::make(root.path()).unwrap();
+        let written = living.temporary();
+        fs::write(&written.0, b"half").unwrap();
+        let killed = root.path().join(TEMPORARY).join("killed");
+        fs::create_dir(&killed).unwrap();
+        for name in [LOCK, "half"] {
+            fs::write(killed.join(name), b"").unwrap();
+        }
+        drop(Scratch::make(root.path()).unwrap());
+        assert!(!killed.exists());
+        assert!(written.0.exists());
+        drop((living, written));
+        assert_eq!(fs::read_dir(root.path().join(TEMPORARY)).unwrap().count(), 0);
+    }
+}
