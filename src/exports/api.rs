@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::fields::FieldSet;
-use super::{Format, Job, Progress, State as JobState, download, part_rows, rows, state, sweep};
+use super::{Format, Job, Progress, State as JobState, download, part_rows, requeue, rows, state};
 use crate::app::App;
 use crate::clock::from_ms;
 use crate::deliveries;
@@ -146,11 +146,7 @@ async fn accept(app: &App, caller: Caller, wanted: Wanted) -> Result<Answer, Api
     rows::insert(&mut tx, &job).await?;
     tx.commit().await?;
     tracing::info!(export = %job.id, object_prefix = job.object_prefix, "export requested");
-    // The job is durable and will be done: should its message not get into the log now, it
-    // is appended again later. An error would only make the client ask for a second one.
-    if let Err(error) = app.log.append(vec![sweep::message(job.id, &job.request_id)]).await {
-        tracing::warn!(export = %job.id, %error, "the export waits for its message");
-    }
+    requeue::announce(app, &job).await;
     let url = job.storage_id.is_none().then(|| download::address(app, &job.object_prefix));
     Ok(Answer { message: "success", object_prefix: job.object_prefix, url })
 }

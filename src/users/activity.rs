@@ -13,8 +13,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::retry::Retry;
 
-/// Days that purchases and events are kept: the 90 of the export, and some for exports that
-/// are under way and for clocks that differ.
+/// UTC days of purchases and events that a record covers, with the day it is made (Limits:
+/// "the last 90 days").
+pub const WINDOW_DAYS: i64 = 90;
+
+/// Days that they are kept: those, and some for exports that are under way and for clocks
+/// that differ.
 pub const KEPT_DAYS: i32 = 100;
 
 const VERSION: u8 = 1;

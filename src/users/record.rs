@@ -10,13 +10,10 @@ use jiff::{Timestamp, ToSpan as _};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use super::activity::{Activity, Summary};
+use super::activity::{Activity, Summary, WINDOW_DAYS};
 use super::json::{self, Members};
 use super::profile::{Alias, Field, FieldError, MAX_BYTES, MAX_TEXT, Profile};
 use super::{money, service_id};
-
-/// UTC days of purchases and events in a record, with the day it is made.
-pub const WINDOW_DAYS: i64 = 90;
 
 /// A line of an import, checked.
 #[derive(Clone, Debug)]

@@ -11,10 +11,7 @@ use super::{Role, spawn};
 use crate::app::App;
 use crate::claims::{Claim, ClaimError, Kind};
 use crate::deliveries::{self, DeliveryError};
-use crate::exports::finish::FinishError;
-use crate::exports::part::PartError;
-use crate::exports::plan::PlanError;
-use crate::exports::{cleanup, finish, part, plan, state, sweep};
+use crate::exports::{ExportError, Failure, cleanup, finish, part, plan, requeue, state};
 use crate::log::{Message, Topic};
 
 /// Between looks for exports that wait too long to be planned.
@@ -49,7 +46,7 @@ impl Role {
                 share(app, ExportFinish(app.clone()), few, bell, shutdown, loops);
                 let terms = terms(app, CLEANUPS_IN_FLIGHT);
                 share(app, ExportCleanup(app.clone()), terms, bell, shutdown, loops);
-                spawn(loops, requeue(app.clone(), shutdown.clone()));
+                spawn(loops, requeue_waiting(app.clone(), shutdown.clone()));
             }
             Self::Deliveries => {
                 let settings = &app.config.deliveries;
@@ -89,9 +86,9 @@ fn share(
 }
 
 /// Appends the messages of exports again that wait too long.
-async fn requeue(app: App, shutdown: CancellationToken) {
+async fn requeue_waiting(app: App, shutdown: CancellationToken) {
     while !shutdown.is_cancelled() {
-        if let Err(error) = sweep::requeue(&app).await {
+        if let Err(error) = requeue::requeue(&app).await {
             tracing::warn!(%error, "cannot look for exports that wait");
         }
         tokio::select! {
@@ -107,10 +104,13 @@ struct Plan {
 }
 
 impl Handler for Plan {
-    type Error = PlanError;
+    type Error = ExportError;
 
-    async fn handle(&self, message: &Message) -> Result<(), PlanError> {
-        let Some(job) = sweep::job_of(message) else { return Err(PlanError::NotAJob) };
+    async fn handle(&self, message: &Message) -> Result<(), ExportError> {
+        let Some(job) = requeue::job_of(message) else {
+            let failure = Failure::internal("the message names no export");
+            return Err(ExportError::Permanent(failure));
+        };
         plan::plan(&self.app, job).await?;
         self.app.bell.ring();
         Ok(())
@@ -120,14 +120,14 @@ impl Handler for Plan {
 struct ExportPart(App);
 
 impl Work for ExportPart {
-    type Error = PartError;
+    type Error = ExportError;
     const KIND: Kind = Kind::ExportPart;
 
-    async fn run(&self, claim: &Claim, stop: &CancellationToken) -> Result<(), PartError> {
+    async fn run(&self, claim: &Claim, stop: &CancellationToken) -> Result<(), ExportError> {
         part::run(&self.0, claim, stop).await
     }
 
-    async fn give_up(&self, claim: &Claim, error: Option<&PartError>) -> Result<(), ClaimError> {
+    async fn give_up(&self, claim: &Claim, error: Option<&ExportError>) -> Result<(), ClaimError> {
         state::give_up(&self.0, claim, error).await
     }
 }
@@ -135,14 +135,14 @@ impl Work for ExportPart {
 struct ExportFinish(App);
 
 impl Work for ExportFinish {
-    type Error = FinishError;
+    type Error = ExportError;
     const KIND: Kind = Kind::ExportFinish;
 
-    async fn run(&self, claim: &Claim, stop: &CancellationToken) -> Result<(), FinishError> {
+    async fn run(&self, claim: &Claim, stop: &CancellationToken) -> Result<(), ExportError> {
         finish::finish(&self.0, claim, stop).await
     }
 
-    async fn give_up(&self, claim: &Claim, error: Option<&FinishError>) -> Result<(), ClaimError> {
+    async fn give_up(&self, claim: &Claim, error: Option<&ExportError>) -> Result<(), ClaimError> {
         state::give_up(&self.0, claim, error).await
     }
 }

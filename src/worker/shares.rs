@@ -109,7 +109,9 @@ pub async fn run<W: Work>(
                         One { store: store.clone(), work: work.clone(), terms, bell: bell.clone() };
                     let span = tracing::info_span!(
                         "claim", kind = W::KIND.name(), job = %claim.job, item = claim.item,
-                        attempt = claim.attempt
+                        attempt = claim.attempt,
+                        // Known once the work has loaded its job.
+                        request_id = tracing::field::Empty,
                     );
                     tasks.spawn(one.run(claim, stop.child_token()).instrument(span));
                 }

@@ -124,8 +124,8 @@ impl World {
         let mut stretches = Vec::new();
         let mut after = Position::START;
         for &up_to in &cuts.ends {
-            let workspace = self.target.id;
-            let stretch = Stretch { workspace, slices, after, up_to, youngest: cuts.youngest };
+            let (workspace, youngest) = (self.target.id, cuts.youngest);
+            let stretch = Stretch { workspace, slices, after, up_to, youngest, activity: true };
             let mut users = Vec::new();
             let mut tx = self.store().snapshot().await.unwrap();
             let done = read(&mut tx, &stretch, |user| {
