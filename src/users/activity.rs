@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use jiff::civil::{Date, date};
 use serde::{Deserialize, Serialize};
 
+use crate::clock;
 use crate::retry::Retry;
 
 /// UTC days of purchases and events that a record covers, with the day it is made (Limits:
@@ -66,12 +67,15 @@ struct Tally {
     count: u64,
 }
 
-/// What happened to one name over a window of days.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What happened to one name over a window of days: as JSON, an entry of `purchases` or
+/// `custom_events`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Summary<'a> {
     pub name: &'a str,
     /// Milliseconds since the epoch.
+    #[serde(serialize_with = "clock::serialize_time")]
     pub first: i64,
+    #[serde(serialize_with = "clock::serialize_time")]
     pub last: i64,
     pub count: u64,
 }

@@ -298,7 +298,7 @@ async fn users_of_one_millisecond_come_in_order(world: World) {
 
 async fn a_slice_with_much_activity_is_read_whole(world: World) {
     let at = "2020-01-01T00:00:00.000Z";
-    let now = record::format_time(world.clock.now_ms());
+    let now = longshore::clock::format_time(world.clock.now_ms());
     let lines: Vec<String> = (0..2_300)
         .map(|n| {
             // Some with activity, some without, some with activity that is too old to keep.
@@ -550,7 +550,7 @@ async fn bad_lines_are_told_and_the_rest_go_in(world: World) {
 }
 
 async fn an_erased_user_leaves_nothing_behind(world: World) {
-    let now = record::format_time(world.clock.now_ms());
+    let now = longshore::clock::format_time(world.clock.now_ms());
     let line = json!({
         "external_id": "ann", "email": "ann@acme.example",
         "user_aliases": [{"alias_name": "1", "alias_label": "crm"}],
