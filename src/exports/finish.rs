@@ -249,6 +249,41 @@ fn check(stop: &CancellationToken) -> Result<(), ExportError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exports::part_rows::PartResult;
+    use crate::secrets::SecretKey;
+
+    /// Another finisher copied the file and removed its old name, under which a sleeper has
+    /// written since.
+    #[tokio::test]
+    async fn a_moved_file_is_not_replaced_by_a_sleepers() {
+        let directory = tempfile::tempdir().unwrap();
+        let secrets = SecretKey::parse(&SecretKey::generate(), None).unwrap();
+        let url = format!("file://{}", directory.path().display());
+        let objects = Objects::open(&url, &secrets).await.unwrap();
+        let name = |day| ObjectKey::ExportFile {
+            segment_id: Uuid::nil(),
+            date: jiff::civil::date(2026, 11, day),
+            object_prefix: "prefix".into(),
+            name: "name".into(),
+            extension: "zip",
+        };
+        let (from, to) = (name(21), name(22));
+        let write = |body: &'static str, users| {
+            let bytes = body.len() as i64;
+            let result = PartResult { users, raw_bytes: 9, bytes, crc32: 1, broken: vec![] };
+            part::write_once(&objects, &from, "application/zip", body.into(), result)
+        };
+        let winner = Winner { part: 1, attempt: 1, users: 5, raw_bytes: 9, bytes: 4, crc32: 1 };
+        write("ours", 5).await.unwrap();
+        copy_once(&objects, &winner, &from, &to).await.unwrap();
+        objects.delete(&from).await.unwrap();
+        // Whether nothing is there or another file, the one that was moved stays.
+        copy_once(&objects, &winner, &from, &to).await.unwrap();
+        write("theirs", 4).await.unwrap();
+        copy_once(&objects, &winner, &from, &to).await.unwrap();
+        let moved: Vec<Bytes> = objects.get(&to).await.unwrap().try_collect().await.unwrap();
+        assert_eq!(moved.concat(), b"ours");
+    }
 
     async fn read(chunks: &[&'static str], wanted: u64) -> Result<String, ObjectError> {
         let chunks: Vec<_> =
