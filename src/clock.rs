@@ -4,7 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
+use jiff::civil::{Date, DateTime};
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+use serde::Serializer;
 
 /// Where every "now" comes from: the system's clock, moved by an offset that only
 /// tests set.
@@ -57,4 +60,47 @@ pub fn millis(duration: Duration) -> i64 {
 /// becomes the nearest end of the range.
 pub fn from_ms(ms: i64) -> Timestamp {
     Timestamp::from_millisecond(ms).unwrap_or(if ms < 0 { Timestamp::MIN } else { Timestamp::MAX })
+}
+
+/// A stored time as every answer and record has it: `2021-06-28T17:02:43.032Z`.
+pub fn format_time(ms: i64) -> String {
+    format!("{:.3}", from_ms(ms))
+}
+
+/// [`format_time`] for a member of a type that is serialized.
+pub fn serialize_time<S: Serializer>(ms: &i64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&format_args!("{:.3}", from_ms(*ms)))
+}
+
+/// A time in ISO 8601, as it is stored: with an offset (`+0200` too), or without one and
+/// read as UTC; a date alone is its midnight.
+pub fn parse_time(text: &str) -> Result<i64, String> {
+    if let Ok(time) = text.parse::<Timestamp>() {
+        return Ok(time.as_millisecond());
+    }
+    text.parse::<DateTime>()
+        .and_then(|time| time.to_zoned(TimeZone::UTC))
+        .map(|time| time.timestamp().as_millisecond())
+        .map_err(|_| "a date and time in ISO 8601 is meant".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_in_every_form() {
+        for (text, ms) in [
+            ("2021-06-28T17:02:43.032Z", 1_624_899_763_032),
+            ("2021-06-28T19:02:43.032+0200", 1_624_899_763_032),
+            ("2021-06-28T19:02:43.032+02:00", 1_624_899_763_032),
+            ("2021-06-28T17:02:43", 1_624_899_763_000),
+            ("2021-06-28", 1_624_838_400_000),
+        ] {
+            assert_eq!(parse_time(text), Ok(ms), "{text}");
+        }
+        assert_eq!(format_time(1_624_899_763_032), "2021-06-28T17:02:43.032Z");
+        assert_eq!(format_time(1_624_899_763_910), "2021-06-28T17:02:43.910Z");
+        assert!(parse_time("28/06/2021").is_err());
+    }
 }

@@ -143,16 +143,17 @@ pub struct Exports {
     pub parts_in_flight: usize,
     /// Bytes of users' data that one worker holds in memory at once.
     pub memory_bytes: usize,
-    /// Tries of a part before its job fails.
+    /// Tries of planning, of a part or of finishing before the job fails.
     pub attempts: u32,
     /// Milliseconds of the first pause between tries; it doubles from there.
     pub retry_ms: u64,
     /// Minutes that a download address is valid once its export is ready.
     pub download_minutes: u64,
-    /// Seconds that a queued job may wait before its message is appended again.
+    /// Seconds that a queued job may wait before its message is appended again; longer each
+    /// time that its planning came to no end.
     pub requeue_seconds: u64,
-    /// Hours after the last attempt for which removed names are removed again.
-    pub sweep_hours: u64,
+    /// Hours after a job's end for which what must not be there is removed again.
+    pub cleanup_hours: u64,
 }
 
 /// Callbacks.
@@ -221,7 +222,7 @@ impl Default for Config {
                 retry_ms: 1_000,
                 download_minutes: 240,
                 requeue_seconds: 30,
-                sweep_hours: 24,
+                cleanup_hours: 24,
             },
             deliveries: Deliveries {
                 in_flight: 32,

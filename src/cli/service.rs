@@ -12,7 +12,7 @@ use crate::config::Config;
 use crate::retry::{self, Retry as _};
 use crate::setup::{self, SetupError};
 use crate::worker::{self, Role, WorkerError};
-use crate::{gateway, shutdown, telemetry};
+use crate::{exports, gateway, shutdown, telemetry};
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
@@ -72,7 +72,7 @@ impl Service {
     pub async fn serve(&self, listener: TcpListener) -> Result<(), Error> {
         let address: SocketAddr = listener.local_addr()?;
         tracing::info!(%address, "the gateway listens");
-        let router = gateway::router(self.app.clone(), gateway::routes());
+        let router = gateway::router(self.app.clone(), exports::api::routes());
         gateway::serve(self.app.clone(), router, listener, self.shutdown.clone()).await;
         Ok(())
     }

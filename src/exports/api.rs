@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use axum::extract::{Path, Query, State};
+use axum::extract::{FromRequestParts, Path, Query, State};
 use axum::http::StatusCode;
+use axum::http::request::Parts;
 use axum::routing::{get, post};
 use axum::{Extension, Router};
 use base64::Engine as _;
@@ -12,13 +13,14 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::fields::FieldSet;
-use super::{Format, Job, Progress, State as JobState, download, part_rows, rows, state, sweep};
+use super::fields::{self, FieldSet};
+use super::{Format, Job, Progress, State as JobState, download, part_rows, requeue, rows, state};
 use crate::app::App;
-use crate::clock::from_ms;
+use crate::clock::format_time;
 use crate::deliveries;
 use crate::gateway::{self, ApiError, Caller};
-use crate::store::Tx;
+use crate::retry::Retry as _;
+use crate::store::{StoreError, Tx};
 use crate::workspaces;
 
 /// The permission of every call here (Authentication: permissions).
@@ -47,8 +49,9 @@ async fn request(
     Extension(caller): Extension<Caller>,
     gateway::Json(body): gateway::Json<Map<String, Value>>,
 ) -> Result<(StatusCode, axum::Json<Answer>), ApiError> {
-    let wanted =
-        Wanted::read(&body, |address| deliveries::check_address(address, &app.config).map(drop))?;
+    let check_address =
+        |address: &str| deliveries::check_address(address, &app.config).map(String::from);
+    let wanted = Wanted::read(&body, check_address)?;
     let answer = accept(&app, caller, wanted).await?;
     Ok((StatusCode::CREATED, axum::Json(answer)))
 }
@@ -76,7 +79,7 @@ impl Wanted {
     /// ignored, and an explicit null means absent.
     fn read(
         body: &Map<String, Value>,
-        check_address: impl Fn(&str) -> Result<(), String>,
+        check_address: impl Fn(&str) -> Result<String, String>,
     ) -> Result<Self, ApiError> {
         let member = |name: &str| body.get(name).filter(|value| !value.is_null());
         Ok(Self {
@@ -94,9 +97,12 @@ fn invalid(text: impl Into<String>) -> ApiError {
 fn read_fields(value: Option<&Value>) -> Result<Vec<String>, ApiError> {
     let value = value.ok_or_else(|| invalid("fields_to_export is required"))?;
     let wrong = || invalid("fields_to_export must be an array of strings");
-    let names = value.as_array().ok_or_else(wrong)?.iter();
-    let names: Option<Vec<String>> = names.map(|name| name.as_str().map(String::from)).collect();
+    let names = value.as_array().ok_or_else(wrong)?;
+    let names: Option<Vec<&str>> = names.iter().map(Value::as_str).collect();
     let names = names.ok_or_else(wrong)?;
+    // Before anything is done with them: they are kept, and read by every part.
+    fields::check_size(&names).map_err(ApiError::Invalid)?;
+    let names: Vec<String> = names.into_iter().map(String::from).collect();
     FieldSet::parse(&names).map_err(ApiError::Invalid)?;
     Ok(names)
 }
@@ -107,17 +113,19 @@ fn read_format(value: Option<&Value>) -> Result<Format, ApiError> {
     format.ok_or_else(|| invalid("output_format must be zip or gzip"))
 }
 
+/// The address as it reads once it is parsed, which is what is called: the raw text may hold
+/// characters that no address has.
 fn read_callback(
     value: Option<&Value>,
-    check_address: impl Fn(&str) -> Result<(), String>,
+    check_address: impl Fn(&str) -> Result<String, String>,
 ) -> Result<Option<String>, ApiError> {
     let Some(value) = value else { return Ok(None) };
     let address = value.as_str().ok_or_else(|| invalid("callback_endpoint must be a string"))?;
     if address.is_empty() {
         return Ok(None);
     }
-    check_address(address).map_err(|error| invalid(format!("callback_endpoint: {error}")))?;
-    Ok(Some(address.to_owned()))
+    let address = check_address(address);
+    address.map(Some).map_err(|error| invalid(format!("callback_endpoint: {error}")))
 }
 
 /// Makes the job durable, then tells the workers.
@@ -144,22 +152,59 @@ async fn accept(app: &App, caller: Caller, wanted: Wanted) -> Result<Answer, Api
         requested_at: now.as_millisecond(),
     };
     rows::insert(&mut tx, &job).await?;
-    tx.commit().await?;
-    tracing::info!(export = %job.id, object_prefix = job.object_prefix, "export requested");
-    // The job is durable and will be done: should its message not get into the log now, it
-    // is appended again later. An error would only make the client ask for a second one.
-    if let Err(error) = app.log.append(vec![sweep::message(job.id, &job.request_id)]).await {
-        tracing::warn!(export = %job.id, %error, "the export waits for its message");
+    if let Err(error) = tx.commit().await {
+        confirm(app, &job, error).await?;
     }
+    tracing::info!(export = %job.id, object_prefix = job.object_prefix, "export requested");
+    requeue::announce(app, &job).await;
     let url = job.storage_id.is_none().then(|| download::address(app, &job.object_prefix));
     Ok(Answer { message: "success", object_prefix: job.object_prefix, url })
+}
+
+/// Looks for the job where its commit failed: one that is there although its answer was lost
+/// is not refused, or the client would ask for a second one.
+async fn confirm(app: &App, job: &Job, error: StoreError) -> Result<(), ApiError> {
+    if error.can_retry() {
+        let mut tx = app.store.snapshot().await?;
+        if rows::load(&mut tx, job.id).await?.is_some() {
+            tracing::warn!(export = %job.id, %error, "committed, though the answer was lost");
+            return Ok(());
+        }
+    }
+    Err(error.into())
+}
+
+/// The `object_prefix` in a path. What cannot be one is as unknown as one that nobody has,
+/// without asking the store.
+pub(super) struct ObjectPrefix(pub String);
+
+impl<S: Send + Sync> FromRequestParts<S> for ObjectPrefix {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let path = Path::<String>::from_request_parts(parts, state).await;
+        path.ok()
+            .filter(|Path(text)| is_object_prefix(text))
+            .map(|Path(text)| Self(text))
+            .ok_or_else(unknown)
+    }
+}
+
+/// Whether it is `<uuid>-<unix seconds>`.
+fn is_object_prefix(text: &str) -> bool {
+    text.rsplit_once('-')
+        .is_some_and(|(id, seconds)| Uuid::try_parse(id).is_ok() && seconds.parse::<u64>().is_ok())
+}
+
+fn unknown() -> ApiError {
+    ApiError::NotFound("No export has this object_prefix".into())
 }
 
 /// `GET /users/export/{object_prefix}`.
 async fn status(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    Path(object_prefix): Path<String>,
+    ObjectPrefix(object_prefix): ObjectPrefix,
 ) -> Result<axum::Json<Status>, ApiError> {
     let mut tx = app.store.snapshot().await?;
     let (job, progress) = own_job(&mut tx, &caller, &object_prefix).await?;
@@ -176,7 +221,7 @@ async fn status(
 async fn cancel(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    Path(object_prefix): Path<String>,
+    ObjectPrefix(object_prefix): ObjectPrefix,
 ) -> Result<axum::Json<Status>, ApiError> {
     let mut tx = app.store.write().await?;
     let (job, _) = own_job(&mut tx, &caller, &object_prefix).await?;
@@ -244,7 +289,7 @@ async fn own_job(
     rows::by_prefix(tx, object_prefix)
         .await?
         .filter(|(job, _)| job.workspace_id == caller.workspace.id)
-        .ok_or_else(|| ApiError::NotFound("No export has this object_prefix".into()))
+        .ok_or_else(unknown)
 }
 
 /// How far an export is. Times are ISO 8601 in UTC.
@@ -282,18 +327,17 @@ struct DoneOf {
 
 impl Status {
     fn new(job: &Job, progress: &Progress, now: i64) -> Self {
-        let time = |ms: i64| from_ms(ms).to_string();
         Self {
             object_prefix: job.object_prefix.clone(),
             state: progress.state.name(),
             users: DoneOf { done: progress.users_done, total: progress.users },
             files: DoneOf { done: progress.files_done, total: progress.parts },
             bytes: progress.bytes_done,
-            requested_at: time(job.requested_at),
-            started_at: progress.started_at.map(time),
-            finished_at: progress.finished_at.map(time),
-            estimated_end: estimated_end(progress, now).map(time),
-            expires_at: progress.expires_at.map(time),
+            requested_at: format_time(job.requested_at),
+            started_at: progress.started_at.map(format_time),
+            finished_at: progress.finished_at.map(format_time),
+            estimated_end: estimated_end(progress, now).map(format_time),
+            expires_at: progress.expires_at.map(format_time),
             error: progress.error.clone(),
             broken_users: Vec::new(),
         }
@@ -320,7 +364,7 @@ mod tests {
     fn read(body: Value) -> Result<Wanted, String> {
         let Value::Object(body) = body else { panic!("{body}") };
         let check = |address: &str| match address.starts_with("https://") {
-            true => Ok(()),
+            true => Ok(address.to_owned()),
             false => Err("an https address is meant".to_owned()),
         };
         Wanted::read(&body, check).map_err(|error| match error {
@@ -358,6 +402,8 @@ mod tests {
             ("fields_to_export", json!(["custom_attributes."])),
             ("output_format", json!("rar")),
             ("output_format", json!(1)),
+            ("fields_to_export", json!(vec!["email"; 1_001])),
+            ("fields_to_export", json!(["x".repeat(64 << 10), "y"])),
             ("callback_endpoint", json!(["https://a.b"])),
             ("callback_endpoint", json!("ftp://a.b")),
         ] {
@@ -400,6 +446,16 @@ mod tests {
         // More than were planned, and a clock that went backwards.
         let more = Progress { users_done: 1_001, ..running() };
         assert_eq!(estimated_end(&more, 999_000), Some(999_000));
+    }
+
+    #[test]
+    fn a_prefix_has_one_shape() {
+        assert!(is_object_prefix("9d2261c4-4cf3-44b0-909b-455baf540288-1795249898"));
+        for other in
+            ["", "unknown", "\0", "9d2261c4-4cf3-44b0-909b-455baf540288", "x-1795249898", "-1"]
+        {
+            assert!(!is_object_prefix(other), "{other:?}");
+        }
     }
 
     #[test]

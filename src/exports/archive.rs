@@ -106,27 +106,6 @@ impl Packer {
     }
 }
 
-/// A gzip file of `raw` whose entry is called `name`.
-pub fn gzip(name: &str, raw: &[u8], time: Timestamp) -> io::Result<Vec<u8>> {
-    Ok(pack(Shape::Gzip, name, raw, time)?.bytes)
-}
-
-/// A ZIP of one entry.
-pub fn zip_file(name: &str, raw: &[u8], time: Timestamp) -> io::Result<Vec<u8>> {
-    Ok(pack(Shape::Zip, name, raw, time)?.bytes)
-}
-
-/// A segment of a ZIP.
-pub fn segment(name: &str, raw: &[u8], time: Timestamp) -> io::Result<Packed> {
-    pack(Shape::Segment, name, raw, time)
-}
-
-fn pack(shape: Shape, name: &str, raw: &[u8], time: Timestamp) -> io::Result<Packed> {
-    let mut packer = Packer::new(shape, name.to_owned(), time);
-    packer.append(|buffer| buffer.extend_from_slice(raw))?;
-    packer.finish()
-}
-
 fn into_gzip(name: &str, deflated: Deflated, time: Timestamp) -> Packed {
     let Deflated { mut bytes, crc32, raw_bytes } = deflated;
     let seconds = u32::try_from(time.as_second()).unwrap_or(0);

@@ -11,6 +11,27 @@ fn time() -> Timestamp {
     TIME.parse().unwrap()
 }
 
+/// A gzip file of `raw` whose entry is called `name`.
+fn gzip(name: &str, raw: &[u8], time: Timestamp) -> io::Result<Vec<u8>> {
+    Ok(pack(Shape::Gzip, name, raw, time)?.bytes)
+}
+
+/// A ZIP of one entry.
+fn zip_file(name: &str, raw: &[u8], time: Timestamp) -> io::Result<Vec<u8>> {
+    Ok(pack(Shape::Zip, name, raw, time)?.bytes)
+}
+
+/// A segment of a ZIP.
+fn segment(name: &str, raw: &[u8], time: Timestamp) -> io::Result<Packed> {
+    pack(Shape::Segment, name, raw, time)
+}
+
+fn pack(shape: Shape, name: &str, raw: &[u8], time: Timestamp) -> io::Result<Packed> {
+    let mut packer = Packer::new(shape, name.to_owned(), time);
+    packer.append(|buffer| buffer.extend_from_slice(raw))?;
+    packer.finish()
+}
+
 fn entry(name: &str, segment: &Packed) -> Entry {
     Entry {
         name: name.to_owned(),

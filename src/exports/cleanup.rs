@@ -1,7 +1,7 @@
 //! Removing what an export must not leave behind.
 //!
 //! A worker that slept through its lease may still write what it was about to, so names
-//! are removed again, with growing pauses, until `exports.sweep_hours` after the job's
+//! are removed again, with growing pauses, until `exports.cleanup_hours` after the job's
 //! end. All of them lie below prefixes that hold the job's own random id, so nothing of
 //! anybody else is ever touched.
 
@@ -10,13 +10,12 @@ use std::time::Duration;
 use futures::{StreamExt as _, TryStreamExt as _};
 use tokio_util::sync::CancellationToken;
 
-use super::{Job, Plan, Progress, State, part_rows, rows};
+use super::{ExportError, Job, Plan, Progress, State, part_rows, rows, telemetry};
 use crate::app::App;
 use crate::claims::{self, Claim, ClaimError};
 use crate::objects::{ObjectError, ObjectKey, Objects, key};
 use crate::retry;
-use crate::store::StoreError;
-use crate::workspaces::{self, StorageError};
+use crate::workspaces;
 
 /// The first pause between two passes; it doubles from there.
 const PAUSE: Duration = Duration::from_secs(10);
@@ -25,17 +24,6 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(3 * 3600);
 /// Removals by name under way at once.
 const REMOVALS_AT_ONCE: usize = 8;
 
-/// Why a pass could not remove everything.
-#[derive(Debug, thiserror::Error)]
-enum PassError {
-    #[error(transparent)]
-    Objects(#[from] ObjectError),
-    #[error(transparent)]
-    Storage(#[from] StorageError),
-    #[error("asked to stop")]
-    Stopped,
-}
-
 /// One pass: removes what must not be there, and comes back later or is done. What cannot
 /// be removed now is tried again at the next pass.
 pub async fn clean(app: &App, claim: &Claim, stop: &CancellationToken) -> Result<(), ClaimError> {
@@ -43,6 +31,7 @@ pub async fn clean(app: &App, claim: &Claim, stop: &CancellationToken) -> Result
     let loaded = rows::load(&mut tx, claim.job).await?;
     drop(tx);
     let Some((job, progress)) = loaded else { return forget(app, claim).await };
+    telemetry::note_request(&job);
     let passed = pass(app, &job, &progress, stop).await;
     if let Err(error) = &passed {
         metrics::counter!("longshore_export_cleanup_failures_total").increment(1);
@@ -80,13 +69,13 @@ fn next_pass(app: &App, claim: &Claim, progress: &Progress, passed: bool) -> Opt
     let now = app.clock.now_ms();
     let attempt = u32::try_from(claim.attempt).unwrap_or(u32::MAX);
     let pause = retry::pause(attempt, PAUSE, LONGEST_PAUSE);
-    let sweep = hours_ms(app.config.exports.sweep_hours);
+    let patience = hours_ms(app.config.exports.cleanup_hours);
     let Some(ended) = progress.finished_at else { return Some(pause) };
     let until_expiry = progress.expires_at.map_or(0, |expires_at| expires_at - now);
     if until_expiry > 0 {
         return Some(pause.min(Duration::from_millis(until_expiry.unsigned_abs())));
     }
-    let patience = if passed { sweep } else { 2 * sweep };
+    let patience = if passed { patience } else { 2 * patience };
     (now < ended + patience).then_some(pause)
 }
 
@@ -99,7 +88,7 @@ async fn pass(
     job: &Job,
     progress: &Progress,
     stop: &CancellationToken,
-) -> Result<(), PassError> {
+) -> Result<(), ExportError> {
     match (job.storage_id, &progress.plan) {
         (None, _) => clean_private(app, job, progress).await,
         // Nothing was written before there was a plan.
@@ -119,18 +108,20 @@ async fn pass(
 }
 
 /// The segments and the ZIP behind `url`: everything, but a ZIP that is still valid.
-async fn clean_private(app: &App, job: &Job, progress: &Progress) -> Result<(), PassError> {
+async fn clean_private(app: &App, job: &Job, progress: &Progress) -> Result<(), ExportError> {
     let now = app.clock.now_ms();
     let valid = progress.state == State::Done && progress.expires_at.is_some_and(|end| now < end);
     let winner = progress.archive.filter(|_| valid);
     let Some(winner) = winner else {
-        app.objects.delete_prefix(&key::export_prefix(job.id)).await?;
-        return Ok(());
+        let all = key::export_prefix(job.id);
+        return app.objects.delete_prefix(&all).await.map(drop).map_err(ExportError::Objects);
     };
-    app.objects.delete_prefix(&key::export_segments_prefix(job.id)).await?;
+    let segments = key::export_segments_prefix(job.id);
+    app.objects.delete_prefix(&segments).await.map_err(ExportError::Objects)?;
     // Attempts are numbered upwards, and the one that finished was the last.
     for attempt in 1..winner {
-        app.objects.delete(&ObjectKey::ExportArchive { job: job.id, attempt }).await?;
+        let archive = ObjectKey::ExportArchive { job: job.id, attempt };
+        app.objects.delete(&archive).await.map_err(ExportError::Objects)?;
     }
     Ok(())
 }
@@ -155,25 +146,19 @@ async fn clean_folder(
     progress: &Progress,
     date: jiff::civil::Date,
     stop: &CancellationToken,
-) -> Result<(), PassError> {
+) -> Result<(), ExportError> {
     match objects.delete_prefix(&job.folder(date)).await {
         Err(ObjectError::Refused(_)) => {}
-        result => return Ok(result.map(drop)?),
+        result => return result.map(drop).map_err(ExportError::Own),
     }
     let parts = 1..progress.parts.unwrap_or(0) + 1;
     futures::stream::iter(parts)
         .map(Ok)
         .try_for_each_concurrent(REMOVALS_AT_ONCE, |part| async move {
             if stop.is_cancelled() {
-                return Err(PassError::Stopped);
+                return Err(ExportError::Stopped);
             }
-            Ok(objects.delete(&job.file_key(plan, part, date)).await?)
+            objects.delete(&job.file_key(plan, part, date)).await.map_err(ExportError::Own)
         })
         .await
-}
-
-impl From<StoreError> for PassError {
-    fn from(error: StoreError) -> Self {
-        Self::Storage(error.into())
-    }
 }

@@ -2,21 +2,22 @@
 //! when the export is not ready yet, and redirects to a short-lived address of the
 //! storage from then on until it expires.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{Path, Query, Request, State};
+use axum::extract::{Query, Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use jiff::Timestamp;
-use serde::Deserialize;
 use tower::ServiceExt as _;
 use tower_http::services::ServeFile;
 
+use super::api::ObjectPrefix;
 use super::{Job, Progress, rows};
 use crate::app::App;
 use crate::gateway::ApiError;
@@ -56,18 +57,14 @@ fn public_base(app: &App) -> String {
     app.config.public_base(app.config.gateway.listen)
 }
 
-#[derive(Deserialize)]
-struct Signature {
-    #[serde(default)]
-    signature: String,
-}
-
 async fn download(
     State(app): State<App>,
-    Path(object_prefix): Path<String>,
-    Query(Signature { signature }): Query<Signature>,
+    object_prefix: Result<ObjectPrefix, ApiError>,
+    Query(query): Query<BTreeMap<String, String>>,
 ) -> Result<Response, ApiError> {
-    if !is_signed(&app, &object_prefix, &signature) {
+    let ObjectPrefix(object_prefix) = object_prefix.map_err(|_| not_found())?;
+    let signature = query.get("signature").map_or("", String::as_str);
+    if !is_signed(&app, &object_prefix, signature) {
         return Err(not_found());
     }
     let mut tx = app.store.snapshot().await?;

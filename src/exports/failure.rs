@@ -2,9 +2,7 @@
 
 use uuid::Uuid;
 
-use crate::claims::{Claim, ClaimError};
 use crate::objects::ObjectError;
-use crate::retry::Retry;
 use crate::store::StoreError;
 use crate::workspaces::StorageError;
 
@@ -21,7 +19,7 @@ pub enum Cause {
     Objects,
     /// The database.
     Store,
-    /// Workers that ended again and again in the middle of one piece of work.
+    /// One piece of work that came to no end, time and again.
     WorkersLost,
     /// A mistake in this program.
     Internal,
@@ -50,13 +48,6 @@ pub struct Failure {
     pub message: String,
     /// For the operator. No credentials.
     pub detail: String,
-}
-
-/// An error of an export's work, which fails the job when it is given up.
-pub trait WorkError: Retry + std::fmt::Display {
-    /// Whether it only says that the claim is not ours any more.
-    fn is_lost(&self) -> bool;
-    fn failure(&self) -> Failure;
 }
 
 impl Failure {
@@ -125,18 +116,16 @@ impl Failure {
         }
     }
 
-    /// Every attempt at a claim ended its worker before it could say why.
-    pub(super) fn workers_lost(claim: &Claim) -> Self {
+    /// No attempt at a piece of work came to an end that says why.
+    pub(super) fn workers_lost(work: &str, attempts: u32) -> Self {
         Self {
             cause: Cause::WorkersLost,
             message: "The export could not be completed. Please try again; if it fails again, \
                       request fewer fields."
                 .into(),
             detail: format!(
-                "{} {}: {} attempts, each of which ended its worker",
-                claim.kind.name(),
-                claim.item,
-                claim.attempt - 1
+                "{work}: {attempts} attempts, none of which came to an end: the worker was lost \
+                 or stopped, or the work panicked"
             ),
         }
     }
@@ -158,11 +147,31 @@ impl Failure {
         }
     }
 
-    /// A lost or broken claim.
-    pub fn claim(error: &ClaimError) -> Self {
-        match error {
-            ClaimError::Store(error) => Self::store(error),
-            ClaimError::Lost => Self::internal("a lost claim was taken for a failure"),
+    /// What lies under a part's name in own storage is not a file of this export.
+    pub(super) fn in_the_way(path: &str) -> Self {
+        Self::own_file(format!("{path} is there already, and was not written by this export"))
+    }
+
+    /// The file of an earlier attempt went away between the look at its name and at it.
+    pub(super) fn vanished(path: &str) -> Self {
+        Self::own_file(format!("{path} was removed during the export"))
+    }
+
+    fn own_file(detail: String) -> Self {
+        let message = format!("The files could not be written to your cloud storage: {detail}.");
+        Self { cause: Cause::OwnStorage, message, detail }
+    }
+
+    /// A part's file does not fit into all the memory that there is for users' data.
+    pub(super) fn too_large(bytes: usize) -> Self {
+        Self {
+            cause: Cause::Limit,
+            message: "The users' data is too large for one file of the export. Request fewer \
+                      fields."
+                .into(),
+            detail: format!(
+                "a part needs more than {bytes} bytes of memory (exports.memory_bytes)"
+            ),
         }
     }
 
@@ -173,5 +182,18 @@ impl Failure {
             message: "The export could not be completed because of an internal error.".into(),
             detail: detail.into(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_customer_is_told_what_they_can_mend() {
+        let failure = Failure::in_the_way("a/b.zip");
+        assert!(failure.message.contains("a/b.zip") && failure.cause == Cause::OwnStorage);
+        let failure = Failure::too_large(7);
+        assert!(failure.message.contains("fewer fields") && failure.detail.contains('7'));
     }
 }

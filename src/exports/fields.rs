@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use crate::users::profile::Field;
+
 /// The members that are made of a user's activity rather than read from the document.
 pub const PURCHASES: &str = "purchases";
 pub const CUSTOM_EVENTS: &str = "custom_events";
@@ -10,41 +12,37 @@ pub const TOTAL_REVENUE: &str = "total_revenue";
 /// The one member that can also be asked for in part, as `custom_attributes.<name>`.
 pub const CUSTOM_ATTRIBUTES: &str = "custom_attributes";
 
-/// The user record of the API (Resources: Global control group export user record).
-pub const RECORD: [&str; 27] = [
-    "apps",
-    "attributed_campaign",
-    "attributed_source",
-    "attributed_adgroup",
-    "attributed_ad",
-    "service_id",
-    "country",
-    "created_at",
-    CUSTOM_ATTRIBUTES,
-    CUSTOM_EVENTS,
-    "devices",
-    "dob",
-    "email",
-    "external_id",
-    "first_name",
-    "gender",
-    "home_city",
-    "language",
-    "last_coordinates",
-    "last_name",
-    "phone",
-    PURCHASES,
-    "random_bucket",
-    "time_zone",
-    TOTAL_REVENUE,
-    "uninstalled_at",
-    "user_aliases",
-];
+pub const OF_ACTIVITY: [&str; 3] = [PURCHASES, CUSTOM_EVENTS, TOTAL_REVENUE];
+
+/// The most names that `fields_to_export` may have, and bytes in all of them.
+const MOST_NAMES: usize = 1_000;
+const MOST_BYTES: usize = 64 << 10;
+
+/// Unknown names that the customer is told.
+const UNKNOWN_TOLD: usize = 10;
+
+/// The user record of the API (Resources: Global control group export user record): what
+/// documents have of it, then what is made of activity.
+pub fn record() -> impl Iterator<Item = &'static str> {
+    let stored = Field::ALL.iter().filter(|field| field.is_exported());
+    stored.map(|field| field.name()).chain(OF_ACTIVITY)
+}
+
+/// Checks how much `fields_to_export` asks for. The error is for the customer.
+pub fn check_size(names: &[&str]) -> Result<(), String> {
+    let bytes: usize = names.iter().map(|name| name.len()).sum();
+    if names.len() <= MOST_NAMES && bytes <= MOST_BYTES {
+        return Ok(());
+    }
+    Err(format!(
+        "fields_to_export may have at most {MOST_NAMES} names of {MOST_BYTES} bytes in all"
+    ))
+}
 
 /// The wanted members, checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldSet {
-    /// Names of [`RECORD`].
+    /// Names of [`record`].
     members: BTreeSet<&'static str>,
     /// Names of single custom attributes; none while all of them are wanted.
     attributes: BTreeSet<String>,
@@ -65,8 +63,11 @@ impl FieldSet {
             }
         }
         if !unknown.is_empty() {
-            let names: Vec<String> = unknown.iter().map(|name| format!("{name:?}")).collect();
-            return Err(format!("fields_to_export names unknown fields: {}", names.join(", ")));
+            let told = unknown.iter().take(UNKNOWN_TOLD);
+            let names: Vec<String> = told.map(|name| format!("{name:?}")).collect();
+            let more = if unknown.len() > UNKNOWN_TOLD { " and more" } else { "" };
+            let names = names.join(", ");
+            return Err(format!("fields_to_export names unknown fields: {names}{more}"));
         }
         if set.wants(CUSTOM_ATTRIBUTES) {
             set.attributes.clear();
@@ -76,7 +77,7 @@ impl FieldSet {
 
     /// False where there is no such field.
     fn add(&mut self, name: &str) -> bool {
-        if let Some(member) = RECORD.iter().find(|member| **member == name) {
+        if let Some(member) = record().find(|member| *member == name) {
             self.members.insert(member);
             return true;
         }
@@ -91,12 +92,12 @@ impl FieldSet {
         }
     }
 
-    /// Whether a member of [`RECORD`] is wanted as a whole.
+    /// Whether a member of [`record`] is wanted as a whole.
     pub fn wants(&self, member: &str) -> bool {
         self.members.contains(member)
     }
 
-    /// The wanted members, as named in [`RECORD`].
+    /// The wanted members, as named in [`record`].
     pub fn members(&self) -> impl Iterator<Item = &'static str> {
         self.members.iter().copied()
     }
@@ -108,7 +109,7 @@ impl FieldSet {
 
     /// Whether users' activity must be read.
     pub fn needs_activity(&self) -> bool {
-        [PURCHASES, CUSTOM_EVENTS, TOTAL_REVENUE].iter().any(|member| self.wants(member))
+        OF_ACTIVITY.iter().any(|member| self.wants(member))
     }
 }
 
@@ -122,8 +123,10 @@ mod tests {
 
     #[test]
     fn every_member_of_the_record_can_be_asked_for() {
-        let set = parse(&RECORD).unwrap();
-        assert!(set.members().eq(RECORD.into_iter().collect::<BTreeSet<_>>()));
+        let record: Vec<&str> = record().collect();
+        assert_eq!(record.len(), 27);
+        let set = parse(&record).unwrap();
+        assert!(set.members().eq(record.into_iter().collect::<BTreeSet<_>>()));
         assert!(set.needs_activity());
     }
 
@@ -169,5 +172,19 @@ mod tests {
             "fields_to_export names unknown fields: \"push_tokens\", \"Email\", \"\", \
              \"custom_attributes.\", \"custom_attributesx\""
         );
+    }
+
+    #[test]
+    fn no_request_is_too_much_work() {
+        assert!(check_size(&["x"; MOST_NAMES]).is_ok());
+        let longest = "x".repeat(MOST_BYTES);
+        assert!(check_size(&[&longest]).is_ok());
+        for names in [&["x"; MOST_NAMES + 1][..], &[&longest, "x"]] {
+            let message = check_size(names).unwrap_err();
+            assert!(message.contains("fields_to_export") && message.contains("1000"), "{message}");
+        }
+        let unknown: Vec<String> = (0..500).map(|n| format!("field-{n}")).collect();
+        let message = FieldSet::parse(&unknown).unwrap_err();
+        assert!(message.contains("\"field-9\" and more"), "{message}");
     }
 }

@@ -16,14 +16,14 @@ use uuid::Uuid;
 
 use super::archive::{self, Entry};
 use super::part_rows::{self, Winner};
-use super::{Failure, Job, Plan, Progress, State, WorkError, download, rows, state, telemetry};
+use super::{
+    ExportError, Failure, Job, Plan, Progress, State, download, part, rows, state, telemetry,
+};
 use crate::app::App;
-use crate::claims::{self, Claim, ClaimError, Kind};
-use crate::clock::{from_ms, utc_date};
+use crate::claims::{self, Claim, Kind};
+use crate::clock::from_ms;
 use crate::objects::{ByteStream, ObjectError, ObjectKey, Objects, PutOptions};
-use crate::retry::Retry;
-use crate::store::StoreError;
-use crate::workspaces::{self, StorageError};
+use crate::workspaces;
 
 /// Files that are moved at once.
 const MOVES_AT_ONCE: usize = 8;
@@ -34,77 +34,20 @@ const SEGMENTS_AHEAD: usize = 2;
 /// Broken users whose ids the customer is told.
 const BROKEN_USERS_TOLD: i64 = 20;
 
-#[derive(Debug, thiserror::Error)]
-pub enum FinishError {
-    #[error(transparent)]
-    Claim(#[from] ClaimError),
-    #[error(transparent)]
-    Storage(#[from] StorageError),
-    /// The workspace's own storage.
-    #[error("own storage: {0}")]
-    Own(ObjectError),
-    /// Where the ZIP is built.
-    #[error("{0}")]
-    Objects(ObjectError),
-    #[error("{count} users' stored documents cannot be read")]
-    BrokenUsers { count: i64, failure: Failure },
-    /// What the rows say does not fit together.
-    #[error("{0}")]
-    Inconsistent(String),
-    #[error("asked to stop")]
-    Stopped,
-}
-
-impl From<StoreError> for FinishError {
-    fn from(error: StoreError) -> Self {
-        Self::Claim(error.into())
-    }
-}
-
-impl Retry for FinishError {
-    fn can_retry(&self) -> bool {
-        match self {
-            Self::Claim(error) => error.can_retry(),
-            Self::Storage(error) => error.can_retry(),
-            Self::Own(error) | Self::Objects(error) => error.can_retry(),
-            Self::BrokenUsers { .. } | Self::Inconsistent(_) => false,
-            Self::Stopped => true,
-        }
-    }
-}
-
-impl WorkError for FinishError {
-    fn is_lost(&self) -> bool {
-        matches!(self, Self::Stopped | Self::Claim(ClaimError::Lost))
-    }
-
-    fn failure(&self) -> Failure {
-        match self {
-            Self::Claim(error) => Failure::claim(error),
-            Self::Storage(error) => Failure::storage(error),
-            Self::Own(error) => Failure::objects(error, true),
-            Self::Objects(error) => Failure::objects(error, false),
-            Self::BrokenUsers { failure, .. } => failure.clone(),
-            Self::Inconsistent(detail) => Failure::internal(detail.as_str()),
-            Self::Stopped => Failure::internal("stopped at the last attempt"),
-        }
-    }
-}
-
 /// Brings a job from `finishing` to `done`. Looks at `stop` between steps.
-pub async fn finish(app: &App, claim: &Claim, stop: &CancellationToken) -> Result<(), FinishError> {
+pub async fn finish(app: &App, claim: &Claim, stop: &CancellationToken) -> Result<(), ExportError> {
     let mut tx = app.store.snapshot().await?;
-    let (job, progress) = rows::load(&mut tx, claim.job).await?.ok_or(ClaimError::Lost)?;
+    let (job, progress) = rows::load(&mut tx, claim.job).await?.ok_or(ExportError::Lost)?;
+    telemetry::note_request(&job);
     let mut winners = part_rows::winners(&mut tx, claim.job).await?;
     let broken = part_rows::broken_users(&mut tx, claim.job, BROKEN_USERS_TOLD).await?;
     drop(tx);
     if progress.state != State::Finishing {
-        return Err(ClaimError::Lost.into());
+        return Err(ExportError::Lost);
     }
     if progress.broken_users > 0 {
-        let count = progress.broken_users;
-        let failure = Failure::broken_users(count, &broken);
-        return Err(FinishError::BrokenUsers { count, failure });
+        let failure = Failure::broken_users(progress.broken_users, &broken);
+        return Err(ExportError::Permanent(failure));
     }
     let plan = consistent_plan(&progress, &winners)?;
     // A part whose users were all deleted meanwhile has no file.
@@ -127,21 +70,18 @@ pub async fn finish(app: &App, claim: &Claim, stop: &CancellationToken) -> Resul
 fn consistent_plan<'a>(
     progress: &'a Progress,
     winners: &[Winner],
-) -> Result<&'a Plan, FinishError> {
-    if progress.parts != Some(winners.len() as i64) {
-        return Err(FinishError::Inconsistent(format!(
-            "{} parts are done of {:?}",
-            winners.len(),
-            progress.parts
-        )));
+) -> Result<&'a Plan, ExportError> {
+    let inconsistent = |detail: String| ExportError::Permanent(Failure::internal(detail));
+    let (done, parts) = (winners.len(), progress.parts);
+    if parts != Some(done as i64) {
+        return Err(inconsistent(format!("{done} parts are done of {parts:?}")));
     }
     let plan = progress.plan.as_ref();
-    plan.ok_or_else(|| FinishError::Inconsistent("a job in finishing has no plan".into()))
+    plan.ok_or_else(|| inconsistent("a job in finishing has no plan".into()))
 }
 
 /// Moves the files that were uploaded under another date to the day of completion: copies
-/// all, then removes the old names. A file whose old name is gone was moved by an earlier
-/// attempt.
+/// all, then removes the old names.
 async fn move_files(
     objects: &Objects,
     job: &Job,
@@ -149,39 +89,44 @@ async fn move_files(
     progress: &Progress,
     winners: &[Winner],
     stop: &CancellationToken,
-) -> Result<(), FinishError> {
+) -> Result<(), ExportError> {
     let Some(date) = progress.completion_date().filter(|date| *date != plan.upload_date) else {
         return Ok(());
     };
-    let moves: Vec<(ObjectKey, ObjectKey)> = winners
+    let name = |winner: &Winner, date| job.file_key(plan, winner.part, date);
+    let moves: Vec<(&Winner, ObjectKey, ObjectKey)> = winners
         .iter()
-        .map(|winner| winner.part)
-        .map(|part| (job.file_key(plan, part, plan.upload_date), job.file_key(plan, part, date)))
+        .map(|winner| (winner, name(winner, plan.upload_date), name(winner, date)))
         .collect();
     tracing::info!(files = moves.len(), from = %plan.upload_date, to = %date, "moving files");
-    let moves = || futures::stream::iter(&moves).map(Ok::<_, FinishError>);
+    let moves = || futures::stream::iter(&moves).map(Ok::<_, ExportError>);
     moves()
-        .try_for_each_concurrent(MOVES_AT_ONCE, |(from, to)| async move {
+        .try_for_each_concurrent(MOVES_AT_ONCE, |(winner, from, to)| async move {
             check(stop)?;
-            copy_once(objects, from, to).await
+            copy_once(objects, winner, from, to).await
         })
         .await?;
     moves()
-        .try_for_each_concurrent(MOVES_AT_ONCE, |(from, _)| async move {
+        .try_for_each_concurrent(MOVES_AT_ONCE, |(_, from, _)| async move {
             check(stop)?;
-            objects.delete(from).await.map_err(FinishError::Own)
+            objects.delete(from).await.map_err(ExportError::Own)
         })
         .await
 }
 
-async fn copy_once(objects: &Objects, from: &ObjectKey, to: &ObjectKey) -> Result<(), FinishError> {
-    match objects.copy(from, to).await {
-        Err(ObjectError::NotFound(_)) => match objects.head(to).await.map_err(FinishError::Own)? {
-            Some(_) => Ok(()),
-            None => Err(FinishError::Own(ObjectError::NotFound(from.path()))),
-        },
-        result => result.map_err(FinishError::Own),
+/// Copies a file, unless an earlier attempt did: that one may have removed the old name, too,
+/// and what is there now be a sleeper's.
+async fn copy_once(
+    objects: &Objects,
+    winner: &Winner,
+    from: &ObjectKey,
+    to: &ObjectKey,
+) -> Result<(), ExportError> {
+    let there = objects.head(to).await.map_err(ExportError::Own)?;
+    if there.is_some_and(|head| part::is_file_of(&head, winner)) {
+        return Ok(());
     }
+    objects.copy(from, to).await.map_err(ExportError::Own)
 }
 
 /// Puts the one ZIP together, under a name of this attempt: the parts' segments as they
@@ -192,7 +137,7 @@ async fn build_archive(
     job: &Job,
     winners: Vec<Winner>,
     stop: &CancellationToken,
-) -> Result<(), FinishError> {
+) -> Result<(), ExportError> {
     let entries: Vec<Entry> = winners
         .iter()
         .map(|winner| Entry {
@@ -212,7 +157,7 @@ async fn build_archive(
     let key = ObjectKey::ExportArchive { job: job.id, attempt: claim.attempt };
     let result = app.objects.put_stream(&key, size, body, options).await;
     check(stop)?;
-    result.map_err(FinishError::Objects)
+    result.map_err(ExportError::Objects)
 }
 
 /// The winners' segments, one after the other; an error ends it when asked to stop.
@@ -236,7 +181,7 @@ fn segments_of(
         .and_then(move |bytes| {
             let stopped = stop.is_cancelled();
             let stopped =
-                stopped.then(|| ObjectError::Unavailable(FinishError::Stopped.to_string()));
+                stopped.then(|| ObjectError::Unavailable(ExportError::Stopped.to_string()));
             std::future::ready(stopped.map_or(Ok(bytes), Err))
         })
         .boxed()
@@ -268,13 +213,13 @@ async fn complete(
     job: &Job,
     progress: &Progress,
     archive: Option<i32>,
-) -> Result<(), FinishError> {
+) -> Result<(), ExportError> {
     let now = app.clock.now_ms();
     let valid = Duration::from_secs(app.config.exports.download_minutes * 60);
     let expires_at = archive.map(|_| now + valid.as_millis() as i64);
     let mut tx = app.store.write().await?;
     if !rows::done(&mut tx, job.id, archive, expires_at, now).await? {
-        return Err(ClaimError::Lost.into());
+        return Err(ExportError::Lost);
     }
     claims::finish(&mut tx, claim).await?;
     claims::offer(&mut tx, Kind::ExportCleanup, job.id, 0, Duration::ZERO).await?;
@@ -297,20 +242,48 @@ async fn complete(
     Ok(())
 }
 
-fn check(stop: &CancellationToken) -> Result<(), FinishError> {
-    if stop.is_cancelled() { Err(FinishError::Stopped) } else { Ok(()) }
-}
-
-impl Progress {
-    /// The UTC day on which the last part was done: it dates the files.
-    pub fn completion_date(&self) -> Option<jiff::civil::Date> {
-        self.completed_at.map(|ms| utc_date(from_ms(ms)))
-    }
+fn check(stop: &CancellationToken) -> Result<(), ExportError> {
+    if stop.is_cancelled() { Err(ExportError::Stopped) } else { Ok(()) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exports::part_rows::PartResult;
+    use crate::secrets::SecretKey;
+
+    /// Another finisher copied the file and removed its old name, under which a sleeper has
+    /// written since.
+    #[tokio::test]
+    async fn a_moved_file_is_not_replaced_by_a_sleepers() {
+        let directory = tempfile::tempdir().unwrap();
+        let secrets = SecretKey::parse(&SecretKey::generate(), None).unwrap();
+        let url = format!("file://{}", directory.path().display());
+        let objects = Objects::open(&url, &secrets).await.unwrap();
+        let name = |day| ObjectKey::ExportFile {
+            segment_id: Uuid::nil(),
+            date: jiff::civil::date(2026, 11, day),
+            object_prefix: "prefix".into(),
+            name: "name".into(),
+            extension: "zip",
+        };
+        let (from, to) = (name(21), name(22));
+        let write = |body: &'static str, users| {
+            let bytes = body.len() as i64;
+            let result = PartResult { users, raw_bytes: 9, bytes, crc32: 1, broken: vec![] };
+            part::write_once(&objects, &from, "application/zip", body.into(), result)
+        };
+        let winner = Winner { part: 1, attempt: 1, users: 5, raw_bytes: 9, bytes: 4, crc32: 1 };
+        write("ours", 5).await.unwrap();
+        copy_once(&objects, &winner, &from, &to).await.unwrap();
+        objects.delete(&from).await.unwrap();
+        // Whether nothing is there or another file, the one that was moved stays.
+        copy_once(&objects, &winner, &from, &to).await.unwrap();
+        write("theirs", 4).await.unwrap();
+        copy_once(&objects, &winner, &from, &to).await.unwrap();
+        let moved: Vec<Bytes> = objects.get(&to).await.unwrap().try_collect().await.unwrap();
+        assert_eq!(moved.concat(), b"ours");
+    }
 
     async fn read(chunks: &[&'static str], wanted: u64) -> Result<String, ObjectError> {
         let chunks: Vec<_> =

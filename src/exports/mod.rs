@@ -23,21 +23,24 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
+use crate::clock::{from_ms, utc_date};
 use crate::objects::{ObjectKey, key};
 
 pub mod api;
 pub mod cleanup;
 pub mod download;
+mod error;
 mod failure;
 pub mod finish;
 mod part_rows;
 pub mod plan;
+pub mod requeue;
 pub mod rows;
 pub mod state;
-pub mod sweep;
 mod telemetry;
 
-pub use failure::{Cause, Failure, WorkError};
+pub use error::ExportError;
+pub use failure::{Cause, Failure};
 
 /// How a file of an export is packed (`output_format`; own storage only).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -159,6 +162,13 @@ pub struct Progress {
     pub archive: Option<i32>,
     /// What the customer is told of a failure.
     pub error: Option<String>,
+}
+
+impl Progress {
+    /// The UTC day on which the last part was done: it dates the files.
+    pub fn completion_date(&self) -> Option<Date> {
+        self.completed_at.map(|ms| utc_date(from_ms(ms)))
+    }
 }
 
 /// What planning fixed; kept as JSON in the job's row, and never computed again.

@@ -15,11 +15,12 @@ use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::Plan;
 use super::archive::{Packed, Packer, Shape};
 use super::fields::FieldSet;
 use super::part_rows::PartRow;
 use super::project::{Broken, Projector};
+use super::telemetry::stage;
+use super::{ExportError, Failure, Plan};
 use crate::app::App;
 use crate::compute::{Cores, Reserved};
 use crate::store::StoreError;
@@ -53,71 +54,67 @@ pub(super) struct PackedPart {
     pub reserved: Reserved,
 }
 
-#[derive(Debug, thiserror::Error)]
-pub(super) enum PackError {
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    #[error("compressing: {0}")]
-    Compress(#[from] io::Error),
-    /// The file does not fit into all the memory that there is for users' data.
-    #[error("a part needs more than {bytes} bytes of memory (exports.memory_bytes)")]
-    TooLarge { bytes: usize },
-    #[error("the thread of a part ended: {0}")]
-    Crashed(#[from] tokio::task::JoinError),
-    #[error("told to stop")]
-    Stopped,
-}
-
 /// Reads, projects and compresses. A part that outgrows its memory begins again with twice
 /// as much.
 pub(super) async fn pack(
     app: &App,
     order: &Order,
     stop: &CancellationToken,
-) -> Result<PackedPart, PackError> {
+) -> Result<PackedPart, ExportError> {
     let mut bytes = FIRST_RESERVATION;
     loop {
         let reserved = tokio::select! {
             reserved = app.memory.reserve(bytes) => reserved,
-            () = stop.cancelled() => return Err(PackError::Stopped),
+            () = stop.cancelled() => return Err(ExportError::Stopped),
         };
         let (had, was_all) = (reserved.bytes(), reserved.is_all());
         let pipeline = Pipeline::new(&app.cores, order, reserved, stop);
-        match on_own_thread(app.clone(), order.clone(), pipeline).await? {
-            Err(Halt::Outgrown) if was_all => return Err(PackError::TooLarge { bytes: had }),
+        match on_own_thread(app.clone(), order.clone(), pipeline).await {
+            Err(Halt::Outgrown) if was_all => {
+                return Err(ExportError::Permanent(Failure::too_large(had)));
+            }
             Err(Halt::Outgrown) => {
                 metrics::counter!("longshore_export_part_outgrown_total").increment(1);
                 bytes = had.saturating_mul(2);
             }
-            Err(Halt::Stopped) => return Err(PackError::Stopped),
-            Err(Halt::Store(error)) => return Err(error.into()),
-            Err(Halt::Compress(error)) => return Err(error.into()),
+            Err(Halt::Failed(error)) => return Err(error),
             Ok(packed) => return Ok(packed),
         }
     }
 }
 
-async fn on_own_thread(
-    app: App,
-    order: Order,
-    pipeline: Pipeline,
-) -> Result<Result<PackedPart, Halt>, tokio::task::JoinError> {
+async fn on_own_thread(app: App, order: Order, pipeline: Pipeline) -> Result<PackedPart, Halt> {
     let (runtime, span) = (Handle::current(), tracing::Span::current());
     let work = move || span.in_scope(|| runtime.block_on(read(&app, &order, pipeline)));
-    tokio::task::spawn_blocking(work).await
+    tokio::task::spawn_blocking(work)
+        .await
+        .unwrap_or_else(|panic| Err(Halt::fault(format!("the thread of a part ended: {panic}"))))
 }
 
 /// Why a thread ended early.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug)]
 enum Halt {
-    #[error("told to stop")]
-    Stopped,
-    #[error("more memory is needed")]
+    /// More memory is needed.
     Outgrown,
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    #[error(transparent)]
-    Compress(#[from] io::Error),
+    Failed(ExportError),
+}
+
+impl Halt {
+    fn fault(detail: String) -> Self {
+        Self::Failed(ExportError::Transient(Failure::internal(detail)))
+    }
+}
+
+impl From<StoreError> for Halt {
+    fn from(error: StoreError) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+impl From<io::Error> for Halt {
+    fn from(error: io::Error) -> Self {
+        Self::fault(format!("compressing: {error}"))
+    }
 }
 
 async fn read(app: &App, order: &Order, mut pipeline: Pipeline) -> Result<PackedPart, Halt> {
@@ -128,6 +125,7 @@ async fn read(app: &App, order: &Order, mut pipeline: Pipeline) -> Result<Packed
         after: order.part.from,
         up_to: order.part.to,
         youngest: order.plan.youngest,
+        activity: order.fields.needs_activity(),
     };
     let mut tx = app.store.snapshot().await?;
     scan::read(&mut tx, &stretch, |user| pipeline.take(&user)).await??;
@@ -180,7 +178,7 @@ impl Pipeline {
     /// Projects the chunk, and compresses what is too much to be kept.
     fn work(&mut self) -> Result<(), Halt> {
         if self.stop.is_cancelled() {
-            return Err(Halt::Stopped);
+            return Err(Halt::Failed(ExportError::Stopped));
         }
         let began = Instant::now();
         let needed = self.packer.held_bytes() + 2 * self.chunk.bytes();
@@ -271,13 +269,6 @@ impl Chunk {
         self.activities.clear();
         self.users.clear();
     }
-}
-
-/// Counts a stage of a part: the time it took, and the bytes that came out of it.
-pub(super) fn stage(name: &'static str, time: Duration, bytes: u64) {
-    metrics::histogram!("longshore_export_stage_seconds", "stage" => name)
-        .record(time.as_secs_f64());
-    metrics::counter!("longshore_export_stage_bytes_total", "stage" => name).increment(bytes);
 }
 
 #[cfg(test)]
@@ -383,6 +374,6 @@ mod tests {
         let mut pipeline = pipeline(memory.reserve(2 << 20).await, &stop);
         take(&mut pipeline, 1, &document(1)).unwrap();
         stop.cancel();
-        assert!(matches!(pipeline.finish(), Err(Halt::Stopped)));
+        assert!(matches!(pipeline.finish(), Err(Halt::Failed(ExportError::Stopped))));
     }
 }

@@ -10,124 +10,31 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
-use tracing::Instrument as _;
 
 use super::archive::Shape;
 use super::fields::FieldSet;
-use super::pack::{self, Order, PackError, PackedPart};
-use super::part_rows::PartRow;
-use super::rows::PartResult;
-use super::{Cause, Failure, Format, Job, Plan, State, WorkError, rows, state};
+use super::pack::{self, Order, PackedPart};
+use super::part_rows::{PartResult, PartRow, Winner};
+use super::{ExportError, Failure, Format, Job, Plan, State, rows, state, telemetry};
 use crate::app::App;
-use crate::claims::{self, Claim, ClaimError};
+use crate::claims::{self, Claim};
 use crate::clock;
 use crate::objects::{Head, ObjectError, ObjectKey, Objects, Put, PutOptions};
-use crate::retry::Retry;
 use crate::store::StoreError;
-use crate::workspaces::{self, StorageError};
-
-/// Why a part was not done.
-#[derive(Debug, thiserror::Error)]
-pub enum PartError {
-    #[error(transparent)]
-    Claim(#[from] ClaimError),
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    #[error("own storage: {0}")]
-    Storage(#[from] StorageError),
-    #[error("writing a file: {error}")]
-    Objects { error: ObjectError, own: bool },
-    /// What lies under the part's name in own storage is not a file of this export.
-    #[error("{path} is there already, and was not written by this export")]
-    InTheWay { path: String },
-    /// The file of an earlier attempt went away between the look at its name and at it.
-    #[error("{path} was there, and then was not")]
-    Vanished { path: String },
-    #[error("a part needs more than {bytes} bytes of memory (exports.memory_bytes)")]
-    TooLarge { bytes: usize },
-    #[error("{0}")]
-    Internal(String),
-    #[error("the work was stopped")]
-    Stopped,
-}
-
-impl From<PackError> for PartError {
-    fn from(error: PackError) -> Self {
-        match error {
-            PackError::Store(error) => Self::Store(error),
-            PackError::TooLarge { bytes } => Self::TooLarge { bytes },
-            PackError::Stopped => Self::Stopped,
-            PackError::Compress(_) | PackError::Crashed(_) => Self::Internal(error.to_string()),
-        }
-    }
-}
-
-impl Retry for PartError {
-    fn can_retry(&self) -> bool {
-        match self {
-            Self::Claim(error) => error.can_retry(),
-            Self::Store(error) => error.can_retry(),
-            Self::Storage(error) => error.can_retry(),
-            Self::Objects { error, .. } => error.can_retry(),
-            Self::InTheWay { .. } | Self::TooLarge { .. } => false,
-            Self::Vanished { .. } | Self::Internal(_) | Self::Stopped => true,
-        }
-    }
-}
-
-impl WorkError for PartError {
-    /// Stopped work too: whoever stopped it knows what becomes of the claim.
-    fn is_lost(&self) -> bool {
-        matches!(self, Self::Stopped | Self::Claim(ClaimError::Lost))
-    }
-
-    fn failure(&self) -> Failure {
-        match self {
-            Self::Claim(error) => Failure::claim(error),
-            Self::Store(error) => Failure::store(error),
-            Self::Storage(error) => Failure::storage(error),
-            Self::Objects { error, own } => Failure::objects(error, *own),
-            Self::InTheWay { path } => Failure {
-                cause: Cause::OwnStorage,
-                message: format!(
-                    "The files could not be written to your cloud storage: {path} is there \
-                     already, and was not written by this export."
-                ),
-                detail: self.to_string(),
-            },
-            Self::Vanished { path } => Failure {
-                cause: Cause::OwnStorage,
-                message: format!(
-                    "The files could not be written to your cloud storage: {path} was removed \
-                     during the export."
-                ),
-                detail: self.to_string(),
-            },
-            Self::TooLarge { .. } => Failure {
-                cause: Cause::Limit,
-                message: "The users' data is too large for one file of the export. Request fewer \
-                          fields."
-                    .into(),
-                detail: self.to_string(),
-            },
-            Self::Internal(_) | Self::Stopped => Failure::internal(self.to_string()),
-        }
-    }
-}
+use crate::workspaces;
 
 /// Does the claimed part. Of a job that is not running any more the claim is dropped.
 ///
-/// `stop` is looked at between steps; [`PartError::Stopped`] then leaves the claim as it is.
-pub async fn run(app: &App, claim: &Claim, stop: &CancellationToken) -> Result<(), PartError> {
-    let Some(task) = Task::begin(app, claim).await? else { return Ok(()) };
-    let span = tracing::info_span!(
-        "export_part",
-        request_id = task.job.request_id,
-        export = %claim.job,
-        part = claim.item,
-        attempt = claim.attempt,
-    );
-    task.run(app, stop).instrument(span).await
+/// `stop` is looked at between steps; [`ExportError::Stopped`] then leaves the claim as it is.
+pub async fn run(app: &App, claim: &Claim, stop: &CancellationToken) -> Result<(), ExportError> {
+    match Task::load(app, claim).await? {
+        Some(task) => task.run(app, stop).await,
+        None => {
+            let mut tx = app.store.write().await?;
+            claims::finish(&mut tx, claim).await?;
+            Ok(tx.commit().await?)
+        }
+    }
 }
 
 /// A part and what it belongs to.
@@ -140,33 +47,24 @@ struct Task {
 }
 
 impl Task {
-    /// Loads the part, and writes down that this attempt may from now on leave an object
-    /// behind. None where there is nothing left to do.
-    async fn begin(app: &App, claim: &Claim) -> Result<Option<Self>, PartError> {
-        let mut tx = app.store.write().await?;
+    /// None where there is nothing left to do.
+    async fn load(app: &App, claim: &Claim) -> Result<Option<Self>, ExportError> {
+        let mut tx = app.store.snapshot().await?;
         let job = rows::load(&mut tx, claim.job).await?;
         let part = rows::part_of(&mut tx, claim.job, claim.item).await?;
-        let (job, plan, part) = match (job, part) {
-            (Some((job, progress)), Some(part))
-                if progress.state == State::Running && !part.done =>
-            {
-                (job, progress.plan, part)
-            }
-            _ => {
-                claims::finish(&mut tx, claim).await?;
-                tx.commit().await?;
-                return Ok(None);
-            }
-        };
+        drop(tx);
+        let (Some((job, progress)), Some(part)) = (job, part) else { return Ok(None) };
+        telemetry::note_request(&job);
+        if progress.state != State::Running || part.done {
+            return Ok(None);
+        }
         let corrupt = |what: &str| StoreError::Corrupt(format!("{what} of export job {}", job.id));
-        let plan = plan.ok_or_else(|| corrupt("the plan"))?;
+        let plan = progress.plan.ok_or_else(|| corrupt("the plan"))?;
         let fields = FieldSet::parse(&job.fields).map_err(|_| corrupt("the fields"))?;
-        rows::note_attempt(&mut tx, claim.job, claim.item, claim.attempt).await?;
-        tx.commit().await?;
         Ok(Some(Self { claim: *claim, job, plan, part, fields }))
     }
 
-    async fn run(&self, app: &App, stop: &CancellationToken) -> Result<(), PartError> {
+    async fn run(&self, app: &App, stop: &CancellationToken) -> Result<(), ExportError> {
         // First of all, since credentials that do not work need no users read.
         let objects = match self.job.storage_id {
             Some(storage) => workspaces::open_storage(app, storage).await?,
@@ -209,11 +107,17 @@ impl Task {
 
     /// Writes the file. A part without users leaves none (its result has 0 bytes), as long
     /// as no earlier attempt can have left one: else the name is taken, so that a sleeper
-    /// finds it taken.
-    async fn store(&self, objects: &Objects, packed: PackedPart) -> Result<PartResult, PartError> {
+    /// finds it taken. Nor does a part with broken users, for which the job fails: a file
+    /// that lacks them could be taken over by an attempt that finds them mended.
+    async fn store(
+        &self,
+        objects: &Objects,
+        packed: PackedPart,
+    ) -> Result<PartResult, ExportError> {
         let PackedPart { file, users, broken, reserved } = packed;
-        let broken = broken.into_iter().map(|user| (user.service_id, user.reason)).collect();
-        if users == 0 && (!self.is_own() || self.claim.attempt == 1) {
+        let is_empty = users == 0 && (!self.is_own() || self.claim.attempt == 1);
+        if is_empty || !broken.is_empty() {
+            let broken = broken.into_iter().map(|user| (user.service_id, user.reason)).collect();
             return Ok(PartResult { broken, ..PartResult::default() });
         }
         let result = PartResult {
@@ -221,11 +125,11 @@ impl Task {
             raw_bytes: signed(file.raw_bytes),
             bytes: signed(file.bytes.len() as u64),
             crc32: file.crc32,
-            broken,
+            broken: Vec::new(),
         };
         let began = Instant::now();
         let result = self.upload(objects, Bytes::from(file.bytes), result).await?;
-        pack::stage("upload", began.elapsed(), result.bytes.unsigned_abs());
+        telemetry::stage("upload", began.elapsed(), result.bytes.unsigned_abs());
         drop(reserved);
         Ok(result)
     }
@@ -235,7 +139,7 @@ impl Task {
         objects: &Objects,
         body: Bytes,
         result: PartResult,
-    ) -> Result<PartResult, PartError> {
+    ) -> Result<PartResult, ExportError> {
         let part = self.claim.item;
         let content_type = content_type(self.shape());
         if self.is_own() {
@@ -244,45 +148,41 @@ impl Task {
         }
         let key = ObjectKey::ExportSegment { job: self.job.id, part, attempt: self.claim.attempt };
         let options = PutOptions { content_type, ..PutOptions::default() };
-        match objects.put(&key, body, options).await {
-            Ok(_) => Ok(result),
-            Err(error) => Err(PartError::Objects { error, own: false }),
-        }
+        objects.put(&key, body, options).await.map_err(ExportError::Objects)?;
+        Ok(result)
     }
 }
 
 /// Writes a part's file under the name that all attempts at it share, with `result` as its
 /// metadata. Where an earlier attempt was first, the answer is what its file says of itself
-/// (with the broken users of `result`), or `result` where the credentials may not look.
+/// or `result` where the credentials may not look.
 pub async fn write_once(
     objects: &Objects,
     key: &ObjectKey,
     content_type: &'static str,
     body: Bytes,
     result: PartResult,
-) -> Result<PartResult, PartError> {
-    let failed = |error| PartError::Objects { error, own: true };
+) -> Result<PartResult, ExportError> {
     let options = PutOptions { content_type, metadata: to_metadata(&result), if_absent: true };
-    if objects.put(key, body, options).await.map_err(failed)? == Put::Written {
+    if objects.put(key, body, options).await.map_err(ExportError::Own)? == Put::Written {
         return Ok(result);
     }
     let path = key.path();
     let head = match objects.head(key).await {
         Ok(Some(head)) => head,
-        Ok(None) => return Err(PartError::Vanished { path }),
+        Ok(None) => return Err(ExportError::Transient(Failure::vanished(&path))),
         // A key that may only write: what is there has the same range of users.
         Err(ObjectError::Refused(_)) => return Ok(result),
-        Err(error) => return Err(failed(error)),
+        Err(error) => return Err(ExportError::Own(error)),
     };
-    let Some(earlier) = from_metadata(&head) else {
-        return Err(PartError::InTheWay { path });
-    };
+    let earlier = from_metadata(&head);
+    let earlier = earlier.ok_or_else(|| ExportError::Permanent(Failure::in_the_way(&path)))?;
     tracing::info!(path, "taken over from an earlier attempt");
-    Ok(PartResult { broken: result.broken, ..earlier })
+    Ok(earlier)
 }
 
-fn go_on(stop: &CancellationToken) -> Result<(), PartError> {
-    if stop.is_cancelled() { Err(PartError::Stopped) } else { Ok(()) }
+fn go_on(stop: &CancellationToken) -> Result<(), ExportError> {
+    if stop.is_cancelled() { Err(ExportError::Stopped) } else { Ok(()) }
 }
 
 fn signed(bytes: u64) -> i64 {
@@ -313,6 +213,14 @@ fn to_metadata(result: &PartResult) -> BTreeMap<String, String> {
         value(CRC32, result.crc32.into()),
     ]
     .into()
+}
+
+/// Whether a file is the one that a part was counted with.
+pub(super) fn is_file_of(head: &Head, winner: &Winner) -> bool {
+    from_metadata(head).is_some_and(|file| {
+        let file = (file.users, file.raw_bytes, file.bytes, file.crc32);
+        file == (winner.users, signed(winner.raw_bytes), signed(winner.bytes), winner.crc32)
+    })
 }
 
 /// None where the metadata is not [`to_metadata`]'s, or not that of an object of this size.
@@ -361,14 +269,5 @@ mod tests {
                 assert_eq!(from_metadata(&head), None, "{name} {wrong:?}");
             }
         }
-    }
-
-    #[test]
-    fn the_customer_is_told_what_they_can_mend() {
-        let failure = PartError::InTheWay { path: "a/b.zip".into() }.failure();
-        assert!(failure.message.contains("a/b.zip") && failure.cause == Cause::OwnStorage);
-        let failure = PartError::TooLarge { bytes: 7 }.failure();
-        assert!(failure.message.contains("fewer fields") && failure.detail.contains('7'));
-        assert!(PartError::Stopped.is_lost() && PartError::from(ClaimError::Lost).is_lost());
     }
 }

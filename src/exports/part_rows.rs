@@ -82,22 +82,6 @@ pub async fn part_of(tx: &mut Tx, job: Uuid, part: i64) -> Result<Option<PartRow
     }))
 }
 
-/// Writes down that `attempt` may from now on write under the names that belong to it;
-/// to be committed before it does.
-pub async fn note_attempt(
-    tx: &mut Tx,
-    job: Uuid,
-    part: i64,
-    attempt: i32,
-) -> Result<(), StoreError> {
-    on!(tx, c => sqlx::query(
-        "UPDATE export_parts SET attempt = $3
-         WHERE job_id = $1 AND part = $2 AND NOT done AND attempt < $3",
-    )
-    .bind(job).bind(part).bind(attempt).execute(c).await?.rows_affected());
-    Ok(())
-}
-
 /// Marks a part as done by the claim's attempt.
 pub(super) async fn mark_done(
     tx: &mut Tx,

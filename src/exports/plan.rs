@@ -9,98 +9,62 @@ use std::time::Duration;
 use jiff::ToSpan as _;
 use uuid::Uuid;
 
-use super::{Failure, Job, Plan, WorkError, rows, state};
+use super::{ExportError, Failure, Job, Plan, rows, state};
 use crate::app::App;
 use crate::claims::{self, Kind};
 use crate::retry::Retry;
-use crate::store::StoreError;
 use crate::users::Position;
+use crate::users::activity::WINDOW_DAYS;
 use crate::users::scan::{self, Cuts};
 use crate::workspaces::{self, Workspace};
 
-/// UTC days of purchases and custom events that an export covers (Limits: "the last 90
-/// days").
-const DAYS: i32 = 90;
-
-#[derive(Debug, thiserror::Error)]
-pub enum PlanError {
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    #[error("no group {segment_id} or no workspace {workspace}")]
-    NoGroup { segment_id: Uuid, workspace: i32 },
-    #[error("the group has {users} users, and the limit without own storage is {limit}")]
-    TooManyUsers { users: i64, limit: i64 },
-    /// Not a message of ours, or a torn one.
-    #[error("the message names no export")]
-    NotAJob,
-    #[error("the current day has no day {DAYS} days before it")]
-    Calendar(#[from] jiff::Error),
-}
-
-impl Retry for PlanError {
-    fn can_retry(&self) -> bool {
-        match self {
-            Self::Store(error) => error.can_retry(),
-            Self::NotAJob
-            | Self::NoGroup { .. }
-            | Self::TooManyUsers { .. }
-            | Self::Calendar(_) => false,
-        }
-    }
-}
-
-impl WorkError for PlanError {
-    /// A message is not claimed.
-    fn is_lost(&self) -> bool {
-        false
-    }
-
-    fn failure(&self) -> Failure {
-        match self {
-            Self::Store(error) => Failure::store(error),
-            Self::TooManyUsers { users, limit } => Failure::too_many_users(*users, *limit),
-            Self::NotAJob | Self::NoGroup { .. } | Self::Calendar(_) => {
-                Failure::internal(self.to_string())
-            }
-        }
-    }
-}
-
 /// Plans the job of that id, unless it is planned, ended or unknown. An error is worth
-/// another try; what no other try can help fails the job here.
-pub async fn plan(app: &App, job: Uuid) -> Result<(), PlanError> {
+/// another try; what no other try can help, or none is left to help, fails the job here.
+pub async fn plan(app: &App, job: Uuid) -> Result<(), ExportError> {
     match try_plan(app, job).await {
         Err(error) if !error.can_retry() => {
             let mut tx = app.store.write().await?;
-            state::fail(app, &mut tx, job, &error.failure()).await?;
+            state::fail_planning(app, &mut tx, job, &error.failure()).await?;
             Ok(tx.commit().await?)
         }
         result => result,
     }
 }
 
-async fn try_plan(app: &App, id: Uuid) -> Result<(), PlanError> {
-    let Some(job) = begin(app, id).await? else { return Ok(()) };
-    let (plan, cuts) = look(app, &job).await?;
-    write(app, &job, &plan, &cuts).await
+async fn try_plan(app: &App, id: Uuid) -> Result<(), ExportError> {
+    let Some((job, attempt)) = begin(app, id).await? else { return Ok(()) };
+    let last = app.config.exports.attempts;
+    if attempt > last {
+        return Err(ExportError::Permanent(Failure::workers_lost("planning", last)));
+    }
+    let planned = match look(app, &job).await {
+        Ok((plan, cuts)) => write(app, &job, &plan, &cuts).await,
+        Err(error) => Err(error),
+    };
+    planned.map_err(|error| match attempt == last {
+        true => ExportError::Permanent(error.failure()),
+        false => error,
+    })
 }
 
-/// The job, if it still is to be planned.
-async fn begin(app: &App, id: Uuid) -> Result<Option<Job>, PlanError> {
+/// The job, if it still is to be planned, and which attempt at it this is: counted before it
+/// begins, so that one that ends its worker counts too.
+async fn begin(app: &App, id: Uuid) -> Result<Option<(Job, u32)>, ExportError> {
     let mut tx = app.store.write().await?;
-    if !rows::begin_planning(&mut tx, id, app.clock.now_ms()).await? {
-        return Ok(None);
-    }
-    let job = rows::load(&mut tx, id).await?.map(|(job, _)| job);
+    let attempt = rows::begin_planning(&mut tx, id, app.clock.now_ms()).await?;
+    let job = rows::load(&mut tx, id).await?;
     tx.commit().await?;
-    Ok(job)
+    Ok(attempt.zip(job).map(|(attempt, (job, _))| (job, attempt.unsigned_abs())))
 }
 
 /// What the plan would be, from one snapshot.
-async fn look(app: &App, job: &Job) -> Result<(Plan, Cuts), PlanError> {
+async fn look(app: &App, job: &Job) -> Result<(Plan, Cuts), ExportError> {
     let mut tx = app.store.snapshot().await?;
-    let no_group =
-        || PlanError::NoGroup { segment_id: job.segment_id, workspace: job.workspace_id };
+    let no_group = || {
+        let (group, workspace) = (job.segment_id, job.workspace_id);
+        let detail = format!("no group {group} or no workspace {workspace}");
+        ExportError::Permanent(Failure::internal(detail))
+    };
     let workspace = workspaces::by_id(&mut tx, job.workspace_id).await?.ok_or_else(no_group)?;
     let slices = rows::slices_of(&mut tx, job.workspace_id, job.segment_id)
         .await?
@@ -110,33 +74,28 @@ async fn look(app: &App, job: &Job) -> Result<(Plan, Cuts), PlanError> {
     let cuts = scan::cut(&mut tx, job.workspace_id, &slices, per_part).await?;
     let limit = workspace.export_users_limit;
     if job.storage_id.is_none() && cuts.users > limit {
-        return Err(PlanError::TooManyUsers { users: cuts.users, limit });
+        return Err(ExportError::Permanent(Failure::too_many_users(cuts.users, limit)));
     }
-    Ok((plan_of(app, workspace, slices, &cuts)?, cuts))
+    Ok((plan_of(app, workspace, slices, &cuts), cuts))
 }
 
-fn plan_of(
-    app: &App,
-    workspace: Workspace,
-    slices: Vec<i16>,
-    cuts: &Cuts,
-) -> Result<Plan, PlanError> {
+fn plan_of(app: &App, workspace: Workspace, slices: Vec<i16>, cuts: &Cuts) -> Plan {
     let today = app.clock.today();
-    Ok(Plan {
+    Plan {
         slices,
         youngest: cuts.youngest,
-        first_day: today.checked_sub((DAYS - 1).days())?,
+        first_day: today.saturating_sub((WINDOW_DAYS - 1).days()),
         last_day: today,
         upload_date: today,
         seed: Uuid::new_v4(),
         currency: workspace.currency,
         exchange_rates: workspace.exchange_rates,
-    })
+    }
 }
 
 /// Makes it the plan: the one guarded step, with the parts and their claims. Without
 /// users there is nothing to do but to finish.
-async fn write(app: &App, job: &Job, plan: &Plan, cuts: &Cuts) -> Result<(), PlanError> {
+async fn write(app: &App, job: &Job, plan: &Plan, cuts: &Cuts) -> Result<(), ExportError> {
     let parts = cuts.ends.len() as i64;
     let mut tx = app.store.write().await?;
     let now = app.clock.now_ms();

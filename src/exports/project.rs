@@ -9,15 +9,17 @@ use std::fmt;
 
 use jiff::civil::Date;
 use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, Visitor};
-use serde::{Serialize, Serializer, de};
+use serde::{Serializer as _, de};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::Plan;
-use super::fields::{CUSTOM_ATTRIBUTES, CUSTOM_EVENTS, FieldSet, PURCHASES, TOTAL_REVENUE};
-use crate::clock;
+use super::fields::{
+    CUSTOM_ATTRIBUTES, CUSTOM_EVENTS, FieldSet, OF_ACTIVITY, PURCHASES, TOTAL_REVENUE,
+};
 use crate::users::activity::{Activity, ActivityError, Summary};
 use crate::users::scan::UserRow;
+use crate::users::{json, money};
 
 const SERVICE_ID: &str = "service_id";
 
@@ -46,9 +48,8 @@ pub struct Projector {
 
 impl Projector {
     pub fn new(fields: &FieldSet, plan: &Plan) -> Self {
-        let of_activity = [PURCHASES, CUSTOM_EVENTS, TOTAL_REVENUE];
         Self {
-            members: fields.members().filter(|member| !of_activity.contains(member)).collect(),
+            members: fields.members().filter(|member| !OF_ACTIVITY.contains(member)).collect(),
             attributes: fields.attributes().clone(),
             purchases: fields.wants(PURCHASES),
             custom_events: fields.wants(CUSTOM_EVENTS),
@@ -116,7 +117,8 @@ impl Projector {
                 )
                 .increment(1);
             }
-            line.member(TOTAL_REVENUE)?.extend_from_slice(decimal(total.millionths).as_bytes());
+            line.member(TOTAL_REVENUE)?
+                .extend_from_slice(money::format(total.millionths).as_bytes());
         }
         Ok(())
     }
@@ -339,37 +341,11 @@ fn has_data(value: &str) -> bool {
 }
 
 fn copy_value(value: &RawValue, compact: bool, out: &mut Vec<u8>) {
-    let value = value.get().as_bytes();
     if compact {
-        out.extend_from_slice(value);
-        return;
+        out.extend_from_slice(value.get().as_bytes());
+    } else {
+        json::compact(value.get(), |piece| out.extend_from_slice(piece.as_bytes()));
     }
-    let (mut in_string, mut escaped) = (false, false);
-    for &byte in value {
-        if in_string || !byte.is_ascii_whitespace() {
-            out.push(byte);
-        }
-        if byte == b'"' && !escaped {
-            in_string = !in_string;
-        }
-        escaped = in_string && byte == b'\\' && !escaped;
-    }
-}
-
-/// An entry of `purchases` or `custom_events`.
-#[derive(Serialize)]
-struct Entry<'a> {
-    name: &'a str,
-    #[serde(serialize_with = "date")]
-    first: i64,
-    #[serde(serialize_with = "date")]
-    last: i64,
-    count: u64,
-}
-
-/// As in `2021-06-28T17:02:43.032Z`.
-fn date<S: Serializer>(ms: &i64, json: S) -> Result<S::Ok, S::Error> {
-    json.collect_str(&format_args!("{:.3}", clock::from_ms(*ms)))
 }
 
 fn summaries<'a>(
@@ -377,25 +353,11 @@ fn summaries<'a>(
     summaries: impl Iterator<Item = Summary<'a>>,
     line: &mut Object<'_>,
 ) -> serde_json::Result<()> {
-    let mut entries = summaries
-        .map(|Summary { name, first, last, count }| Entry { name, first, last, count })
-        .peekable();
-    if entries.peek().is_none() {
+    let mut summaries = summaries.peekable();
+    if summaries.peek().is_none() {
         return Ok(());
     }
-    serde_json::Serializer::new(line.member(member)?).collect_seq(entries)
-}
-
-/// Millionths as an exact decimal number, without zeros at its end.
-fn decimal(millionths: i64) -> String {
-    let sign = if millionths < 0 { "-" } else { "" };
-    let (whole, rest) =
-        (millionths.unsigned_abs() / 1_000_000, millionths.unsigned_abs() % 1_000_000);
-    let decimals = format!("{rest:06}");
-    match decimals.trim_end_matches('0') {
-        "" => format!("{sign}{whole}"),
-        decimals => format!("{sign}{whole}.{decimals}"),
-    }
+    serde_json::Serializer::new(line.member(member)?).collect_seq(summaries)
 }
 
 #[cfg(test)]

@@ -5,7 +5,8 @@ use proptest::sample::subsequence;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::exports::fields::RECORD;
+use crate::clock;
+use crate::exports::fields::record;
 
 const SERVICE: Uuid = Uuid::from_u128(0x0190_0000_0000_7000_8000_0000_0000_0001);
 const DAY_MS: i64 = 86_400_000;
@@ -108,7 +109,7 @@ fn reference(fields: &[String], doc: &str) -> Ordered {
             if let Value::Object(attributes) = &mut value {
                 attributes.retain(|name, _| wanted(&format!("custom_attributes.{name}")));
             }
-        } else if !wanted(&name) || !RECORD.contains(&name.as_str()) {
+        } else if !wanted(&name) || !record().any(|member| member == name) {
             continue;
         }
         if !is_nothing(&value) {
@@ -207,8 +208,7 @@ fn style() -> impl Strategy<Value = Style> {
 }
 
 fn document() -> impl Strategy<Value = String> {
-    let stored: Vec<&str> = RECORD
-        .into_iter()
+    let stored: Vec<&str> = record()
         .filter(|name| ![CUSTOM_ATTRIBUTES, PURCHASES, CUSTOM_EVENTS, TOTAL_REVENUE].contains(name))
         .chain(NEVER)
         .collect();
@@ -235,7 +235,7 @@ fn fields() -> impl Strategy<Value = Vec<String>> {
         .filter(|n| !n.is_empty())
         .map(|n| format!("custom_attributes.{n}"))
         .collect();
-    let members: Vec<_> = RECORD.into_iter().map(str::to_owned).collect();
+    let members: Vec<_> = record().map(str::to_owned).collect();
     let count = (members.len(), names.len());
     (subsequence(members, 1..=count.0), subsequence(names, 0..=count.1))
         .prop_map(|(members, names)| members.into_iter().chain(names).collect())
@@ -357,21 +357,6 @@ fn revenue_is_converted_exactly() {
     // No rate is known: left out of the sum.
     activity.record_revenue("JPY", 10_000_000);
     assert_eq!(total(&activity), r#"{"total_revenue":12.5}"#);
-}
-
-#[test]
-fn millionths_are_written_as_decimals() {
-    for (millionths, text) in [
-        (0, "0"),
-        (1, "0.000001"),
-        (12_500_000, "12.5"),
-        (100_000_000, "100"),
-        (-1_050_000, "-1.05"),
-        (i64::MAX, "9223372036854.775807"),
-        (i64::MIN, "-9223372036854.775808"),
-    ] {
-        assert_eq!(decimal(millionths), text);
-    }
 }
 
 #[test]

@@ -6,7 +6,7 @@
 
 use uuid::Uuid;
 
-use super::{Format, Job, Plan, Progress, State};
+use super::{Failure, Format, Job, Plan, Progress, State};
 use crate::store::{StoreError, Tx, on};
 
 pub use super::part_rows::*;
@@ -42,11 +42,16 @@ struct JobRow {
 
 macro_rules! select_jobs {
     ($rest:literal) => {
+        select_jobs!("fields", "plan", $rest)
+    };
+    ($fields:literal, $plan:literal, $rest:literal) => {
         concat!(
-            "SELECT id, workspace_id, object_prefix, segment_id, state, fields, format, storage_id,
-                    callback_endpoint, request_id, requested_at, plan, users, parts, parts_left,
-                    users_done, files_done, bytes_done, broken_users, started_at, completed_at,
-                    finished_at, expires_at, archive, error
+            "SELECT id, workspace_id, object_prefix, segment_id, state, ",
+            $fields,
+            " AS fields, format, storage_id, callback_endpoint, request_id, requested_at, ",
+            $plan,
+            " AS plan, users, parts, parts_left, users_done, files_done, bytes_done, broken_users,
+             started_at, completed_at, finished_at, expires_at, archive, error
              FROM export_jobs ",
             $rest
         )
@@ -90,7 +95,8 @@ pub async fn by_prefix(
 /// Where a page of jobs ended: the time of request and id of its last job.
 pub type After = (i64, Uuid);
 
-/// A workspace's jobs, latest first, those that come after `after`.
+/// A workspace's jobs, latest first, those that come after `after`; without what may be large
+/// of them, their fields and their plan.
 pub async fn latest(
     tx: &mut Tx,
     workspace: i32,
@@ -98,6 +104,8 @@ pub async fn latest(
     limit: i64,
 ) -> Result<Vec<(Job, Progress)>, StoreError> {
     on!(tx, c => sqlx::query_as::<_, JobRow>(select_jobs!(
+        "'[]'",
+        "CAST(NULL AS TEXT)",
         "WHERE workspace_id = $1 AND (requested_at, id) < ($2, $3)
          ORDER BY requested_at DESC, id DESC LIMIT $4"
     ))
@@ -124,14 +132,28 @@ pub async fn slices_of(
     Ok(Some(slices))
 }
 
-/// Shows that planning began.
-pub async fn begin_planning(tx: &mut Tx, id: Uuid, now: i64) -> Result<bool, StoreError> {
-    let changed = on!(tx, c => sqlx::query(
-        "UPDATE export_jobs SET state = 'planning', started_at = COALESCE(started_at, $2)
+/// Shows that planning began, and counts how often it did; none where there is nothing to
+/// plan.
+pub async fn begin_planning(tx: &mut Tx, id: Uuid, now: i64) -> Result<Option<i32>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_scalar(
+        "UPDATE export_jobs
+         SET state = 'planning', started_at = COALESCE(started_at, $2),
+             plan_attempts = plan_attempts + 1
+         WHERE id = $1 AND state IN ('queued', 'planning')
+         RETURNING plan_attempts",
+    )
+    .bind(id).bind(now).fetch_optional(c).await?))
+}
+
+/// Whether the job is still to be planned; if so it stays that way until the transaction's
+/// end.
+pub async fn is_to_be_planned(tx: &mut Tx, id: Uuid) -> Result<bool, StoreError> {
+    let locked = on!(tx, c => sqlx::query(
+        "UPDATE export_jobs SET state = state
          WHERE id = $1 AND state IN ('queued', 'planning')",
     )
-    .bind(id).bind(now).execute(c).await?.rows_affected());
-    Ok(changed == 1)
+    .bind(id).execute(c).await?.rows_affected());
+    Ok(locked == 1)
 }
 
 /// `queued` or `planning` to `running`, with the plan that holds from now on.
@@ -223,8 +245,7 @@ pub async fn done(
 pub async fn failed(
     tx: &mut Tx,
     id: Uuid,
-    error: &str,
-    detail: &str,
+    failure: &Failure,
     now: i64,
 ) -> Result<bool, StoreError> {
     let changed = on!(tx, c => sqlx::query(
@@ -232,7 +253,7 @@ pub async fn failed(
          SET state = 'failed', error = $2, error_detail = $3, finished_at = $4
          WHERE id = $1 AND state IN ('queued', 'planning', 'running', 'finishing')",
     )
-    .bind(id).bind(error).bind(detail).bind(now)
+    .bind(id).bind(&failure.message).bind(&failure.detail).bind(now)
     .execute(c).await?.rows_affected());
     Ok(changed == 1)
 }
@@ -257,19 +278,19 @@ pub async fn any_waiting(tx: &mut Tx, before: i64) -> Result<bool, StoreError> {
     .is_some())
 }
 
-/// Jobs (with their request ids) that have waited to be planned since before `before`;
-/// from `now` on they wait anew.
+/// Jobs (with their request ids) that have waited to be planned for `patience`. From `now` on
+/// they wait anew, and once more as long for each time that their planning began.
 pub async fn requeue(
     tx: &mut Tx,
-    before: i64,
     now: i64,
+    patience: i64,
 ) -> Result<Vec<(Uuid, String)>, StoreError> {
     Ok(on!(tx, c => sqlx::query_as::<_, (Uuid, String)>(
-        "UPDATE export_jobs SET queued_at = $2
+        "UPDATE export_jobs SET queued_at = $2 + $3 * plan_attempts
          WHERE state IN ('queued', 'planning') AND queued_at <= $1
          RETURNING id, request_id",
     )
-    .bind(before).bind(now).fetch_all(c).await?))
+    .bind(now - patience).bind(now).bind(patience).fetch_all(c).await?))
 }
 
 fn read(row: JobRow) -> Result<(Job, Progress), StoreError> {

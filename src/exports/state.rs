@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::{Failure, Job, State, WorkError, part_rows, rows, telemetry};
+use super::{ExportError, Failure, Job, State, part_rows, rows, telemetry};
 use crate::app::App;
 use crate::claims::{self, Claim, ClaimError, Kind};
 use crate::deliveries::{self, NewDelivery};
@@ -56,20 +56,21 @@ pub async fn fail(
     job: Uuid,
     failure: &Failure,
 ) -> Result<bool, StoreError> {
-    let failed = record_failure(app, tx, job, failure).await?;
+    let failed = rows::failed(tx, job, failure, app.clock.now_ms()).await?;
     if failed {
         after_failure(app, tx, job, failure).await?;
     }
     Ok(failed)
 }
 
-async fn record_failure(
+/// [`fail`] for a planner: a job that another one has planned meanwhile goes on.
+pub async fn fail_planning(
     app: &App,
     tx: &mut Tx,
     job: Uuid,
     failure: &Failure,
 ) -> Result<bool, StoreError> {
-    rows::failed(tx, job, &failure.message, &failure.detail, app.clock.now_ms()).await
+    Ok(rows::is_to_be_planned(tx, job).await? && fail(app, tx, job, failure).await?)
 }
 
 async fn after_failure(
@@ -132,18 +133,22 @@ pub(super) async fn call_back(
 }
 
 /// Gives up a part or the finishing, whose claim is still ours: the job fails. Without an
-/// error, every attempt ended its worker before it could say why.
-pub async fn give_up<E: WorkError>(
+/// error, no attempt came to an end that says why.
+pub async fn give_up(
     app: &App,
     claim: &Claim,
-    error: Option<&E>,
+    error: Option<&ExportError>,
 ) -> Result<(), ClaimError> {
-    if error.is_some_and(WorkError::is_lost) {
-        return Err(ClaimError::Lost);
-    }
-    let failure = error.map_or_else(|| Failure::workers_lost(claim), WorkError::failure);
+    let failure = match error {
+        Some(ExportError::Lost | ExportError::Stopped) => return Err(ClaimError::Lost),
+        Some(error) => error.failure(),
+        None => {
+            let work = format!("{} {}", claim.kind.name(), claim.item);
+            Failure::workers_lost(&work, claim.attempt.unsigned_abs().saturating_sub(1))
+        }
+    };
     let mut tx = app.store.write().await?;
-    let failed = record_failure(app, &mut tx, claim.job, &failure).await?;
+    let failed = rows::failed(&mut tx, claim.job, &failure, app.clock.now_ms()).await?;
     claims::finish(&mut tx, claim).await?;
     if failed {
         after_failure(app, &mut tx, claim.job, &failure).await?;

@@ -1,6 +1,20 @@
 //! What exports count.
 
+use std::time::Duration;
+
 use super::{Job, State};
+
+/// A stage of a part: the time it took, and the bytes that came out of it.
+pub(super) fn stage(name: &'static str, time: Duration, bytes: u64) {
+    metrics::histogram!("longshore_export_stage_seconds", "stage" => name)
+        .record(time.as_secs_f64());
+    metrics::counter!("longshore_export_stage_bytes_total", "stage" => name).increment(bytes);
+}
+
+/// Has every line of the claim's work name the request that it is done for.
+pub(super) fn note_request(job: &Job) {
+    tracing::Span::current().record("request_id", &job.request_id);
+}
 
 /// A job that ended: how, why, and how long after it was asked for. Counted before the
 /// transaction commits, so one that does not may be counted again.

@@ -86,6 +86,9 @@ fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
         ApiError::Invalid(format!("The request body is not valid UTF-8 at byte {position}"))
     })?;
     serde_json::from_str::<IgnoredAny>(text).map_err(|error| not_json(&error))?;
+    if !text.trim_ascii_start().starts_with('{') {
+        return Err(ApiError::Invalid("The request body must be a JSON object".into()));
+    }
     let mut json = serde_json::Deserializer::from_str(text);
     serde_path_to_error::deserialize(&mut json).map_err(|error| {
         let path = error.path().to_string();
@@ -144,7 +147,8 @@ mod tests {
             (br#"{"name":1}"#, &["name: invalid type: integer `1`, expected a string"]),
             (br#"{"name":"n","many":[1,"x"]}"#, &["many[1]: invalid type"]),
             (br#"{}"#, &["missing field `name`"]),
-            (b"[]", &["invalid"]),
+            (b" [1]", &["The request body must be a JSON object"]),
+            (b"null", &["The request body must be a JSON object"]),
             // The JSON comes first, whatever its members are.
             (br#"{"name":1,}"#, &["not valid JSON"]),
         ] {
@@ -157,7 +161,7 @@ mod tests {
         let deep = [vec![b'['; 10_000], vec![b']'; 10_000]].concat();
         let nested = [&br#"{"name":"n","deep":"#[..], &deep, b"}"].concat();
         assert!(parse::<Shape>(&nested).is_ok(), "unknown members are skipped at any depth");
-        assert!(parse::<serde_json::Value>(&deep).is_err());
+        assert!(parse::<serde_json::Value>(&nested).is_err(), "wanted ones are not");
     }
 
     #[test]

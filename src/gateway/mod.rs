@@ -1,5 +1,5 @@
-//! The HTTP server: the router as the sum of the domains' routes, and what every call
-//! shares: keys, errors, bodies, request ids.
+//! The HTTP server: what every call shares, whatever the routes that it is given: keys,
+//! errors, bodies, request ids.
 //!
 //! What a call can be refused for is looked at in one order: path 404, method 405
 //! ([`router`]), key 401, address 403, permission 403 ([`protected`]), size 413,
@@ -12,7 +12,6 @@ pub mod error;
 mod request;
 mod serve;
 
-use axum::Router;
 use uuid::Uuid;
 
 pub use auth::protected;
@@ -20,8 +19,6 @@ pub use body::Json;
 pub use error::ApiError;
 pub use serve::{BindError, bind, router, serve};
 
-use crate::app::App;
-use crate::exports;
 use crate::workspaces::Workspace;
 
 /// Who calls, put into the request by [`protected`]; handlers take it as
@@ -31,9 +28,4 @@ pub struct Caller {
     pub workspace: Workspace,
     pub key_id: Uuid,
     pub request_id: String,
-}
-
-/// The routes of every domain.
-pub fn routes() -> Router<App> {
-    exports::api::routes()
 }

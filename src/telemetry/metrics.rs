@@ -107,7 +107,7 @@ pub const METRICS: &[Metric] = &[
     histogram("longshore_message_seconds", Unit::Seconds, "Time of work on a message, by topic"),
     counter(
         "longshore_messages_total",
-        "Messages worked on, by topic and outcome (done, buried, handed_back)",
+        "Messages worked on, by topic and outcome (done, dead_letter, handed_back)",
     ),
 ];
 
@@ -115,20 +115,9 @@ pub const METRICS: &[Metric] = &[
 const SECONDS: &[f64] =
     &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0];
 
-/// Upper bounds of histograms, in bytes: 1 KiB to 1 GiB by fours.
-const BYTES: &[f64] = &[
-    1024.0,
-    4096.0,
-    16384.0,
-    65536.0,
-    262144.0,
-    1048576.0,
-    4194304.0,
-    16777216.0,
-    67108864.0,
-    268435456.0,
-    1073741824.0,
-];
+/// The same for whole exports: from a handful of users to millions, or a day's trouble.
+const EXPORT_SECONDS: &[f64] =
+    &[0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 7200.0, 21600.0];
 
 /// The recorder of this process, once there is one.
 static INSTALLED: Mutex<Option<PrometheusHandle>> = Mutex::new(None);
@@ -142,7 +131,10 @@ pub fn install() -> Result<PrometheusHandle, TelemetryError> {
     }
     let handle = PrometheusBuilder::new()
         .set_buckets_for_metric(Matcher::Suffix("_seconds".into()), SECONDS)?
-        .set_buckets_for_metric(Matcher::Suffix("_bytes".into()), BYTES)?
+        .set_buckets_for_metric(
+            Matcher::Full("longshore_export_duration_seconds".into()),
+            EXPORT_SECONDS,
+        )?
         .install_recorder()?;
     METRICS.iter().for_each(describe);
     metrics::gauge!("longshore_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);

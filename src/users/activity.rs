@@ -11,10 +11,15 @@ use std::collections::BTreeMap;
 use jiff::civil::{Date, date};
 use serde::{Deserialize, Serialize};
 
+use crate::clock;
 use crate::retry::Retry;
 
-/// Days that purchases and events are kept: the 90 of the export, and some for exports that
-/// are under way and for clocks that differ.
+/// UTC days of purchases and events that a record covers, with the day it is made (Limits:
+/// "the last 90 days").
+pub const WINDOW_DAYS: i64 = 90;
+
+/// Days that they are kept: those, and some for exports that are under way and for clocks
+/// that differ.
 pub const KEPT_DAYS: i32 = 100;
 
 const VERSION: u8 = 1;
@@ -58,12 +63,15 @@ struct Tally {
     count: u64,
 }
 
-/// What happened to one name over a window of days.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What happened to one name over a window of days: as JSON, an entry of `purchases` or
+/// `custom_events`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Summary<'a> {
     pub name: &'a str,
     /// Milliseconds since the epoch.
+    #[serde(serialize_with = "clock::serialize_time")]
     pub first: i64,
+    #[serde(serialize_with = "clock::serialize_time")]
     pub last: i64,
     pub count: u64,
 }

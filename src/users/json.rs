@@ -137,16 +137,21 @@ pub fn check(json: &str) -> Result<(), String> {
     parse::<Sound>(json).map(|_| ())
 }
 
-/// Appends valid JSON without the white space between its parts.
-pub fn push_compact(out: &mut String, json: &str) {
+/// Hands over the pieces of valid JSON that remain without the white space between its parts.
+pub fn compact(json: &str, mut piece: impl FnMut(&str)) {
     let mut from = 0;
     walk(json, |at, byte| {
         if byte.is_ascii_whitespace() {
-            out.push_str(&json[from..at]);
+            piece(&json[from..at]);
             from = at + 1;
         }
     });
-    out.push_str(&json[from..]);
+    piece(&json[from..]);
+}
+
+/// Appends valid JSON without the white space between its parts.
+pub fn push_compact(out: &mut String, json: &str) {
+    compact(json, |piece| out.push_str(piece));
 }
 
 /// Appends a string with its quotes.

@@ -21,7 +21,7 @@ pub mod activity;
 pub mod erase;
 pub mod generate;
 pub mod import;
-mod json;
+pub(crate) mod json;
 pub mod money;
 pub mod profile;
 pub mod record;

@@ -79,6 +79,21 @@ mod tests {
     }
 
     #[test]
+    fn millionths_are_written_as_decimals() {
+        for (millionths, text) in [
+            (0, "0"),
+            (1, "0.000001"),
+            (12_500_000, "12.5"),
+            (100_000_000, "100"),
+            (-1_050_000, "-1.05"),
+            (i64::MAX, "9223372036854.775807"),
+            (i64::MIN, "-9223372036854.775808"),
+        ] {
+            assert_eq!(format(millionths), text);
+        }
+    }
+
+    #[test]
     fn numbers_are_read_exactly() {
         for (text, millionths) in [
             ("0.1", 100_000),

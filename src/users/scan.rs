@@ -11,8 +11,9 @@ use super::rows::{first_key, last_key};
 use super::{Position, service_id};
 use crate::store::{StoreError, Tx, on};
 
-/// Bodies of activity that are held at once while users stream past.
-const ACTIVITY_ROWS: i64 = 1_000;
+/// Bodies of activity that are held at once while users stream past: few, since one that has
+/// much in it is hundreds of kilobytes.
+const ACTIVITY_ROWS: i64 = 200;
 
 /// A group of users, cut into stretches.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,6 +75,8 @@ pub struct Stretch<'a> {
     pub after: Position,
     pub up_to: Position,
     pub youngest: Uuid,
+    /// Whether activity is read, too.
+    pub activity: bool,
 }
 
 /// A user as stored: the document is serialized JSON ([`super::profile`]), the activity is
@@ -90,6 +93,8 @@ struct Range {
     slice: i16,
     after: Uuid,
     up_to: Uuid,
+    /// Bodies of activity that are read at once; none of them are wanted when 0.
+    activity_rows: i64,
 }
 
 impl Stretch<'_> {
@@ -98,7 +103,9 @@ impl Stretch<'_> {
         self.slices.iter().filter(move |slice| within.contains(slice)).map(|&slice| {
             let after = if slice == self.after.slice { self.after.service_id } else { Uuid::nil() };
             let up_to = if slice == self.up_to.slice { self.up_to.service_id } else { Uuid::max() };
-            Range { workspace: self.workspace, slice, after, up_to: up_to.min(self.youngest) }
+            let up_to = up_to.min(self.youngest);
+            let activity_rows = if self.activity { ACTIVITY_ROWS } else { 0 };
+            Range { workspace: self.workspace, slice, after, up_to, activity_rows }
         })
     }
 }
@@ -138,12 +145,12 @@ async fn read_postgres<E>(
         .bind(range.workspace)
         .bind(range.after)
         .bind(range.up_to)
-        .bind(ACTIVITY_ROWS)
+        .bind(range.activity_rows)
         .fetch_all(&mut **tx)
         .await?;
         // Users whose activity is at hand; all that are left where there is no more of it.
         let up_to = match activity.last() {
-            Some((last, _)) if activity.len() as i64 == ACTIVITY_ROWS => *last,
+            Some((last, _)) if activity.len() as i64 == range.activity_rows => *last,
             _ => range.up_to,
         };
         let activity: HashMap<Uuid, Vec<u8>> = activity.into_iter().collect();
@@ -188,11 +195,11 @@ async fn read_sqlite<E>(
         )
         .bind(after)
         .bind(last)
-        .bind(ACTIVITY_ROWS)
+        .bind(range.activity_rows)
         .fetch_all(&mut **tx)
         .await?;
         let up_to = match activity.last() {
-            Some((key, _)) if activity.len() as i64 == ACTIVITY_ROWS => *key,
+            Some((key, _)) if activity.len() as i64 == range.activity_rows => *key,
             _ => last,
         };
         let mut activity = activity.drain(..).peekable();

@@ -9,10 +9,7 @@ use super::{Role, messages, shares, spawn};
 use crate::app::App;
 use crate::claims::{self, Claim, ClaimError, Kind};
 use crate::deliveries::{self, DeliveryError};
-use crate::exports::finish::FinishError;
-use crate::exports::part::PartError;
-use crate::exports::plan::PlanError;
-use crate::exports::{cleanup, finish, part, plan, state, sweep};
+use crate::exports::{ExportError, Failure, cleanup, finish, part, plan, requeue, state};
 use crate::log::{Message, Topic};
 use crate::retry;
 
@@ -48,7 +45,7 @@ impl Role {
                 share(app, ExportFinish(app.clone()), few, shutdown, loops);
                 let removals = options(app, CLEANUPS_IN_FLIGHT);
                 share(app, ExportCleanup(app.clone()), removals, shutdown, loops);
-                spawn(loops, requeue(app.clone(), shutdown.clone()));
+                spawn(loops, requeue_waiting(app.clone(), shutdown.clone()));
             }
             Self::Deliveries => {
                 let settings = &app.config.deliveries;
@@ -87,9 +84,9 @@ fn share(
 }
 
 /// Appends the messages of exports again that wait too long.
-async fn requeue(app: App, shutdown: CancellationToken) {
+async fn requeue_waiting(app: App, shutdown: CancellationToken) {
     while !shutdown.is_cancelled() {
-        if let Err(error) = sweep::requeue(&app).await {
+        if let Err(error) = requeue::requeue(&app).await {
             tracing::warn!(%error, "cannot look for exports that wait");
         }
         retry::wait(REQUEUE_EVERY, &shutdown).await;
@@ -102,10 +99,13 @@ struct Plan {
 }
 
 impl messages::Handler for Plan {
-    type Error = PlanError;
+    type Error = ExportError;
 
-    async fn handle(&self, message: &Message) -> Result<(), PlanError> {
-        let Some(job) = sweep::job_of(message) else { return Err(PlanError::NotAJob) };
+    async fn handle(&self, message: &Message) -> Result<(), ExportError> {
+        let Some(job) = requeue::job_of(message) else {
+            let failure = Failure::internal("the message names no export");
+            return Err(ExportError::Permanent(failure));
+        };
         plan::plan(&self.app, job).await?;
         self.app.bell.ring();
         Ok(())
@@ -115,14 +115,14 @@ impl messages::Handler for Plan {
 struct ExportPart(App);
 
 impl shares::Handler for ExportPart {
-    type Error = PartError;
+    type Error = ExportError;
     const KIND: Kind = Kind::ExportPart;
 
-    async fn handle(&self, claim: &Claim, stop: &CancellationToken) -> Result<(), PartError> {
+    async fn handle(&self, claim: &Claim, stop: &CancellationToken) -> Result<(), ExportError> {
         part::run(&self.0, claim, stop).await
     }
 
-    async fn give_up(&self, claim: &Claim, error: Option<&PartError>) -> Result<(), ClaimError> {
+    async fn give_up(&self, claim: &Claim, error: Option<&ExportError>) -> Result<(), ClaimError> {
         state::give_up(&self.0, claim, error).await
     }
 }
@@ -130,14 +130,14 @@ impl shares::Handler for ExportPart {
 struct ExportFinish(App);
 
 impl shares::Handler for ExportFinish {
-    type Error = FinishError;
+    type Error = ExportError;
     const KIND: Kind = Kind::ExportFinish;
 
-    async fn handle(&self, claim: &Claim, stop: &CancellationToken) -> Result<(), FinishError> {
+    async fn handle(&self, claim: &Claim, stop: &CancellationToken) -> Result<(), ExportError> {
         finish::finish(&self.0, claim, stop).await
     }
 
-    async fn give_up(&self, claim: &Claim, error: Option<&FinishError>) -> Result<(), ClaimError> {
+    async fn give_up(&self, claim: &Claim, error: Option<&ExportError>) -> Result<(), ClaimError> {
         state::give_up(&self.0, claim, error).await
     }
 }

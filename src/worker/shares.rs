@@ -102,7 +102,9 @@ pub async fn run<H: Handler>(
                     };
                     let span = tracing::info_span!(
                         "claim", kind = H::KIND.name(), job = %claim.job, item = claim.item,
-                        attempt = claim.attempt
+                        attempt = claim.attempt,
+                        // Known once the work has loaded its job.
+                        request_id = tracing::field::Empty,
                     );
                     tasks.spawn(one.run(claim, stop.child_token()).instrument(span));
                 }

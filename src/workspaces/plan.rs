@@ -18,6 +18,7 @@ use super::{DeclaredApp, Workspace, rows, values};
 use crate::app::App;
 use crate::secrets::random_bytes;
 use crate::store::Tx;
+use crate::users::money;
 
 /// One thing that changes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -359,12 +360,7 @@ pub fn unusual(percent: i32) -> Option<String> {
 }
 
 fn rates(rates: &BTreeMap<String, i64>) -> String {
-    let each = rates.iter().map(|(code, rate)| {
-        let decimals = format!("{:06}", rate % 1_000_000);
-        let decimals = decimals.trim_end_matches('0');
-        let point = if decimals.is_empty() { "" } else { "." };
-        format!("{code} {}{point}{decimals}", rate / 1_000_000)
-    });
+    let each = rates.iter().map(|(code, rate)| format!("{code} {}", money::format(*rate)));
     or(each.collect::<Vec<_>>().join(", "), "none")
 }
 

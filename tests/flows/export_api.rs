@@ -50,6 +50,7 @@ async fn the_members_of_a_request_are_checked() {
         (json!({ "fields_to_export": ["email", 5] }), &["fields_to_export", "array of strings"]),
         (json!({ "fields_to_export": ["email", "shoe_size"] }), &["fields_to_export", "shoe_size"]),
         (json!({ "fields_to_export": ["Email"] }), &["fields_to_export", "Email"]),
+        (json!({ "fields_to_export": vec!["email"; 1_001] }), &["fields_to_export", "1000"]),
         (json!({ "fields_to_export": ["custom_attributes."] }), &["fields_to_export"]),
         // Stored, and never exported.
         (json!({ "fields_to_export": ["push_tokens"] }), &["fields_to_export", "push_tokens"]),
@@ -89,6 +90,7 @@ async fn the_members_of_a_request_are_checked() {
         }),
         json!({ "fields_to_export": ["email"], "callback_endpoint": "", "output_format": "gzip" }),
         json!({ "fields_to_export": ["email", "email", "custom_attributes.number"] }),
+        json!({ "fields_to_export": ["external_id", "custom_attributes.a\u{0}b"] }),
     ] {
         let accepted = api.export(&body).await;
         assert!(accepted.address().starts_with(fleet.base()), "{accepted:?}");
@@ -194,6 +196,7 @@ async fn requests_that_are_not_understood() {
         answer(typed(body)).await.refuses(400, "");
     }
     answer(typed("{\"fields_to_export\":\n}")).await.refuses(400, "line 2");
+    answer(typed("[]")).await.refuses(400, "must be a JSON object");
     answer(post().header(header::CONTENT_TYPE, "application/json").body(vec![0xff, b'{']))
         .await
         .refuses(400, "");
@@ -239,6 +242,7 @@ async fn exports_are_watched_and_listed() {
                 .and_then(|text| text.parse().ok())
                 .unwrap_or_else(|| panic!("{name}: {status}"))
         };
+        assert_eq!(status["requested_at"].as_str().map(str::len), Some(24), "{status}");
         assert!(time("requested_at") <= time("started_at"));
         assert!(time("started_at") <= time("finished_at"));
         let valid = time("expires_at").duration_since(time("finished_at"));
@@ -271,9 +275,10 @@ async fn exports_are_watched_and_listed() {
     ] {
         api.get(&format!("/users/export?{query}")).await.refuses(400, part);
     }
-    for path in ["/users/export/unknown", "/users/export/unknown-1", "/users/export/%00"] {
-        api.get(path).await.refuses(404, "");
-        api.delete(path).await.refuses(404, "");
+    for prefix in ["unknown", "unknown-1", "%00", "%ff", "00000000-0000-4000-8000-000000000000-1"] {
+        let path = format!("/users/export/{prefix}");
+        api.get(&path).await.refuses(404, "object_prefix");
+        api.delete(&path).await.refuses(404, "object_prefix");
     }
     // What is done stays done.
     let path = format!("/users/export/{}", prefixes[0]);
@@ -352,6 +357,8 @@ async fn the_life_of_a_download_address() {
     let forged = [
         path.trim_end_matches('?').to_owned(),
         format!("{path}signature="),
+        format!("{path}signature={signature}&signature=x"),
+        address.replace(&accepted.prefix, "%ff"),
         format!("{path}signature={}", other.iter().collect::<String>()),
         format!("{path}signature={}", &signature[1..]),
         address.replace(&accepted.prefix, &format!("{}0", accepted.prefix)),

@@ -7,9 +7,8 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use longshore::app::App;
 use longshore::claims::{Claim, ClaimError, Kind};
-use longshore::exports::finish::{self, FinishError};
 use longshore::exports::rows::{self, PartResult};
-use longshore::exports::{Job, State, WorkError, plan, state, sweep};
+use longshore::exports::{Cause, ExportError, Failure, Job, State, finish, plan, requeue, state};
 use longshore::users::Position;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -29,6 +28,8 @@ on_both_stores!(World =>
     an_export_without_its_broken_users_is_not_passed_off_as_whole,
     what_ends_its_workers_fails_in_the_end,
     a_job_that_waits_too_long_is_announced_again,
+    planning_that_comes_to_no_end_fails_the_job,
+    a_planner_that_loses_fails_nothing,
     the_latest_come_first_page_by_page,
 );
 
@@ -177,7 +178,7 @@ async fn without_users_only_the_finishing_is_left(world: World) {
     assert_eq!(callbacks[0]["success"], true);
     assert!(callbacks[0]["url"].as_str().unwrap().contains(&job.object_prefix));
     let again = finish::finish(&world.app, &claim, &CancellationToken::new()).await;
-    assert!(matches!(again, Err(FinishError::Claim(ClaimError::Lost))));
+    assert!(matches!(again, Err(ExportError::Lost)));
     world.assert_ended(&job, State::Done).await;
 }
 
@@ -209,15 +210,11 @@ async fn a_part_counts_once_and_for_its_last_claim(world: World) {
     let late = world.take(Kind::ExportPart, &job, Duration::ZERO).await.remove(0);
     let claim = world.take(Kind::ExportPart, &job, LEASE).await.remove(0);
     assert_eq!((late.attempt, claim.attempt), (1, 2));
-    let mut tx = world.app.store.write().await.unwrap();
-    rows::note_attempt(&mut tx, job.id, 1, claim.attempt).await.unwrap();
-    tx.commit().await.unwrap();
-
     assert!(matches!(world.part_done(&late, &result()).await, Err(ClaimError::Lost)));
     let progress = world.progress(&job).await;
     assert_eq!((progress.parts_left, progress.users_done), (Some(1), 0));
     // Giving up with a lost claim fails nothing.
-    let gave_up = state::give_up::<FinishError>(&world.app, &late, None).await;
+    let gave_up = state::give_up(&world.app, &late, None).await;
     assert!(matches!(gave_up, Err(ClaimError::Lost)));
     assert_eq!(world.progress(&job).await.state, State::Running);
 
@@ -301,7 +298,7 @@ async fn an_export_without_its_broken_users_is_not_passed_off_as_whole(world: Wo
     assert!(world.part_done(&claims[1], &result()).await.unwrap());
     let claim = world.take(Kind::ExportFinish, &job, LEASE).await.remove(0);
     let error = finish::finish(&world.app, &claim, &CancellationToken::new()).await.unwrap_err();
-    assert!(matches!(error, FinishError::BrokenUsers { count: 1, .. }), "{error}");
+    assert_eq!(error.failure().cause, Cause::BrokenUsers);
     assert!(error.failure().detail.contains("not JSON"));
     state::give_up(&world.app, &claim, Some(&error)).await.unwrap();
     world.assert_ended(&job, State::Failed).await;
@@ -312,7 +309,7 @@ async fn an_export_without_its_broken_users_is_not_passed_off_as_whole(world: Wo
 
 async fn what_ends_its_workers_fails_in_the_end(world: World) {
     let (job, claims) = world.running(1).await;
-    state::give_up::<FinishError>(&world.app, &claims[0], None).await.unwrap();
+    state::give_up(&world.app, &claims[0], None).await.unwrap();
     world.assert_ended(&job, State::Failed).await;
     assert_eq!(world.callbacks(&job).await[0]["success"], false);
 }
@@ -321,23 +318,49 @@ async fn a_job_that_waits_too_long_is_announced_again(world: World) {
     let (queued, planning) = (world.queued().await, world.queued().await);
     let (running, _) = world.running(1).await;
     let mut tx = world.app.store.write().await.unwrap();
-    assert!(rows::begin_planning(&mut tx, planning.id, 0).await.unwrap());
+    assert_eq!(rows::begin_planning(&mut tx, planning.id, 0).await.unwrap(), Some(1));
     tx.commit().await.unwrap();
-    assert_eq!(sweep::requeue(&world.app).await.unwrap(), 0, "they have only just come");
+    assert_eq!(requeue::requeue(&world.app).await.unwrap(), 0, "they have only just come");
     let later = |seconds: u64| {
         let seconds = SignedDuration::from_secs(i64::try_from(seconds).unwrap());
         world.app.clock.set(world.app.clock.now().checked_add(seconds).unwrap());
     };
     let patience = world.app.config.exports.requeue_seconds;
     later(patience + 1);
-    assert_eq!(sweep::requeue(&world.app).await.unwrap(), 2);
-    assert_eq!(sweep::requeue(&world.app).await.unwrap(), 0, "they wait anew");
+    assert_eq!(requeue::requeue(&world.app).await.unwrap(), 2);
+    assert_eq!(requeue::requeue(&world.app).await.unwrap(), 0, "they wait anew");
     later(patience + 1);
-    assert_eq!(sweep::requeue(&world.app).await.unwrap(), 2);
+    assert_eq!(requeue::requeue(&world.app).await.unwrap(), 1, "planning waits longer");
+    later(patience + 1);
+    assert_eq!(requeue::requeue(&world.app).await.unwrap(), 2);
     world.app.clock.set(Timestamp::now());
     for job in [&queued, &planning, &running] {
         assert!(world.cancel(job).await);
     }
+}
+
+/// Planning that ends its workers each time, or fails each time, is not begun for ever.
+async fn planning_that_comes_to_no_end_fails_the_job(world: World) {
+    let job = world.queued().await;
+    for attempt in 1..=world.app.config.exports.attempts as i32 {
+        let mut tx = world.app.store.write().await.unwrap();
+        assert_eq!(rows::begin_planning(&mut tx, job.id, 0).await.unwrap(), Some(attempt));
+        tx.commit().await.unwrap();
+    }
+    assert_eq!(world.progress(&job).await.state, State::Planning);
+    plan::plan(&world.app, job.id).await.unwrap();
+    world.assert_ended(&job, State::Failed).await;
+    assert_eq!(world.callbacks(&job).await[0]["success"], false);
+}
+
+async fn a_planner_that_loses_fails_nothing(world: World) {
+    let (job, _) = world.running(1).await;
+    let failure = Failure::internal("too late");
+    let mut tx = world.app.store.write().await.unwrap();
+    assert!(!state::fail_planning(&world.app, &mut tx, job.id, &failure).await.unwrap());
+    tx.commit().await.unwrap();
+    assert_eq!(world.progress(&job).await.state, State::Running);
+    assert!(world.cancel(&job).await);
 }
 
 async fn the_latest_come_first_page_by_page(world: World) {

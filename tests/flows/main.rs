@@ -10,6 +10,7 @@ mod export_rows;
 mod exports;
 mod gateway;
 mod log;
+mod lost_commit;
 mod objects;
 mod parts;
 mod shares;

@@ -525,7 +525,7 @@ async fn an_upload_that_is_gone_may_be_begun_again() {
         completes(method, query)
             .then_some(Trick::Answer(404, "<Error><Code>NoSuchUpload</Code></Error>"))
     };
-    let [(s3, _middleman), _] = behind(trick).await;
+    let [(s3, _middleman, _place), _] = behind(trick).await;
     let (key, body) = (key("gone"), pattern(20 * MIB));
     let streamed = s3.put_stream(&key, body.len() as u64, in_chunks(&body), options(false));
     let error = streamed.await.unwrap_err();
@@ -550,7 +550,7 @@ async fn a_success_that_is_garbled_or_holds_an_error_may_pass() {
         let copies = method == Method::PUT && query.contains("x-id=CopyObject");
         (copies || completes(method, query)).then_some(Trick::Answer(200, error))
     };
-    let [(s3, _middleman), _] = behind(failing).await;
+    let [(s3, _middleman, _place), _] = behind(failing).await;
     let (from, body) = (key("from"), pattern(9 * MIB));
     let streamed = s3.put_stream(&from, body.len() as u64, in_chunks(&body), options(false));
     let error = streamed.await.unwrap_err();
@@ -566,7 +566,7 @@ async fn a_key_that_may_only_write_is_told_what_goes_without() {
         let writes = method == Method::PUT && !query.contains("x-id=CopyObject");
         (!writes).then_some(Trick::Answer(403, "<Error><Code>AccessDenied</Code></Error>"))
     };
-    let [(s3, _middleman), _] = behind(trick).await;
+    let [(s3, _middleman, _place), _] = behind(trick).await;
     let limits = probe::own_storage(&s3).await.unwrap();
     let cannot = ["look at", "read", "copy", "delete"];
     assert_eq!(limits.len(), cannot.len(), "{limits:?}");

@@ -10,9 +10,8 @@ use longshore::app::App;
 use longshore::claims::{self, Claim, Kind};
 use longshore::clock::from_ms;
 use longshore::exports::archive::{Entry, central_directory};
-use longshore::exports::part::{self, PartError};
 use longshore::exports::rows::{self, PartResult, Winner};
-use longshore::exports::{Job, State, state};
+use longshore::exports::{Cause, ExportError, Job, State, part, state};
 use longshore::objects::{ObjectKey, Objects, PutOptions};
 use longshore::users::Position;
 use tokio_util::sync::CancellationToken;
@@ -66,7 +65,7 @@ impl World {
         self.base.take(Kind::ExportPart, &self.job, LEASE).await
     }
 
-    async fn run(&self, claim: &Claim) -> Result<(), PartError> {
+    async fn run(&self, claim: &Claim) -> Result<(), ExportError> {
         part::run(&self.app, claim, &CancellationToken::new()).await
     }
 
@@ -142,14 +141,15 @@ async fn users_that_are_deleted_or_broken(test: TestStore) {
     for claim in world.take().await {
         world.run(&claim).await.unwrap();
     }
+    // The first would lack a user, so there is no file of it that anybody could take for whole.
     let winners = world.winners().await;
-    assert_eq!(winners.iter().map(|w| w.users).collect::<Vec<_>>(), [4, 0, 2]);
-    assert_eq!(winners[1].bytes, 0);
-    let empty = ObjectKey::ExportSegment { job: world.job.id, part: 2, attempt: 1 };
-    assert_eq!(world.app.objects.head(&empty).await.unwrap(), None);
+    assert_eq!(winners.iter().map(|w| w.users).collect::<Vec<_>>(), [0, 0, 2]);
+    for part in [1, 2] {
+        let none = ObjectKey::ExportSegment { job: world.job.id, part, attempt: 1 };
+        assert_eq!(world.app.objects.head(&none).await.unwrap(), None);
+    }
     let text: Vec<String> = world.zip().await.into_iter().map(|(_, text)| text).collect();
-    let lines = |users: &[i64]| users.iter().copied().map(World::line).collect::<String>();
-    assert_eq!(text, [lines(&[0, 2, 3, 4]), lines(&[10, 11])]);
+    assert_eq!(text, [(10..12).map(World::line).collect::<String>()]);
     let mut tx = world.app.store.snapshot().await.unwrap();
     let told = rows::broken_users(&mut tx, world.job.id, 10).await.unwrap();
     drop(tx);
@@ -162,7 +162,7 @@ async fn work_that_is_stopped_late_or_not_wanted(test: TestStore) {
     let stop = CancellationToken::new();
     stop.cancel();
     let stopped = part::run(&world.app, &claims[0], &stop).await;
-    assert!(matches!(stopped, Err(PartError::Stopped)), "{stopped:?}");
+    assert!(matches!(stopped, Err(ExportError::Stopped)), "{stopped:?}");
     // The claim goes to another worker, who does it; the first one comes late.
     let mut tx = world.app.store.write().await.unwrap();
     claims::put_off(&mut tx, &claims[0], Duration::ZERO).await.unwrap();
@@ -171,14 +171,14 @@ async fn work_that_is_stopped_late_or_not_wanted(test: TestStore) {
     assert_eq!((second.item, second.attempt), (claims[0].item, 2));
     world.run(&second).await.unwrap();
     let late = world.run(&claims[0]).await;
-    assert!(matches!(late, Err(PartError::Claim(claims::ClaimError::Lost))), "{late:?}");
+    assert!(matches!(late, Err(ExportError::Lost)), "{late:?}");
     assert_eq!(world.winners().await.len(), 1);
     // A part of a job that has ended is not worked on.
     let mut tx = world.app.store.write().await.unwrap();
     assert!(state::cancel(&world.app, &mut tx, &world.job).await.unwrap());
     tx.commit().await.unwrap();
     let withdrawn = world.run(&claims[1]).await;
-    assert!(matches!(withdrawn, Err(PartError::Claim(claims::ClaimError::Lost))));
+    assert!(matches!(withdrawn, Err(ExportError::Lost)));
     let key = ObjectKey::ExportSegment { job: world.job.id, part: claims[1].item, attempt: 1 };
     assert_eq!(world.app.objects.head(&key).await.unwrap(), None);
 }
@@ -195,8 +195,8 @@ async fn a_file_is_written_once_and_taken_over() {
         name: "name".into(),
         extension: "zip",
     };
-    let write = |body: &'static [u8], users: i64, broken: Vec<(Uuid, String)>| {
-        let bytes = body.len() as i64;
+    let write = |body: &'static [u8], users: i64| {
+        let (bytes, broken) = (body.len() as i64, Vec::new());
         let result = PartResult { users, raw_bytes: 100, bytes, crc32: users as u32, broken };
         let (objects, key) = (app.objects.clone(), key.clone());
         async move {
@@ -204,17 +204,16 @@ async fn a_file_is_written_once_and_taken_over() {
                 .await
         }
     };
-    let first = write(b"first", 5, Vec::new()).await.unwrap();
-    // What the second attempt read is another count, and says who is broken.
-    let broken = vec![(Uuid::new_v4(), "reason".to_owned())];
-    let second = write(b"the second", 4, broken.clone()).await.unwrap();
-    assert_eq!(second, PartResult { broken, ..first });
+    let first = write(b"first", 5).await.unwrap();
+    // What the second attempt read is another count.
+    assert_eq!(write(b"the second", 4).await.unwrap(), first);
     assert_eq!(read(&app.objects, &key).await, b"first");
     // An object that says nothing of itself is not one of ours.
     app.objects.delete(&key).await.unwrap();
     let foreign = Bytes::from_static(b"foreign");
     app.objects.put(&key, foreign, PutOptions::default()).await.unwrap();
-    let error = write(b"first", 5, Vec::new()).await.unwrap_err();
-    assert!(matches!(&error, PartError::InTheWay { path } if *path == key.path()), "{error}");
+    let error = write(b"first", 5).await.unwrap_err();
+    let in_the_way = matches!(&error, ExportError::Permanent(f) if f.cause == Cause::OwnStorage);
+    assert!(in_the_way && error.to_string().contains(&key.path()), "{error}");
     assert_eq!(read(&app.objects, &key).await, b"foreign");
 }

@@ -110,8 +110,8 @@ impl World {
         let mut stretches = Vec::new();
         let mut after = Position::START;
         for &up_to in &cuts.ends {
-            let workspace = self.target.id;
-            let stretch = Stretch { workspace, slices, after, up_to, youngest: cuts.youngest };
+            let (workspace, youngest) = (self.target.id, cuts.youngest);
+            let stretch = Stretch { workspace, slices, after, up_to, youngest, activity: true };
             let mut users = Vec::new();
             let mut tx = self.store().snapshot().await.unwrap();
             let done = read(&mut tx, &stretch, |user| {
@@ -266,7 +266,7 @@ async fn users_of_one_millisecond_come_in_order(world: World) {
 
 async fn a_slice_with_much_activity_is_read_whole(world: World) {
     let at = "2020-01-01T00:00:00.000Z";
-    let now = record::format_time(world.clock.now_ms());
+    let now = longshore::clock::format_time(world.clock.now_ms());
     let lines: Vec<String> = (0..2_300)
         .map(|n| {
             // Some with activity, some without, some with activity that is too old to keep.
@@ -508,7 +508,7 @@ async fn bad_lines_are_told_and_the_rest_go_in(world: World) {
 }
 
 async fn an_erased_user_leaves_nothing_behind(world: World) {
-    let now = record::format_time(world.clock.now_ms());
+    let now = longshore::clock::format_time(world.clock.now_ms());
     let line = json!({
         "external_id": "ann", "email": "ann@acme.example",
         "user_aliases": [{"alias_name": "1", "alias_label": "crm"}],

@@ -140,6 +140,8 @@ CREATE TABLE export_jobs (
     request_id        TEXT NOT NULL,
     requested_at      BIGINT NOT NULL,
     queued_at         BIGINT NOT NULL,
+    -- Times that planning began.
+    plan_attempts     INTEGER NOT NULL DEFAULT 0,
     -- Fixed by the step from queued to running, never computed again.
     plan              TEXT,
     users             BIGINT,

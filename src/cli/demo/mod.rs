@@ -71,7 +71,7 @@ async fn demo(directory: &Path, users: u64) -> CommandResult {
     let step = Step::begin(5, "ask for an export of every field");
     let body = json!({
         "callback_endpoint": receiver.url,
-        "fields_to_export": crate::exports::fields::RECORD,
+        "fields_to_export": crate::exports::fields::record().collect::<Vec<_>>(),
     });
     let answer = request(&server, &workspace.key, &body).await?;
     step.end(format!("object_prefix {}", answer.object_prefix));

@@ -8,9 +8,9 @@ use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::{Alias, Field, FieldError, MAX_TEXT};
+use crate::clock::parse_time;
 use crate::users::BUCKETS;
 use crate::users::json::{self, Members, Text};
-use crate::users::record;
 
 const SUBSCRIPTION: &[&str] = &["opted_in", "subscribed", "unsubscribed"];
 const GROUP_STATES: &[&str] = &["subscribed", "unsubscribed"];
@@ -85,7 +85,7 @@ fn plain(field: Field, text: &str) -> Result<(), String> {
         Field::CreatedAt
         | Field::UninstalledAt
         | Field::DateOfFirstSession
-        | Field::DateOfLastSession => record::time(text).map(|_| ()),
+        | Field::DateOfLastSession => parse_time(text).map(|_| ()),
         _ => Ok(()),
     }
 }
@@ -354,7 +354,7 @@ fn member(kind: Kind, json: &str) -> Result<Option<String>, String> {
         _ => text(json)?,
     };
     match kind {
-        Kind::Time => record::time(&text).map(|_| ())?,
+        Kind::Time => parse_time(&text).map(|_| ())?,
         Kind::OneOf(values) | Kind::RequiredOneOf(values) => one_of(values, &text)?,
         _ => {}
     }

@@ -1,0 +1,75 @@
+//! What can go wrong with an export's work.
+
+use super::Failure;
+use crate::claims::ClaimError;
+use crate::log::LogError;
+use crate::objects::ObjectError;
+use crate::retry::Retry;
+use crate::store::StoreError;
+use crate::workspaces::StorageError;
+
+/// Why a piece of an export's work was not done.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    /// The claim is not ours any more: whatever was done for it does not count.
+    #[error("the claim was lost to another worker, or withdrawn")]
+    Lost,
+    /// Whoever asked to stop knows what becomes of the claim.
+    #[error("asked to stop")]
+    Stopped,
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// Own storage cannot be opened.
+    #[error("own storage: {0}")]
+    Storage(#[from] StorageError),
+    /// The workspace's own storage.
+    #[error("own storage: {0}")]
+    Own(ObjectError),
+    /// Where exports without own storage are built.
+    #[error("{0}")]
+    Objects(ObjectError),
+    /// No other try can help.
+    #[error("{}", .0.detail)]
+    Permanent(Failure),
+    /// Another try may help.
+    #[error("{}", .0.detail)]
+    Transient(Failure),
+}
+
+impl From<ClaimError> for ExportError {
+    fn from(error: ClaimError) -> Self {
+        match error {
+            ClaimError::Lost => Self::Lost,
+            ClaimError::Store(error) => Self::Store(error),
+        }
+    }
+}
+
+impl Retry for ExportError {
+    fn can_retry(&self) -> bool {
+        match self {
+            Self::Store(error) => error.can_retry(),
+            Self::Log(error) => error.can_retry(),
+            Self::Storage(error) => error.can_retry(),
+            Self::Own(error) | Self::Objects(error) => error.can_retry(),
+            Self::Stopped | Self::Transient(_) => true,
+            Self::Lost | Self::Permanent(_) => false,
+        }
+    }
+}
+
+impl ExportError {
+    /// What the job fails with when this was the last try.
+    pub fn failure(&self) -> Failure {
+        match self {
+            Self::Store(error) => Failure::store(error),
+            Self::Storage(error) => Failure::storage(error),
+            Self::Own(error) => Failure::objects(error, true),
+            Self::Objects(error) => Failure::objects(error, false),
+            Self::Permanent(failure) | Self::Transient(failure) => failure.clone(),
+            Self::Lost | Self::Stopped | Self::Log(_) => Failure::internal(self.to_string()),
+        }
+    }
+}
