@@ -85,7 +85,7 @@ pub fn unusual() -> Vec<String> {
             "custom_events": [
                 entry("ended before", day(99, "12:00:00.000"), day(92, "12:00:00.000"), 2),
             ],
-            "total_revenue": 1234.567_891,
+            "total_revenue": 1_234.567_891,
         }),
         json!({ "external_id": "nothing-else" }),
     ]
