@@ -40,7 +40,7 @@ const SECRET: &str = "integrator-secret-number-one";
 const OTHER_SECRET: &str = "integrator-secret-number-two";
 const APP: &str = "7b1f8a34-8f4e-4d0e-9a55-0c5a2f3f6d01";
 
-/// An world of its own.
+/// An installation of its own.
 struct World {
     app: App,
     test: TestStore,
@@ -112,7 +112,7 @@ impl World {
         }
     }
 
-    /// Runs the program itself on this world.
+    /// Runs the program itself on this installation.
     async fn run(&self, arguments: &[&str]) -> Output {
         let mut command = process::command(&self.test.config.data, &self.test.environment());
         command.args(arguments).env("ACME_KEY", SECRET);
