@@ -27,7 +27,7 @@ use uuid::Uuid;
 
 use crate::app::App;
 use crate::claims::{self, Claim, ClaimError, Kind};
-use crate::clock::Clock;
+use crate::clock::{Clock, from_ms};
 use crate::config::Config;
 use crate::retry::{Retry, pause};
 use crate::store::{StoreError, Tx};
@@ -78,7 +78,7 @@ impl State {
     }
 }
 
-/// A delivery as stored. Times are milliseconds since the epoch.
+/// A delivery as stored. Times are milliseconds since the epoch, and ISO 8601 in JSON.
 #[derive(Clone, Debug, Serialize, sqlx::FromRow)]
 pub struct Delivery {
     pub id: Uuid,
@@ -100,14 +100,18 @@ pub struct Delivery {
     pub state: State,
     pub request_id: String,
     pub attempts: i32,
+    #[serde(serialize_with = "as_time")]
     pub created_at: i64,
     /// When it is given up.
+    #[serde(serialize_with = "as_time")]
     pub retry_until: i64,
     /// When it is tried next, while pending.
+    #[serde(serialize_with = "as_optional_time")]
     pub next_at: Option<i64>,
     /// What came of the last attempt: the receiver's status, and why it failed.
     pub last_status: Option<i32>,
     pub last_error: Option<String>,
+    #[serde(serialize_with = "as_optional_time")]
     pub finished_at: Option<i64>,
 }
 
@@ -132,6 +136,14 @@ fn without_password<S: Serializer>(url: &str, serializer: S) -> Result<S::Ok, S:
     let Ok(mut url) = Url::parse(url) else { return serializer.serialize_str(url) };
     let _ = url.set_password(None);
     serializer.serialize_str(url.as_str())
+}
+
+fn as_time<S: Serializer>(ms: &i64, serializer: S) -> Result<S::Ok, S::Error> {
+    from_ms(*ms).serialize(serializer)
+}
+
+fn as_optional_time<S: Serializer>(ms: &Option<i64>, serializer: S) -> Result<S::Ok, S::Error> {
+    ms.map(from_ms).serialize(serializer)
 }
 
 /// Which deliveries to list.
