@@ -16,7 +16,7 @@ use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{Connection as _, PgPool, Postgres, Sqlite, SqlitePool, Transaction};
 
-use crate::config::Config;
+use crate::config::{Config, private_directory};
 use crate::retry::Retry;
 
 /// The store of rows. Cheap to clone.
@@ -143,7 +143,7 @@ impl Store {
     async fn open_sqlite(url: &str, connections: u32) -> Result<Self, StoreError> {
         let options = SqliteConnectOptions::from_str(url)?;
         if let Some(directory) = options.get_filename().parent() {
-            std::fs::create_dir_all(directory).map_err(sqlx::Error::Io)?;
+            private_directory(directory).map_err(sqlx::Error::Io)?;
         }
         let options = options
             .create_if_missing(true)
