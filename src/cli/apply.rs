@@ -3,9 +3,7 @@
 use std::path::PathBuf;
 
 use super::CommandResult;
-use crate::app::App;
 use crate::config::Config;
-use crate::setup;
 use crate::workspaces::apply::{Applied, Options, apply};
 use crate::workspaces::{file, json_schema};
 
@@ -56,8 +54,7 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
         .map_err(|error| format!("{}: {error}", path.display()))?;
     let declarations = file::read(&text, &|name| std::env::var(name).ok())
         .map_err(|error| format!("{}: {error}", path.display()))?;
-    let app = App::open(config).await?;
-    setup::check(&app).await?;
+    let app = super::open(config).await?;
     let options = Options { dry_run: arguments.dry_run, prune: arguments.prune };
     for declaration in &declarations {
         let applied = apply(&app, declaration, options)

@@ -2,13 +2,12 @@
 
 use serde_json::json;
 
-use super::CommandResult;
+use super::{CommandResult, WorkspaceArgument};
 use crate::app::App;
 use crate::config::Config;
-use crate::setup;
 use crate::workspaces::apply::unusual;
 use crate::workspaces::groups::{self, ControlGroup};
-use crate::workspaces::{Workspace, control_group, only_or_named};
+use crate::workspaces::{Workspace, control_group};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -32,9 +31,8 @@ enum Command {
 
 #[derive(clap::Args)]
 struct Show {
-    /// The workspace; needed where there are several
-    #[arg(long)]
-    workspace: Option<String>,
+    #[command(flatten)]
+    workspace: WorkspaceArgument,
     /// Print as JSON
     #[arg(long)]
     json: bool,
@@ -45,17 +43,15 @@ struct Renew {
     /// Whole percent of the users; a live group has 1 to 15
     #[arg(long, value_parser = clap::value_parser!(i32).range(1..=100))]
     percent: i32,
-    /// The workspace; needed where there are several
-    #[arg(long)]
-    workspace: Option<String>,
+    #[command(flatten)]
+    workspace: WorkspaceArgument,
     /// Print as JSON
     #[arg(long)]
     json: bool,
 }
 
 pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
-    let app = App::open(config).await?;
-    setup::check(&app).await?;
+    let app = super::open(config).await?;
     match arguments.command {
         Command::Show(arguments) => show(&app, arguments).await,
         Command::Renew(arguments) => renew(&app, arguments).await,
@@ -64,7 +60,7 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
 
 async fn show(app: &App, arguments: Show) -> CommandResult {
     let mut tx = app.store.snapshot().await?;
-    let workspace = only_or_named(&mut tx, arguments.workspace.as_deref()).await?;
+    let workspace = arguments.workspace.find(&mut tx).await?;
     let group = control_group(&mut tx, workspace.id).await?.ok_or_else(|| {
         format!(
             "workspace {} has no control group: declare control_group in its file, or run \
@@ -80,7 +76,7 @@ async fn show(app: &App, arguments: Show) -> CommandResult {
 
 async fn renew(app: &App, arguments: Renew) -> CommandResult {
     let mut tx = app.store.write().await?;
-    let workspace = only_or_named(&mut tx, arguments.workspace.as_deref()).await?;
+    let workspace = arguments.workspace.find(&mut tx).await?;
     let now = app.clock.now_ms();
     let group = groups::renew(&mut tx, workspace.id, arguments.percent, now).await?;
     tx.commit().await?;

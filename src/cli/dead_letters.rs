@@ -6,10 +6,10 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::CommandResult;
+use crate::app::App;
 use crate::clock::{Clock, from_ms};
 use crate::config::Config;
-use crate::log::Log;
-use crate::store::{Store, migrate};
+use crate::store::Store;
 use crate::worker::messages::dead_letters::{self, DeadLetter};
 
 /// Characters of a payload that the list shows.
@@ -56,15 +56,12 @@ struct Which {
 }
 
 pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
-    let store = Store::connect(&config).await?;
-    migrate::check(&store).await?;
-    let result = match arguments.command {
-        Command::List { json } => list(&store, json).await,
-        Command::Retry(which) => retry(&config, &store, &which).await,
-        Command::Discard(which) => discard(&store, &which).await,
-    };
-    store.close().await;
-    result
+    let app = super::open(config).await?;
+    match arguments.command {
+        Command::List { json } => list(&app.store, json).await,
+        Command::Retry(which) => retry(&app, &which).await,
+        Command::Discard(which) => discard(&app.store, &which).await,
+    }
 }
 
 async fn list(store: &Store, json: bool) -> CommandResult {
@@ -84,14 +81,12 @@ async fn list(store: &Store, json: bool) -> CommandResult {
     Ok(())
 }
 
-async fn retry(config: &Config, store: &Store, which: &Which) -> CommandResult {
-    let log = Log::open(config).await?;
+async fn retry(app: &App, which: &Which) -> CommandResult {
     let mut failed = 0;
-    for id in chosen(store, which).await? {
-        let result = dead_letters::retry(store, &log, id).await;
+    for id in chosen(&app.store, which).await? {
+        let result = dead_letters::retry(&app.store, &app.log, id).await;
         failed += report(id, "appended again", result.map_err(Into::into));
     }
-    log.close().await;
     all_done(failed)
 }
 
@@ -105,10 +100,7 @@ async fn discard(store: &Store, which: &Which) -> CommandResult {
 }
 
 /// The ids given, or all as of now: what fails again meanwhile is not taken twice.
-async fn chosen(
-    store: &Store,
-    which: &Which,
-) -> Result<Vec<Uuid>, Box<dyn std::error::Error + Send + Sync>> {
+async fn chosen(store: &Store, which: &Which) -> CommandResult<Vec<Uuid>> {
     if !which.all {
         return Ok(which.ids.clone());
     }

@@ -7,7 +7,7 @@ use crate::app::App;
 use crate::clock::from_ms;
 use crate::config::Config;
 use crate::deliveries::{self, Delivery, Filter, State};
-use crate::store::Store;
+use crate::workspaces::only_or_named;
 
 /// Callbacks: what was sent where, and how it went.
 #[derive(clap::Args)]
@@ -70,16 +70,20 @@ struct Resend {
 }
 
 pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
+    let app = super::open(config).await?;
     match arguments.command {
-        Command::List(arguments) => list(&config, arguments).await,
-        Command::Show(arguments) => show(&config, arguments).await,
-        Command::Resend(arguments) => resend(config, arguments).await,
+        Command::List(arguments) => list(&app, arguments).await,
+        Command::Show(arguments) => show(&app, arguments).await,
+        Command::Resend(arguments) => resend(&app, arguments).await,
     }
 }
 
-async fn list(config: &Config, arguments: List) -> CommandResult {
+async fn list(app: &App, arguments: List) -> CommandResult {
     let List { state, workspace, limit, json } = arguments;
-    let mut tx = Store::connect(config).await?.snapshot().await?;
+    let mut tx = app.store.snapshot().await?;
+    if let Some(name) = &workspace {
+        only_or_named(&mut tx, Some(name)).await?;
+    }
     let found = deliveries::list(&mut tx, &Filter { state, workspace, limit }).await?;
     if !json {
         println!(
@@ -93,8 +97,8 @@ async fn list(config: &Config, arguments: List) -> CommandResult {
     Ok(())
 }
 
-async fn show(config: &Config, arguments: Show) -> CommandResult {
-    let mut tx = Store::connect(config).await?.snapshot().await?;
+async fn show(app: &App, arguments: Show) -> CommandResult {
+    let mut tx = app.store.snapshot().await?;
     let found = deliveries::by_id(&mut tx, arguments.id).await?;
     let delivery = found.ok_or(deliveries::DeliveryError::Unknown(arguments.id))?;
     if arguments.json {
@@ -106,11 +110,10 @@ async fn show(config: &Config, arguments: Show) -> CommandResult {
 }
 
 /// Sends what can be sent, says what cannot, and fails where there was any.
-async fn resend(config: Config, arguments: Resend) -> CommandResult {
-    let app = App::open(config).await?;
+async fn resend(app: &App, arguments: Resend) -> CommandResult {
     let mut failed = 0;
     for id in &arguments.ids {
-        match deliveries::resend(&app, *id).await {
+        match deliveries::resend(app, *id).await {
             Ok(()) => println!("{id} is to be sent again"),
             Err(error) => {
                 failed += 1;

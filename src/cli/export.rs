@@ -1,25 +1,21 @@
 //! `longshore export`: asks the API for an export, watches it, and fetches and verifies
 //! what is behind a download address.
 
-mod client;
+pub mod client;
 mod verify;
 
-use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 
-use super::CommandResult;
+use super::progress::{Progress, Unit};
+use super::{CommandResult, Error};
 use crate::config::Config;
 use client::{Client, Export};
 
 /// Between looks at an export's state.
-const LOOK: Duration = Duration::from_millis(500);
-
-/// Between lines where there is no terminal.
-const LINE: Duration = Duration::from_secs(5);
+const LOOK: Duration = Duration::from_millis(250);
 
 /// Ask the API for exports of the global control group, watch and cancel them.
 #[derive(clap::Args)]
@@ -42,14 +38,22 @@ pub struct Arguments {
 #[derive(clap::Subcommand)]
 enum Command {
     /// Ask for an export, wait for it, and fetch and verify it where it has an address
+    #[command(
+        after_help = "Example:\n  longshore export run --fields external_id,custom_attributes.plan \
+                      --output exports"
+    )]
     Run(Run),
     /// The workspace's exports, latest first
+    #[command(after_help = "Example:\n  longshore export list --limit 5")]
     List {
         /// How many, at most
         #[arg(long, default_value_t = 20)]
         limit: usize,
     },
     /// How far an export is
+    #[command(
+        after_help = "Example:\n  longshore export status 1f0c7a52-3a55-4b0e-9d3e-6f1c5e2b7a10-1795249527"
+    )]
     Status {
         /// The export's object_prefix
         prefix: String,
@@ -102,12 +106,7 @@ async fn run_export(client: &Client, run: Run, json: bool) -> CommandResult {
     }
     let requested = client.request(&body).await?;
     eprintln!("requested {}", requested.object_prefix);
-    let (export, raw) = watch(client, &requested.object_prefix).await?;
-    match export.state.as_str() {
-        "done" => {}
-        "failed" => return Err(format!("the export failed: {}", export.error_text()).into()),
-        state => return Err(format!("the export is {state}").into()),
-    }
+    let (export, raw) = wait(client, &requested.object_prefix).await?;
     let Some(url) = requested.url else {
         eprintln!(
             "done: {} users in {} files, in the workspace's own storage",
@@ -139,18 +138,16 @@ fn print_result(raw: &Value, file: Option<&Path>, json: bool) -> CommandResult {
     Ok(())
 }
 
-/// Waits until the export has ended.
-async fn watch(
-    client: &Client,
-    prefix: &str,
-) -> Result<(Export, Value), Box<dyn std::error::Error + Send + Sync>> {
-    let mut shown = Shown::new("users");
+/// Waits until the export is done, and answers its last status.
+pub async fn wait(client: &Client, prefix: &str) -> CommandResult<(Export, Value)> {
+    let mut shown = Progress::begin(Unit::Users);
     loop {
-        let (export, raw) = client.status(prefix).await?;
-        shown.update(&export.state, export.users.done, export.users.total);
-        if matches!(export.state.as_str(), "done" | "failed" | "cancelled") {
-            shown.end();
-            return Ok((export, raw));
+        let (export, raw) = client.status_patiently(prefix).await?;
+        match export.state.as_str() {
+            "done" => return Ok((export, raw)),
+            "failed" => return Err(format!("the export failed: {}", export.error_text()).into()),
+            "cancelled" => return Err("the export is cancelled".into()),
+            state => shown.update(state, export.users.done, export.users.total),
         }
         tokio::time::sleep(LOOK).await;
     }
@@ -163,18 +160,18 @@ async fn fetch(
     prefix: &str,
     directory: &Path,
     export: &Export,
-) -> Result<PathBuf, Box<dyn std::error::Error + Send + Sync>> {
+) -> CommandResult<PathBuf> {
     tokio::fs::create_dir_all(directory).await?;
     let file = directory.join(format!("{prefix}.zip"));
     let draft = directory.join(format!(".{prefix}.zip.part"));
     let fetched = async {
-        let mut shown = Shown::new("bytes");
+        let mut shown = Progress::begin(Unit::Bytes);
         client.fetch(url, &draft, |done, total| shown.update("fetching", done, total)).await?;
-        shown.end();
+        drop(shown);
         let (path, users, files) = (draft.clone(), export.users.done, export.files.done);
         tokio::task::spawn_blocking(move || verify::archive(&path, files, users)).await??;
         tokio::fs::rename(&draft, &file).await?;
-        Ok::<_, Box<dyn std::error::Error + Send + Sync>>(())
+        Ok::<_, Error>(())
     }
     .await;
     if let Err(error) = fetched {
@@ -203,56 +200,4 @@ async fn list(client: &Client, limit: usize, json: bool) -> CommandResult {
         exports.iter().for_each(|(export, _)| println!("{}", export.line()));
     }
     Ok(())
-}
-
-/// Progress with rate and estimated end: a bar on a terminal, a line every now and then
-/// elsewhere.
-struct Shown {
-    bar: Option<ProgressBar>,
-    unit: &'static str,
-    began: Instant,
-    line: Option<(String, Instant)>,
-}
-
-impl Shown {
-    fn new(unit: &'static str) -> Self {
-        let bar = std::io::stderr().is_terminal().then(|| {
-            let counts = match unit {
-                "bytes" => "{bytes}/{total_bytes}  {bytes_per_sec}",
-                _ => "{human_pos}/{human_len}  {per_sec}",
-            };
-            let template = format!("{{msg:10}} {{bar:32}} {counts}  {{eta}} left");
-            let style = ProgressStyle::with_template(&template);
-            ProgressBar::no_length()
-                .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
-        });
-        Self { bar, unit, began: Instant::now(), line: None }
-    }
-
-    fn update(&mut self, what: &str, done: u64, total: Option<u64>) {
-        if let Some(bar) = &self.bar {
-            bar.set_message(what.to_owned());
-            total.into_iter().for_each(|total| bar.set_length(total));
-            bar.set_position(done);
-            return;
-        }
-        let now = Instant::now();
-        let due = self.line.as_ref().is_none_or(|(last, at)| last != what || now >= *at + LINE);
-        if due {
-            eprintln!("{what}: {}", self.counts(done, total));
-            self.line = Some((what.to_owned(), now));
-        }
-    }
-
-    fn counts(&self, done: u64, total: Option<u64>) -> String {
-        let Some(total) = total else { return format!("{done} {}", self.unit) };
-        let seconds = self.began.elapsed().as_secs_f64();
-        let rate = done as f64 / seconds.max(0.001);
-        let left = total.saturating_sub(done) as f64 / rate.max(1.0);
-        format!("{done}/{total} {}, {rate:.0}/s, {left:.0} s left", self.unit)
-    }
-
-    fn end(&self) {
-        self.bar.iter().for_each(ProgressBar::finish_and_clear);
-    }
 }

@@ -1,8 +1,10 @@
 //! `longshore gateway`.
 
+use std::ffi::OsString;
+
 use super::CommandResult;
 use super::service::Service;
-use crate::config::{Config, Mode};
+use crate::config::Config;
 use crate::gateway;
 
 /// Answers the API's calls until SIGTERM or SIGINT.
@@ -13,6 +15,8 @@ use crate::gateway;
 #[command(after_help = "Example:
   export LONGSHORE_DATABASE_URL=postgres://longshore@db/longshore
   export LONGSHORE_LOG_URL=kafka://kafka-1:9092,kafka-2:9092
+  export LONGSHORE_OBJECTS_URL=s3://bucket/prefix?region=eu-west-1
+  export LONGSHORE_PUBLIC_URL=https://longshore.example.com
   export LONGSHORE_SECRET_KEY=…
   longshore migrate && longshore gateway --listen 0.0.0.0:8080")]
 pub struct Arguments {
@@ -21,9 +25,14 @@ pub struct Arguments {
     listen: Option<std::net::SocketAddr>,
 }
 
-pub async fn run(mut config: Config, arguments: Arguments) -> CommandResult {
-    config.gateway.listen = arguments.listen.unwrap_or(config.gateway.listen);
-    config.check(Mode::Fleet)?;
+impl Arguments {
+    /// The settings that the options stand for.
+    pub fn settings(&self) -> Vec<(&'static str, OsString)> {
+        self.listen.iter().map(|listen| ("LONGSHORE_LISTEN", listen.to_string().into())).collect()
+    }
+}
+
+pub async fn run(config: Config, _arguments: Arguments) -> CommandResult {
     let listener = gateway::bind(config.gateway.listen, "LONGSHORE_LISTEN").await?;
     let service = Service::start(config).await?;
     if service.is_set_up().await? {

@@ -1,23 +1,17 @@
 //! `longshore import`: users from newline-delimited JSON.
 
 use std::fs::File;
-use std::io::{IsTerminal as _, Read};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
 
-use indicatif::{HumanCount, ProgressBar, ProgressStyle};
+use indicatif::HumanCount;
 
-use super::CommandResult;
-use crate::clock::Clock;
+use super::progress::{self, Unit};
+use super::{CommandResult, WorkspaceArgument};
 use crate::config::Config;
-use crate::store::{Store, migrate};
 use crate::users::import::{Importer, Input, Progress, Summary};
-use crate::users::target;
-
-/// Between plain lines of progress, where there is no terminal.
-const PLAIN_LINES: Duration = Duration::from_secs(5);
 
 /// One export record a line. A record that names an existing profile (service_id,
 /// external_id, alias, then email) replaces its fields; any other makes a profile. Bad lines
@@ -29,9 +23,8 @@ pub struct Arguments {
     /// Files of newline-delimited JSON; `-` is standard input, `.gz` is unpacked
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// The workspace; may be left out where there is only one
-    #[arg(long, value_name = "NAME")]
-    workspace: Option<String>,
+    #[command(flatten)]
+    workspace: WorkspaceArgument,
     /// The summary as JSON
     #[arg(long)]
     json: bool,
@@ -45,14 +38,21 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
         inputs.push(input);
         size = size.zip(bytes).map(|(size, bytes)| size + bytes);
     }
-    let store = Store::connect(&config).await?;
-    migrate::check(&store).await?;
-    let target = target(&store, arguments.workspace.as_deref()).await?;
-    let mut report = Report::new(read, size);
-    let importer = Importer::new(store.clone(), Clock::system(), target);
-    let result = importer.run(inputs, |progress| report.tell(&progress)).await;
-    let seconds = report.finish();
-    store.close().await;
+    let app = super::open(config).await?;
+    let workspace = arguments.workspace.find(&mut app.store.snapshot().await?).await?;
+    let mut shown = progress::Progress::begin(Unit::Bytes);
+    let importer = Importer::new(app.store, app.clock, workspace);
+    let result = importer
+        .run(inputs, |told| match told {
+            Progress::Bad(bad) => shown.line(&format!("{}:{}: {}", bad.file, bad.line, bad.reason)),
+            Progress::Written(summary) => {
+                let users = HumanCount(summary.created + summary.replaced);
+                shown.update(&format!("{users} users"), read.load(Ordering::Relaxed), size);
+            }
+        })
+        .await;
+    let seconds = shown.seconds();
+    drop(shown);
     let summary = result.map_err(|error| {
         format!("{error}\nwhat was written stays; run the same import again to finish it")
     })?;
@@ -79,7 +79,7 @@ fn open(file: &Path, read: &Arc<AtomicU64>) -> Result<(Input, Option<u64>), Stri
     Ok((Input::new(&name, Counted { inner: opened, read: read.clone() }), bytes))
 }
 
-/// Counts what is read, for the bar.
+/// Counts what is read, for the progress.
 struct Counted<R> {
     inner: R,
     read: Arc<AtomicU64>,
@@ -91,59 +91,6 @@ impl<R: Read> Read for Counted<R> {
         self.read.fetch_add(read as u64, Ordering::Relaxed);
         Ok(read)
     }
-}
-
-/// A bar on a terminal, plain lines elsewhere; bad lines above either.
-struct Report {
-    bar: ProgressBar,
-    plain: bool,
-    read: Arc<AtomicU64>,
-    started: Instant,
-    told: Instant,
-}
-
-impl Report {
-    /// `size` is how many bytes there are to read, where that is known.
-    fn new(read: Arc<AtomicU64>, size: Option<u64>) -> Self {
-        let plain = !std::io::stderr().is_terminal();
-        let bar = match (plain, size) {
-            (true, _) => ProgressBar::hidden(),
-            (false, Some(size)) => ProgressBar::new(size)
-                .with_style(style("{bar:30} {percent}%  {msg}  about {eta} left")),
-            (false, None) => ProgressBar::new_spinner().with_style(style("{spinner} {msg}")),
-        };
-        Self { bar, plain, read, started: Instant::now(), told: Instant::now() }
-    }
-
-    fn tell(&mut self, progress: &Progress<'_>) {
-        match progress {
-            Progress::Bad(bad) => {
-                self.bar.suspend(|| eprintln!("{}:{}: {}", bad.file, bad.line, bad.reason));
-            }
-            Progress::Written(summary) => {
-                let users = summary.created + summary.replaced;
-                let rate = users as f64 / self.started.elapsed().as_secs_f64().max(0.001);
-                let text =
-                    format!("{} users, {} a second", HumanCount(users), HumanCount(rate as u64));
-                if self.plain && self.told.elapsed() >= PLAIN_LINES {
-                    eprintln!("{text}");
-                    self.told = Instant::now();
-                }
-                self.bar.set_position(self.read.load(Ordering::Relaxed));
-                self.bar.set_message(text);
-            }
-        }
-    }
-
-    /// Takes the bar away; answers how many seconds it took.
-    fn finish(self) -> f64 {
-        self.bar.finish_and_clear();
-        self.started.elapsed().as_secs_f64()
-    }
-}
-
-fn style(template: &str) -> ProgressStyle {
-    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 
 fn print(summary: &Summary, seconds: f64, json: bool) {

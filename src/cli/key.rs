@@ -3,13 +3,12 @@
 use ipnet::IpNet;
 use serde_json::json;
 
-use super::CommandResult;
+use super::{CommandResult, WorkspaceArgument};
 use crate::app::App;
 use crate::clock::from_ms;
 use crate::config::Config;
-use crate::setup;
 use crate::workspaces::keys::{self, KeyInfo, NewKey};
-use crate::workspaces::only_or_named;
+use crate::workspaces::{network, only_or_named};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -42,9 +41,8 @@ Example:
 
 #[derive(clap::Args)]
 struct Create {
-    /// The workspace that the key belongs to; needed where there are several
-    #[arg(long)]
-    workspace: Option<String>,
+    #[command(flatten)]
+    workspace: WorkspaceArgument,
     /// What to call it
     #[arg(long)]
     name: String,
@@ -63,7 +61,7 @@ struct Create {
 #[derive(clap::Args)]
 struct List {
     /// Only the keys of this workspace
-    #[arg(long)]
+    #[arg(long, value_name = "NAME")]
     workspace: Option<String>,
     /// Print as JSON, a line each
     #[arg(long)]
@@ -74,9 +72,8 @@ struct List {
 struct Revoke {
     /// The key's name or id
     key: String,
-    /// The workspace that the key belongs to; needed where there are several
-    #[arg(long)]
-    workspace: Option<String>,
+    #[command(flatten)]
+    workspace: WorkspaceArgument,
     /// Print as JSON
     #[arg(long)]
     json: bool,
@@ -86,13 +83,8 @@ fn permission_help() -> String {
     format!("What it may be used for, once for each: {}", keys::PERMISSIONS.join(", "))
 }
 
-fn network(text: &str) -> Result<IpNet, String> {
-    keys::network(text)
-}
-
 pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
-    let app = App::open(config).await?;
-    setup::check(&app).await?;
+    let app = super::open(config).await?;
     match arguments.command {
         Command::Create(arguments) => create(&app, arguments).await,
         Command::List(arguments) => list(&app, arguments).await,
@@ -102,7 +94,7 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
 
 async fn create(app: &App, arguments: Create) -> CommandResult {
     let mut tx = app.store.write().await?;
-    let workspace = only_or_named(&mut tx, arguments.workspace.as_deref()).await?;
+    let workspace = arguments.workspace.find(&mut tx).await?;
     let key = NewKey {
         workspace: workspace.id,
         name: &arguments.name,
@@ -145,7 +137,7 @@ async fn list(app: &App, arguments: List) -> CommandResult {
 
 async fn revoke(app: &App, arguments: Revoke) -> CommandResult {
     let mut tx = app.store.write().await?;
-    let workspace = only_or_named(&mut tx, arguments.workspace.as_deref()).await?;
+    let workspace = arguments.workspace.find(&mut tx).await?;
     let key = keys::revoke(&mut tx, &app.clock, workspace.id, &arguments.key).await?;
     tx.commit().await?;
     if arguments.json {

@@ -13,20 +13,27 @@ mod generate;
 mod import;
 mod key;
 mod migrate;
+mod progress;
 mod service;
 mod standalone;
 mod users;
 mod worker;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::config::Config;
+use crate::app::App;
+use crate::config::{Config, Mode};
+use crate::setup;
+use crate::store::Tx;
+use crate::workspaces::{ChoiceError, Workspace, only_or_named};
 
 /// What a command may fail with: printed to the operator as it is.
-pub type CommandResult = Result<(), Box<dyn std::error::Error + Send + Sync>>;
+pub type Error = Box<dyn std::error::Error + Send + Sync>;
+pub type CommandResult<T = ()> = Result<T, Error>;
 
 /// The bulk-data side of a customer-engagement service.
 #[derive(Parser)]
@@ -73,13 +80,50 @@ enum Command {
     Doctor(doctor::Arguments),
 }
 
+impl Command {
+    /// What the settings must serve for, and the settings that its options stand for.
+    fn needs(&self) -> (Mode, Vec<(&'static str, OsString)>) {
+        match self {
+            Self::Standalone(arguments) => (Mode::Standalone, arguments.settings()),
+            Self::Gateway(arguments) => (Mode::Fleet, arguments.settings()),
+            Self::Worker(_) => (Mode::Fleet, Vec::new()),
+            _ => (Mode::Command, Vec::new()),
+        }
+    }
+}
+
+/// Which workspace a command works on.
+#[derive(clap::Args)]
+struct WorkspaceArgument {
+    /// The workspace; may be left out where there is only one
+    #[arg(long, value_name = "NAME")]
+    workspace: Option<String>,
+}
+
+impl WorkspaceArgument {
+    async fn find(&self, tx: &mut Tx) -> Result<Workspace, ChoiceError> {
+        only_or_named(tx, self.workspace.as_deref()).await
+    }
+}
+
+/// Opens what a command works on, which must be an installation of this version; a new data
+/// directory is made one. Nothing needs to be closed: what is said to be done is durable.
+async fn open(config: Config) -> CommandResult<App> {
+    let app = App::open(config).await?;
+    setup::check(&app).await?;
+    Ok(app)
+}
+
 /// Parses the command line, runs the command and says how it went.
 #[tokio::main]
 pub async fn main() -> ExitCode {
     // One TLS provider for every client in the process.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let arguments = Arguments::parse();
-    let config = match Config::load(arguments.config.as_deref()) {
+    let (mode, options) = arguments.command.needs();
+    let options = options.into_iter().map(|(name, value)| (name.into(), value));
+    let environment = std::env::vars_os().chain(options);
+    let config = match Config::load(arguments.config.as_deref(), environment, mode) {
         Ok(config) => config,
         Err(error) => {
             eprintln!("longshore: {error}");

@@ -7,14 +7,13 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use super::CommandResult;
 use crate::app::App;
 use crate::config::Config;
 use crate::retry::{self, Retry as _};
 use crate::setup::{self, SetupError};
 use crate::worker::{self, Role, WorkerError};
 use crate::{exports, gateway, shutdown, telemetry};
-
-type Error = Box<dyn std::error::Error + Send + Sync>;
 
 /// The pause before what is away is asked again, and the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
@@ -33,7 +32,7 @@ pub struct Service {
 
 impl Service {
     /// Opens everything; nothing is looked at yet.
-    pub async fn start(config: Config) -> Result<Self, Error> {
+    pub async fn start(config: Config) -> CommandResult<Self> {
         telemetry::init_tracing(&config)?;
         let metrics = telemetry::metrics::install()?;
         let drain = Duration::from_secs(config.worker.drain_seconds);
@@ -69,7 +68,7 @@ impl Service {
     }
 
     /// Answers the API's calls until the shutdown.
-    pub async fn serve(&self, listener: TcpListener) -> Result<(), Error> {
+    pub async fn serve(&self, listener: TcpListener) -> CommandResult {
         let address: SocketAddr = listener.local_addr()?;
         tracing::info!(%address, "the gateway listens");
         let router = gateway::router(self.app.clone(), exports::api::routes());

@@ -1,12 +1,13 @@
 //! `longshore standalone`.
 
+use std::ffi::OsString;
 use std::fs::{File, TryLockError};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use super::CommandResult;
 use super::service::Service;
-use crate::config::{Config, Mode};
+use crate::config::{Config, private_directory};
 use crate::worker::Role;
 use crate::{gateway, setup};
 
@@ -23,10 +24,16 @@ pub struct Arguments {
     listen: Option<SocketAddr>,
 }
 
-pub async fn run(mut config: Config, arguments: Arguments) -> CommandResult {
-    config.data = arguments.data.unwrap_or(config.data);
-    config.gateway.listen = arguments.listen.unwrap_or(config.gateway.listen);
-    config.check(Mode::Standalone)?;
+impl Arguments {
+    /// The settings that the options stand for.
+    pub fn settings(&self) -> Vec<(&'static str, OsString)> {
+        let data = self.data.iter().map(|data| ("LONGSHORE_DATA", data.into()));
+        let listen = self.listen.iter();
+        data.chain(listen.map(|listen| ("LONGSHORE_LISTEN", listen.to_string().into()))).collect()
+    }
+}
+
+pub async fn run(config: Config, _arguments: Arguments) -> CommandResult {
     let _lock = lock(&config.data)?;
     let listener = gateway::bind(config.gateway.listen, "LONGSHORE_LISTEN").await?;
     let service = Service::start(config).await?;
@@ -40,7 +47,7 @@ pub async fn run(mut config: Config, arguments: Arguments) -> CommandResult {
 fn lock(data: &Path) -> Result<File, String> {
     let file = data.join("standalone.lock");
     let problem = |error: std::io::Error| format!("{}: {error}", file.display());
-    std::fs::create_dir_all(data).map_err(problem)?;
+    private_directory(data).map_err(problem)?;
     let lock = File::create(&file).map_err(problem)?;
     match lock.try_lock() {
         Ok(()) => Ok(lock),

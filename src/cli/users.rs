@@ -1,12 +1,14 @@
 //! `longshore users`: one user's stored record; erasure with all that belongs to it.
 
-use super::CommandResult;
-use crate::clock::Clock;
+use super::{CommandResult, WorkspaceArgument};
+use crate::app::App;
 use crate::config::Config;
-use crate::store::{Store, migrate};
-use crate::users::{Target, erase, record, target};
+use crate::users::{erase, record};
 
 #[derive(clap::Args)]
+#[command(after_help = "Examples:
+  longshore users show ann@acme.example
+  longshore users delete customer-17 customer-18")]
 pub struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -20,9 +22,8 @@ enum Command {
         /// An external_id, a service_id or an email
         #[arg(value_name = "ID")]
         id: String,
-        /// The workspace; may be left out where there is only one
-        #[arg(long, value_name = "NAME")]
-        workspace: Option<String>,
+        #[command(flatten)]
+        workspace: WorkspaceArgument,
         /// One line of JSON, as `import` takes it
         #[arg(long)]
         json: bool,
@@ -33,9 +34,8 @@ enum Command {
         /// External_ids, service_ids or emails
         #[arg(value_name = "ID", required = true)]
         ids: Vec<String>,
-        /// The workspace; may be left out where there is only one
-        #[arg(long, value_name = "NAME")]
-        workspace: Option<String>,
+        #[command(flatten)]
+        workspace: WorkspaceArgument,
         /// One line of JSON: who was erased and who was not, and why
         #[arg(long)]
         json: bool,
@@ -43,32 +43,30 @@ enum Command {
 }
 
 pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
-    let store = Store::connect(&config).await?;
-    migrate::check(&store).await?;
-    let result = match arguments.command {
-        Command::Show { id, workspace, json } => {
-            let target = target(&store, workspace.as_deref()).await?;
-            show(&store, &target, &id, json).await
-        }
-        Command::Delete { ids, workspace, json } => {
-            let target = target(&store, workspace.as_deref()).await?;
-            delete(&store, &target, &ids, json).await
-        }
-    };
-    store.close().await;
-    result
+    let app = super::open(config).await?;
+    match arguments.command {
+        Command::Show { id, workspace, json } => show(&app, &workspace, &id, json).await,
+        Command::Delete { ids, workspace, json } => delete(&app, &workspace, &ids, json).await,
+    }
 }
 
-async fn show(store: &Store, target: &Target, id: &str, json: bool) -> CommandResult {
-    let shown = erase::show(store, &Clock::system(), target, id).await?;
+async fn show(app: &App, workspace: &WorkspaceArgument, id: &str, json: bool) -> CommandResult {
+    let workspace = workspace.find(&mut app.store.snapshot().await?).await?;
+    let shown = erase::show(&app.store, &app.clock, &workspace, id).await?;
     println!("{}", if json { shown } else { record::pretty(&shown) });
     Ok(())
 }
 
-async fn delete(store: &Store, target: &Target, ids: &[String], json: bool) -> CommandResult {
+async fn delete(
+    app: &App,
+    workspace: &WorkspaceArgument,
+    ids: &[String],
+    json: bool,
+) -> CommandResult {
+    let workspace = workspace.find(&mut app.store.snapshot().await?).await?;
     let (mut erased, mut failed) = (Vec::new(), Vec::new());
     for id in ids {
-        match erase::erase(store, target, id).await {
+        match erase::erase(&app.store, &workspace, id).await {
             Ok(service_id) => {
                 if !json {
                     println!("erased {id} ({service_id})");

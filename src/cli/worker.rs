@@ -2,7 +2,7 @@
 
 use super::CommandResult;
 use super::service::Service;
-use crate::config::{Config, Mode};
+use crate::config::Config;
 use crate::worker::Role;
 
 /// Takes work from the log and the store of a fleet; run as many as wanted. On SIGTERM it
@@ -16,7 +16,6 @@ pub struct Arguments {
 }
 
 pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
-    config.check(Mode::Fleet)?;
     let service = Service::start(config).await?;
     let mut worked = Ok(());
     if service.is_set_up().await? {

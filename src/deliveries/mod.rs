@@ -29,7 +29,7 @@ use uuid::Uuid;
 
 use crate::app::App;
 use crate::claims::{self, Claim, ClaimError, Kind};
-use crate::clock::{Clock, millis};
+use crate::clock::{Clock, from_ms, millis};
 use crate::config::Config;
 use crate::panics;
 use crate::retry::{Retry, pause};
@@ -84,7 +84,7 @@ impl State {
     }
 }
 
-/// A delivery as stored. Times are milliseconds since the epoch.
+/// A delivery as stored. Times are milliseconds since the epoch, and ISO 8601 in JSON.
 #[derive(Clone, Debug, Serialize, sqlx::FromRow)]
 pub struct Delivery {
     pub id: Uuid,
@@ -106,14 +106,18 @@ pub struct Delivery {
     pub state: State,
     pub request_id: String,
     pub attempts: i32,
+    #[serde(serialize_with = "as_time")]
     pub created_at: i64,
     /// When it is given up.
+    #[serde(serialize_with = "as_time")]
     pub retry_until: i64,
     /// When it is tried next, while pending.
+    #[serde(serialize_with = "as_optional_time")]
     pub next_at: Option<i64>,
     /// What came of the last attempt: the receiver's status, and why it failed.
     pub last_status: Option<i32>,
     pub last_error: Option<String>,
+    #[serde(serialize_with = "as_optional_time")]
     pub finished_at: Option<i64>,
 }
 
@@ -144,6 +148,14 @@ fn shown(url: &str) -> String {
 
 fn serialize_shown<S: Serializer>(url: &str, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&shown(url))
+}
+
+fn as_time<S: Serializer>(ms: &i64, serializer: S) -> Result<S::Ok, S::Error> {
+    from_ms(*ms).serialize(serializer)
+}
+
+fn as_optional_time<S: Serializer>(ms: &Option<i64>, serializer: S) -> Result<S::Ok, S::Error> {
+    ms.map(from_ms).serialize(serializer)
 }
 
 /// Which deliveries to list.

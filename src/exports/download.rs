@@ -54,7 +54,7 @@ fn is_signed(app: &App, object_prefix: &str, signature: &str) -> bool {
 }
 
 fn public_base(app: &App) -> String {
-    app.config.public_base(app.config.gateway.listen)
+    app.config.public_base()
 }
 
 async fn download(

@@ -25,7 +25,7 @@ use self::writer::{Command, Ends, Write, Writer};
 use super::consumer::Consumer;
 use super::{LogError, NewMessage, Topic};
 use crate::clock::Clock;
-use crate::config::Config;
+use crate::config::{Config, private_directory};
 use crate::store::sqlite_pool;
 
 /// How often messages that every group is done with are looked for.
@@ -62,7 +62,7 @@ struct Shared {
 
 impl Embedded {
     pub(super) async fn open(config: &Config) -> Result<Self, LogError> {
-        std::fs::create_dir_all(&config.data).map_err(|error| {
+        private_directory(&config.data).map_err(|error| {
             LogError::Settings(format!("the data directory {}: {error}", config.data.display()))
         })?;
         let options = SqliteConnectOptions::new()

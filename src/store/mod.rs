@@ -17,7 +17,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, S
 use sqlx::{Connection as _, PgPool, Postgres, Sqlite, SqlitePool, Transaction};
 use tracing::Instrument as _;
 
-use crate::config::Config;
+use crate::config::{Config, private_directory};
 use crate::retry::Retry;
 
 /// A connection that was unused for longer is asked whether it is still there.
@@ -171,7 +171,7 @@ impl Store {
     async fn open_sqlite(url: &str, connections: u32) -> Result<Self, StoreError> {
         let options = SqliteConnectOptions::from_str(url)?;
         if let Some(directory) = options.get_filename().parent() {
-            std::fs::create_dir_all(directory).map_err(sqlx::Error::Io)?;
+            private_directory(directory).map_err(sqlx::Error::Io)?;
         }
         let options = options
             .create_if_missing(true)

@@ -1,16 +1,15 @@
 //! One user: finding, and erasing with all that belongs to it.
 
-use std::collections::BTreeMap;
-
 use uuid::Uuid;
 
 use super::activity::{Activity, ActivityError};
 use super::profile::{Field, Profile};
 use super::rows::{self, For, Identifier, Kind, StoredUser};
-use super::{Target, record, service_id};
+use super::{record, service_id};
 use crate::clock::Clock;
 use crate::retry::Retry;
 use crate::store::{Store, StoreError, Tx};
+use crate::workspaces::Workspace;
 
 /// Why one user could not be shown or erased.
 #[derive(Debug, thiserror::Error)]
@@ -40,31 +39,28 @@ impl Retry for FindError {
 pub async fn show(
     store: &Store,
     clock: &Clock,
-    target: &Target,
+    workspace: &Workspace,
     id: &str,
 ) -> Result<String, FindError> {
     let mut tx = store.snapshot().await?;
-    let user = find(&mut tx, target.id, id, For::Reading).await?;
-    let rates: BTreeMap<String, i64> = serde_json::from_str(
-        &rows::exchange_rates(&mut tx, target.id).await?,
-    )
-    .map_err(|error| StoreError::Corrupt(format!("exchange rates of {}: {error}", target.name)))?;
-    let body = rows::find_activity(&mut tx, target.id, user.service_id).await?;
+    let user = find(&mut tx, workspace.id, id, For::Reading).await?;
+    let body = rows::find_activity(&mut tx, workspace.id, user.service_id).await?;
     let activity = match &body {
         Some(body) => {
             Activity::decode(body).map_err(|e| FindError::Activity(user.service_id, e))?
         }
         None => Activity::default(),
     };
-    Ok(record::show(&user.doc, &activity, clock.today(), &target.currency, &rates))
+    let (currency, rates) = (&workspace.currency, &workspace.exchange_rates);
+    Ok(record::show(&user.doc, &activity, clock.today(), currency, rates))
 }
 
 /// Erases a user with all that belongs to it, in one transaction; answers who it was.
-pub async fn erase(store: &Store, target: &Target, id: &str) -> Result<Uuid, FindError> {
+pub async fn erase(store: &Store, workspace: &Workspace, id: &str) -> Result<Uuid, FindError> {
     let mut tx = store.write().await?;
-    let user = find(&mut tx, target.id, id, For::Writing).await?;
-    remove_identifiers(&mut tx, target.id, &user).await?;
-    rows::remove_user(&mut tx, target.id, &user).await?;
+    let user = find(&mut tx, workspace.id, id, For::Writing).await?;
+    remove_identifiers(&mut tx, workspace.id, &user).await?;
+    rows::remove_user(&mut tx, workspace.id, &user).await?;
     tx.commit().await?;
     Ok(user.service_id)
 }

@@ -17,12 +17,12 @@ use tokio::sync::mpsc;
 
 pub use lines::Input;
 
-use super::Target;
 use super::record::Record;
 use super::service_id::Generator;
 use crate::clock::Clock;
 use crate::retry::{self, Retry};
 use crate::store::{Store, StoreError};
+use crate::workspaces::Workspace;
 
 /// Records of one transaction. SQLite's are short, since it has one writer: others wait.
 const POSTGRES_BATCH: usize = 2_000;
@@ -101,13 +101,13 @@ pub struct Written {
 pub struct Importer {
     store: Store,
     clock: Clock,
-    target: Target,
+    workspace: Workspace,
     ids: Generator,
 }
 
 impl Importer {
-    pub fn new(store: Store, clock: Clock, target: Target) -> Self {
-        Self { store, clock, target, ids: Generator::default() }
+    pub fn new(store: Store, clock: Clock, workspace: Workspace) -> Self {
+        Self { store, clock, workspace, ids: Generator::default() }
     }
 
     /// Imports every input, in their order. Bad lines are told and left out; an input that
@@ -119,7 +119,7 @@ impl Importer {
     ) -> Result<Summary, ImportError> {
         let size = if self.store.is_postgres() { POSTGRES_BATCH } else { SQLITE_BATCH };
         let (to_writer, mut batches) = mpsc::channel(2);
-        let (clock, currency) = (self.clock.clone(), self.target.currency.clone());
+        let (clock, currency) = (self.clock.clone(), self.workspace.currency.clone());
         let reader = tokio::task::spawn_blocking(move || {
             lines::read(inputs, size, &clock, &currency, &to_writer);
         });
@@ -191,7 +191,7 @@ impl Importer {
         }
         let now_ms = self.clock.now_ms();
         let mut tx = self.store.write().await?;
-        let workspace = self.target.id;
+        let workspace = self.workspace.id;
         let mut people = resolve::People::look_up(&mut tx, workspace, records).await?;
         let mut written = Written::default();
         for (place, record) in records.iter().enumerate() {

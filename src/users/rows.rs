@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use sqlx::{QueryBuilder, Sqlite, Transaction};
 use uuid::Uuid;
 
-use super::{Target, service_id};
+use super::service_id;
 use crate::store::{StoreError, Tx, on};
 
 /// Rows of one SQLite statement: of 8 columns, well below the parameters it may have.
@@ -47,19 +47,6 @@ pub fn slice(id: &Uuid) -> Result<i16, StoreError> {
     service_id::bucket(id)
         .map(service_id::slice_of)
         .ok_or_else(|| StoreError::Corrupt(format!("{id} is not a service_id of Longshore")))
-}
-
-pub async fn targets(tx: &mut Tx) -> Result<Vec<Target>, StoreError> {
-    let rows = on!(tx, c => sqlx::query_as::<_, (i32, String, String)>(
-        "SELECT id, name, currency FROM workspaces ORDER BY name",
-    ).fetch_all(c).await?);
-    Ok(rows.into_iter().map(|(id, name, currency)| Target { id, name, currency }).collect())
-}
-
-/// What one of another currency is in millionths of the workspace's, as JSON.
-pub async fn exchange_rates(tx: &mut Tx, workspace: i32) -> Result<String, StoreError> {
-    Ok(on!(tx, c => sqlx::query_scalar("SELECT exchange_rates FROM workspaces WHERE id = $1")
-        .bind(workspace).fetch_one(c).await?))
 }
 
 // Looking up ---------------------------------------------------------------------------

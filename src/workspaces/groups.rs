@@ -34,14 +34,6 @@ impl ControlGroup {
     }
 }
 
-/// The active control group of a workspace.
-pub async fn control_group(
-    tx: &mut Tx,
-    workspace: i32,
-) -> Result<Option<ControlGroup>, StoreError> {
-    rows::control_group(tx, workspace).await
-}
-
 /// Makes a new group with a new segment id the active one. Exports of the former group that
 /// run already go on with it.
 pub async fn renew(

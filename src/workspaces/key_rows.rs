@@ -3,20 +3,13 @@
 use ipnet::IpNet;
 use uuid::Uuid;
 
-use super::keys::{KeyInfo, NewKey};
+use super::keys::{KeyInfo, KeyMatch, NewKey};
 use super::rows::{self, parsed};
-use super::{Workspace, to_json};
+use super::to_json;
 use crate::store::{StoreError, Tx, on};
 
-/// A key that is looked up by its hash, with its workspace.
-pub(super) struct Found {
-    pub id: Uuid,
-    pub workspace: Workspace,
-    pub permissions: Vec<String>,
-    pub allow: Vec<IpNet>,
-}
-
-pub(super) async fn find(tx: &mut Tx, hash: &[u8]) -> Result<Option<Found>, StoreError> {
+/// The active key of that hash, with its workspace.
+pub(super) async fn find(tx: &mut Tx, hash: &[u8]) -> Result<Option<KeyMatch>, StoreError> {
     let row: Option<(Uuid, i32, String, String)> = on!(&mut *tx, c => sqlx::query_as(
         "SELECT id, workspace_id, permissions, allow FROM api_keys
          WHERE hash = $1 AND revoked_at IS NULL",
@@ -24,9 +17,9 @@ pub(super) async fn find(tx: &mut Tx, hash: &[u8]) -> Result<Option<Found>, Stor
     .bind(hash).fetch_optional(c).await?);
     let Some((id, workspace_id, permissions, allow)) = row else { return Ok(None) };
     let Some(workspace) = rows::by_id(tx, workspace_id).await? else { return Ok(None) };
-    Ok(Some(Found {
-        id,
+    Ok(Some(KeyMatch {
         workspace,
+        key_id: id,
         permissions: parsed("api_keys.permissions", id, &permissions)?,
         allow: parsed("api_keys.allow", id, &allow)?,
     }))
@@ -100,7 +93,7 @@ impl TryFrom<KeyRow> for KeyInfo {
 }
 
 /// The keys of one workspace, or of all, revoked ones too.
-pub(super) async fn list(tx: &mut Tx, workspace: Option<i32>) -> Result<Vec<KeyInfo>, StoreError> {
+pub async fn list(tx: &mut Tx, workspace: Option<i32>) -> Result<Vec<KeyInfo>, StoreError> {
     on!(tx, c => sqlx::query_as::<_, KeyRow>(
         "SELECT k.id, w.name AS workspace, k.name, k.hash, k.permissions, k.allow, k.declared,
                 k.created_at, k.last_used_at, k.revoked_at

@@ -13,12 +13,14 @@ use ipnet::IpNet;
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
-use super::{Workspace, key_rows, values};
+use super::{Workspace, key_rows};
 use crate::app::App;
 use crate::clock::Clock;
 use crate::retry::Retry;
 use crate::secrets::random_bytes;
 use crate::store::{StoreError, Tx};
+
+pub use super::key_rows::list;
 
 /// Every permission there is: the table of Authentication, and what it does not show.
 pub const PERMISSIONS: &[&str] = &[
@@ -148,11 +150,6 @@ pub async fn create_with_secret(
     }
 }
 
-/// A network that a key may be used from: a CIDR, or one address.
-pub fn network(text: &str) -> Result<IpNet, String> {
-    values::network(text)
-}
-
 pub(super) fn check_name(name: &str) -> Result<(), KeyError> {
     let length = name.chars().count();
     if (1..=100).contains(&length) && !name.contains('\0') { Ok(()) } else { Err(KeyError::Name) }
@@ -177,11 +174,6 @@ pub(super) fn check_secret(secret: &str) -> Result<(), KeyError> {
     } else {
         Err(KeyError::SecretCharacters)
     }
-}
-
-/// The keys of one workspace, or of all; revoked ones too.
-pub async fn list(tx: &mut Tx, workspace: Option<i32>) -> Result<Vec<KeyInfo>, StoreError> {
-    key_rows::list(tx, workspace).await
 }
 
 /// Ends a key, named by its name or its id, and answers what it was. Processes that know
@@ -212,14 +204,8 @@ pub async fn find(app: &App, presented: &str) -> Result<Option<KeyMatch>, StoreE
         return Ok(Some(key));
     }
     let mut tx = app.store.snapshot().await?;
-    let found = key_rows::find(&mut tx, &hash).await?;
+    let key = key_rows::find(&mut tx, &hash).await?;
     tx.commit().await?;
-    let key = found.map(|found| KeyMatch {
-        workspace: found.workspace,
-        key_id: found.id,
-        permissions: found.permissions,
-        allow: found.allow,
-    });
     if let Some(key) = &key {
         app.kept.keys.put(hash, key.clone());
         note_use(app, key.key_id);

@@ -27,9 +27,11 @@ mod schema;
 pub mod storage;
 mod values;
 
-pub use groups::{ControlGroup, control_group};
+pub use groups::ControlGroup;
+pub use rows::{by_id, by_name, control_group, list};
 pub use schema::json_schema;
 pub use storage::{StorageError, callback_secret, open_storage};
+pub use values::network;
 
 /// A workspace: the space that a key belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,20 +103,9 @@ impl Platform {
 /// What this process keeps between calls: keys for a few seconds, clients of workspaces'
 /// own storages.
 #[derive(Clone, Default)]
-pub struct Kept(Arc<Inner>);
-
-#[derive(Default)]
-pub struct Inner {
-    keys: keys::KnownKeys,
-    storages: Mutex<HashMap<Uuid, Objects>>,
-}
-
-impl std::ops::Deref for Kept {
-    type Target = Inner;
-
-    fn deref(&self) -> &Inner {
-        &self.0
-    }
+pub struct Kept {
+    keys: Arc<keys::KnownKeys>,
+    storages: Arc<Mutex<HashMap<Uuid, Objects>>>,
 }
 
 /// Locks something that is whole between any two instructions.
@@ -125,19 +116,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// JSON of values that always have some: texts, numbers, lists and maps of them.
 fn to_json<T: Serialize + ?Sized>(value: &T) -> String {
     serde_json::to_string(value).expect("plain values are JSON")
-}
-
-pub async fn by_id(tx: &mut Tx, id: i32) -> Result<Option<Workspace>, StoreError> {
-    rows::by_id(tx, id).await
-}
-
-pub async fn by_name(tx: &mut Tx, name: &str) -> Result<Option<Workspace>, StoreError> {
-    rows::by_name(tx, name).await
-}
-
-/// All workspaces, by name.
-pub async fn list(tx: &mut Tx) -> Result<Vec<Workspace>, StoreError> {
-    rows::list(tx).await
 }
 
 /// Why a command does not know which workspace is meant.

@@ -63,21 +63,22 @@ macro_rules! workspaces {
     };
 }
 
-pub(super) async fn by_id(tx: &mut Tx, id: i32) -> Result<Option<Workspace>, StoreError> {
+pub async fn by_id(tx: &mut Tx, id: i32) -> Result<Option<Workspace>, StoreError> {
     on!(tx, c => sqlx::query_as::<_, WorkspaceRow>(workspaces!("WHERE id = $1"))
         .bind(id).fetch_optional(c).await?)
     .map(Workspace::try_from)
     .transpose()
 }
 
-pub(super) async fn by_name(tx: &mut Tx, name: &str) -> Result<Option<Workspace>, StoreError> {
+pub async fn by_name(tx: &mut Tx, name: &str) -> Result<Option<Workspace>, StoreError> {
     on!(tx, c => sqlx::query_as::<_, WorkspaceRow>(workspaces!("WHERE name = $1"))
         .bind(name).fetch_optional(c).await?)
     .map(Workspace::try_from)
     .transpose()
 }
 
-pub(super) async fn list(tx: &mut Tx) -> Result<Vec<Workspace>, StoreError> {
+/// All workspaces, by name.
+pub async fn list(tx: &mut Tx) -> Result<Vec<Workspace>, StoreError> {
     on!(tx, c => sqlx::query_as::<_, WorkspaceRow>(workspaces!("ORDER BY name"))
         .fetch_all(c).await?)
     .into_iter()
@@ -189,7 +190,8 @@ pub(super) async fn insert_storage(
     Ok(())
 }
 
-pub(super) async fn control_group(
+/// The active control group of a workspace.
+pub async fn control_group(
     tx: &mut Tx,
     workspace: i32,
 ) -> Result<Option<ControlGroup>, StoreError> {

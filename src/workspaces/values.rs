@@ -72,7 +72,7 @@ pub(super) fn time_zone(text: &str) -> Checked<String> {
 }
 
 /// A network as CIDR, or one address.
-pub(super) fn network(text: &str) -> Checked<IpNet> {
+pub fn network(text: &str) -> Checked<IpNet> {
     IpNet::from_str(text)
         .or_else(|_| IpAddr::from_str(text).map(IpNet::from))
         .map(|network| network.trunc())

@@ -1,5 +1,7 @@
 //! The command line as an operator meets it.
 
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::process::Output;
 
 use crate::support::fleet::{Backend, Fleet};
@@ -8,7 +10,11 @@ use crate::support::workspace::WorkspaceFile;
 
 async fn longshore(arguments: &[&str]) -> Output {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let mut command = process::command(directory.path(), &Default::default());
+    longshore_in(directory.path(), arguments).await
+}
+
+async fn longshore_in(directory: &Path, arguments: &[&str]) -> Output {
+    let mut command = process::command(directory, &Default::default());
     command.args(arguments);
     process::output(command).await
 }
@@ -71,6 +77,55 @@ async fn what_cannot_be_done_ends_with_a_status() {
         assert!(!output.status.success(), "{arguments:?}");
         assert!(!output.stderr.is_empty(), "{arguments:?} says nothing");
         assert!(!text(&output.stderr).contains("panicked"), "{}", text(&output.stderr));
+    }
+}
+
+/// Whichever command comes first makes a new data directory ready, for its owner alone.
+#[tokio::test(flavor = "multi_thread")]
+async fn any_command_may_come_first() {
+    for arguments in [
+        &["deliveries", "list"][..],
+        &["dead-letters", "list"],
+        &["key", "list"],
+        &["migrate"],
+        &["users", "show", "nobody"],
+        &["import", "-"],
+        &["control-group", "show"],
+    ] {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let output = longshore_in(directory.path(), arguments).await;
+        let error = text(&output.stderr);
+        // Some have nothing to do without a workspace, and say so.
+        let no_workspace = error.contains("there is no workspace yet");
+        assert!(output.status.success() || no_workspace, "{arguments:?}: {error}");
+        let data = directory.path().join("longshore-data");
+        let mode = data.metadata().expect("the data directory").permissions().mode();
+        assert_eq!(mode & 0o777, 0o700, "{arguments:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_that_cannot_work_does_not_start() {
+    for (arguments, named) in [
+        (&["gateway"][..], &["LOG_URL", "DATABASE_URL", "OBJECTS_URL", "PUBLIC_URL"][..]),
+        (&["worker"], &["LOG_URL", "DATABASE_URL", "OBJECTS_URL", "PUBLIC_URL"]),
+        (&["standalone", "--listen", "0.0.0.0:8080"], &["PUBLIC_URL"]),
+    ] {
+        let output = longshore(arguments).await;
+        let error = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {error}");
+        for name in named {
+            assert!(error.contains(&format!("LONGSHORE_{name}")), "{arguments:?}: {error}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_that_is_away_is_named() {
+    let arguments = ["export", "list", "--url", "http://127.0.0.1:1", "--key", "a key of nobody"];
+    let error = text(&longshore(&arguments).await.stderr);
+    for part in ["nothing answers at http://127.0.0.1:1 ", "refused", "standalone", "--url"] {
+        assert!(error.contains(part), "{part} is missing in: {error}");
     }
 }
 

@@ -217,6 +217,9 @@ async fn it_is_given_up_when_its_time_is_up_and_can_be_resent(store: TestStore) 
     assert_eq!((delivery.last_status, delivery.next_at), (Some(503), None));
     assert!(delivery.attempts >= 2);
     assert!(take(world.app()).await.is_empty());
+    let json = serde_json::to_value(&delivery).unwrap();
+    assert_eq!(json["created_at"], from_ms(delivery.created_at).to_string());
+    assert_eq!(json["next_at"], serde_json::Value::Null);
     let unknown = deliveries::resend(world.app(), Uuid::new_v4()).await;
     assert!(matches!(unknown, Err(DeliveryError::Unknown(_))));
 

@@ -12,7 +12,8 @@ use longshore::users::erase::{self, FindError};
 use longshore::users::generate::Users;
 use longshore::users::import::{BadLine, Importer, Input, Progress, Summary};
 use longshore::users::scan::{Cuts, Stretch, cut, read};
-use longshore::users::{Position, Target, record, service_id, target};
+use longshore::users::{Position, record, service_id};
+use longshore::workspaces::{ChoiceError, Workspace, only_or_named};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -51,7 +52,7 @@ const ALL: [i16; 100] = {
 struct World {
     test: TestStore,
     clock: Clock,
-    target: Target,
+    workspace: Workspace,
 }
 
 /// A user as an export would read it.
@@ -61,11 +62,15 @@ struct Seen {
     record: Value,
 }
 
+async fn chosen(store: &Store, name: Option<&str>) -> Result<Workspace, ChoiceError> {
+    only_or_named(&mut store.snapshot().await?, name).await
+}
+
 impl World {
     async fn new(test: TestStore) -> Self {
         test.workspace("acme").await;
-        let target = target(&test.store, None).await.unwrap();
-        Self { test, clock: Clock::system(), target }
+        let workspace = chosen(&test.store, None).await.unwrap();
+        Self { test, clock: Clock::system(), workspace }
     }
 
     fn store(&self) -> &Store {
@@ -73,7 +78,7 @@ impl World {
     }
 
     fn importer(&self) -> Importer {
-        Importer::new(self.store().clone(), self.clock.clone(), self.target.clone())
+        Importer::new(self.store().clone(), self.clock.clone(), self.workspace.clone())
     }
 
     /// Imports lines; answers what was done and what was told of bad ones.
@@ -102,7 +107,7 @@ impl World {
 
     async fn cut(&self, slices: &[i16], per_part: u32) -> Cuts {
         let mut tx = self.store().snapshot().await.unwrap();
-        cut(&mut tx, self.target.id, slices, per_part).await.unwrap()
+        cut(&mut tx, self.workspace.id, slices, per_part).await.unwrap()
     }
 
     /// The users of each stretch of `cuts`.
@@ -110,7 +115,7 @@ impl World {
         let mut stretches = Vec::new();
         let mut after = Position::START;
         for &up_to in &cuts.ends {
-            let (workspace, youngest) = (self.target.id, cuts.youngest);
+            let (workspace, youngest) = (self.workspace.id, cuts.youngest);
             let stretch = Stretch { workspace, slices, after, up_to, youngest, activity: true };
             let mut users = Vec::new();
             let mut tx = self.store().snapshot().await.unwrap();
@@ -150,7 +155,7 @@ impl World {
     }
 
     async fn show(&self, id: &str) -> Result<Value, FindError> {
-        let shown = erase::show(self.store(), &self.clock, &self.target, id).await?;
+        let shown = erase::show(self.store(), &self.clock, &self.workspace, id).await?;
         Ok(serde_json::from_str(&shown).unwrap())
     }
 
@@ -175,6 +180,12 @@ impl World {
         let output = child.wait_with_output().unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
         (output.status.success(), text(output.stdout), text(output.stderr))
+    }
+
+    /// Makes the store an installation: commands work on nothing else.
+    fn migrate(&self) {
+        let (ok, _, err) = self.run(&["migrate"], "");
+        assert!(ok, "{err}");
     }
 }
 
@@ -346,6 +357,7 @@ async fn until_somebody_is_in(world: &World, child: &mut Child) {
 }
 
 async fn a_killed_import_is_finished_by_running_it_again(world: World) {
+    world.migrate();
     // Without service_ids: who is in is known by external_id, alias or email alone.
     let lines: Vec<String> = (0..9_000)
         .map(|n| match n % 3 {
@@ -392,16 +404,16 @@ async fn another_workspace_is_not_touched(world: World) {
     let lines = generated(200);
     world.import_well(&lines).await;
     world.test.workspace("other").await;
-    assert!(target(world.store(), None).await.unwrap_err().to_string().contains("acme, other"));
-    assert!(target(world.store(), Some("third")).await.is_err());
-    let other = target(world.store(), Some("other")).await.unwrap();
-    let world = World { target: other, ..world };
+    assert!(chosen(world.store(), None).await.unwrap_err().to_string().contains("acme, other"));
+    assert!(chosen(world.store(), Some("third")).await.is_err());
+    let other = chosen(world.store(), Some("other")).await.unwrap();
+    let world = World { workspace: other, ..world };
     assert_eq!(world.count().await, 0);
     // The same people, under the same ids, once more.
     let summary = world.import_well(&lines).await;
     assert_eq!((summary.created, world.count().await), (200, 200));
     let id = value(&lines[0])["service_id"].as_str().unwrap().to_owned();
-    erase::erase(world.store(), &world.target, &id).await.unwrap();
+    erase::erase(world.store(), &world.workspace, &id).await.unwrap();
     assert_eq!((world.count().await, world.rows("users").await), (199, 399));
 }
 
@@ -521,7 +533,7 @@ async fn an_erased_user_leaves_nothing_behind(world: World) {
         let shown = world.show("ann").await.unwrap();
         let service_id = shown["service_id"].as_str().unwrap();
         let id = if id.is_empty() { service_id } else { id };
-        let erased = erase::erase(world.store(), &world.target, id).await.unwrap();
+        let erased = erase::erase(world.store(), &world.workspace, id).await.unwrap();
         assert_eq!(erased.to_string(), service_id);
         for table in ["users", "activity", "identifiers", "emails"] {
             assert_eq!(world.rows(table).await, 0, "{table} after {id}");
@@ -537,12 +549,13 @@ async fn one_address_of_several_users_erases_nobody(world: World) {
             json!({"external_id": "b", "email": "x@acme.example"}).to_string(),
         ])
         .await;
-    let refused = erase::erase(world.store(), &world.target, "x@acme.example").await;
+    let refused = erase::erase(world.store(), &world.workspace, "x@acme.example").await;
     assert!(matches!(refused, Err(FindError::Several(ids)) if ids.len() == 2));
     assert_eq!(world.count().await, 2);
 }
 
 async fn commands_say_what_they_did(world: World) {
+    world.migrate();
     let (ok, lines, _) = world.run(&["generate", "--users", "50", "--seed", "9"], "");
     assert!(ok && lines.lines().count() == 50);
     let (ok, out, err) = world.run(&["import", "-"], &lines);

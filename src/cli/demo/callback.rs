@@ -10,7 +10,7 @@ use axum::routing::post;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::Error;
+use super::CommandResult;
 use crate::deliveries::signature;
 
 /// How long the callback may take once the export is done.
@@ -28,7 +28,7 @@ struct Inbox {
 }
 
 impl Receiver {
-    pub async fn start(secret: Vec<u8>) -> Result<Self, Error> {
+    pub async fn start(secret: Vec<u8>) -> CommandResult<Self> {
         let (sender, callbacks) = mpsc::unbounded_channel();
         let router = Router::new()
             .route("/callback", post(receive))
@@ -40,7 +40,7 @@ impl Receiver {
     }
 
     /// Waits for the callback, which must be signed and say that `url` is ready.
-    pub async fn wait(&self, url: &str) -> Result<(), Error> {
+    pub async fn wait(&self, url: &str) -> CommandResult {
         let mut callbacks = self.callbacks.lock().await;
         let body = tokio::time::timeout(PATIENCE, callbacks.recv())
             .await

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::Error;
+use super::CommandResult;
 
 /// Delivery rule 2 of the export.
 pub const LINES_PER_FILE: usize = 5_000;
@@ -19,7 +19,7 @@ pub struct Checked {
 }
 
 /// Reads the archive whole: its checksums, the names of its files, their lines.
-pub fn archive(archive: &Path, records: &Path, object_prefix: &str) -> Result<Checked, Error> {
+pub fn archive(archive: &Path, records: &Path, object_prefix: &str) -> CommandResult<Checked> {
     let records = std::fs::read_to_string(records)?;
     let mut expected = HashMap::new();
     for line in records.lines() {
@@ -56,12 +56,12 @@ pub fn archive(archive: &Path, records: &Path, object_prefix: &str) -> Result<Ch
     Ok(Checked { users, files: archive.len() })
 }
 
-fn service_id(record: &Value) -> Result<String, Error> {
+fn service_id(record: &Value) -> CommandResult<String> {
     Ok(record["service_id"].as_str().ok_or("a record without service_id")?.to_owned())
 }
 
 /// Field by field, so that what differs is named.
-fn compare(mut imported: Value, mut exported: Value) -> Result<(), Error> {
+fn compare(mut imported: Value, mut exported: Value) -> CommandResult {
     for record in [&mut imported, &mut exported] {
         normalize(record);
     }

@@ -8,19 +8,18 @@ mod check;
 mod server;
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
+use indicatif::{HumanBytes, HumanCount};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use self::callback::Receiver;
 use self::server::Standalone;
 use super::CommandResult;
+use super::export::{self, client::Client};
 use crate::config::Config;
 use crate::secrets::random_bytes;
-
-type Error = Box<dyn std::error::Error + Send + Sync>;
 
 /// Generates users, imports them, exports them over the API, receives the callback,
 /// downloads the files and checks every line: all on a data directory that is removed at
@@ -66,6 +65,7 @@ async fn demo(directory: &Path, users: u64) -> CommandResult {
     let step = Step::begin(4, "start the service");
     let receiver = Receiver::start(workspace.callback_secret.clone()).await?;
     let server = Standalone::start(directory).await?;
+    let client = Client::over(server.client.clone(), &server.url, workspace.key);
     step.end(format!("longshore standalone, on {}", server.url));
 
     let step = Step::begin(5, "ask for an export of every field");
@@ -73,23 +73,24 @@ async fn demo(directory: &Path, users: u64) -> CommandResult {
         "callback_endpoint": receiver.url,
         "fields_to_export": crate::exports::fields::record().collect::<Vec<_>>(),
     });
-    let answer = request(&server, &workspace.key, &body).await?;
+    let answer = client.request(&body).await?;
+    let url = answer.url.ok_or("the API's answer has no url")?;
     step.end(format!("object_prefix {}", answer.object_prefix));
     println!("     as a person would:\n{}", curl(&server.url, &body));
 
     let step = Step::begin(6, "wait for the callback");
-    let finished = watch(&server, &workspace.key, &answer.object_prefix).await?;
-    receiver.wait(&answer.url).await?;
+    let (finished, _) = export::wait(&client, &answer.object_prefix).await?;
+    receiver.wait(&url).await?;
     step.end(format!(
         "{} in {} files; the signature is valid",
-        HumanBytes(finished["bytes"].as_u64().unwrap_or_default()),
-        finished["files"]["done"]
+        HumanBytes(finished.bytes),
+        finished.files.done
     ));
 
     let step = Step::begin(7, "download, and hold every line against what was imported");
     let archive = directory.join("export.zip");
-    download(&answer.url, &archive).await?;
-    let prefix = answer.object_prefix.clone();
+    client.fetch(&url, &archive, |_, _| {}).await?;
+    let prefix = answer.object_prefix;
     let checked =
         tokio::task::spawn_blocking(move || check::archive(&archive, &records, &prefix)).await??;
     if checked.users != users {
@@ -104,67 +105,6 @@ async fn demo(directory: &Path, users: u64) -> CommandResult {
         HumanCount(users),
         begun.elapsed().as_secs_f64()
     );
-    Ok(())
-}
-
-/// What the API answered to the request.
-struct Answer {
-    object_prefix: String,
-    url: String,
-}
-
-async fn request(server: &Standalone, key: &str, body: &Value) -> Result<Answer, Error> {
-    let response = server
-        .client
-        .post(format!("{}/users/export/global_control_group", server.url))
-        .bearer_auth(key)
-        .json(body)
-        .send()
-        .await?;
-    let status = response.status();
-    let answer: Value = response.json().await?;
-    let text = |name: &str| answer[name].as_str().map(str::to_owned);
-    match (text("object_prefix"), text("url")) {
-        (Some(object_prefix), Some(url)) if status == 201 => Ok(Answer { object_prefix, url }),
-        _ => Err(format!("the API answered {status}: {answer}").into()),
-    }
-}
-
-/// Follows the export until it is done; its last status.
-async fn watch(server: &Standalone, key: &str, object_prefix: &str) -> Result<Value, Error> {
-    let bar = ProgressBar::new(0).with_style(ProgressStyle::with_template(
-        "     {bar:40} {human_pos} of {human_len} users",
-    )?);
-    loop {
-        let response = server
-            .client
-            .get(format!("{}/users/export/{object_prefix}", server.url))
-            .bearer_auth(key)
-            .send()
-            .await?;
-        let status: Value = response.error_for_status()?.json().await?;
-        bar.set_length(status["users"]["total"].as_u64().unwrap_or_default());
-        bar.set_position(status["users"]["done"].as_u64().unwrap_or_default());
-        match status["state"].as_str() {
-            Some("done") => {
-                bar.finish_and_clear();
-                return Ok(status);
-            }
-            Some("failed" | "cancelled") | None => {
-                return Err(format!("the export did not end well: {status}").into());
-            }
-            Some(_) => tokio::time::sleep(Duration::from_millis(100)).await,
-        }
-    }
-}
-
-async fn download(url: &str, to: &Path) -> CommandResult {
-    use futures::TryStreamExt as _;
-    let response = reqwest::get(url).await?.error_for_status()?;
-    let body = response.bytes_stream().map_err(std::io::Error::other);
-    let mut file = tokio::fs::File::create(to).await?;
-    tokio::io::copy(&mut tokio_util::io::StreamReader::new(body), &mut file).await?;
-    file.sync_all().await?;
     Ok(())
 }
 
@@ -185,7 +125,7 @@ struct Workspace {
 }
 
 impl Workspace {
-    fn write(directory: &Path) -> Result<Self, Error> {
+    fn write(directory: &Path) -> CommandResult<Self> {
         use base64::{Engine as _, prelude::BASE64_STANDARD};
         let callback_secret = random_bytes::<32>().to_vec();
         let key = format!("demo-{}", Uuid::new_v4());

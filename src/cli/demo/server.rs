@@ -6,17 +6,13 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::Error;
+use super::CommandResult;
 
 /// How long the service may take to be ready.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Runs a command to its end; its output goes to `output`, else is shown when it fails.
-pub async fn command(
-    directory: &Path,
-    arguments: &[&str],
-    output: Option<&Path>,
-) -> Result<(), Error> {
+pub async fn command(directory: &Path, arguments: &[&str], output: Option<&Path>) -> CommandResult {
     let mut command = longshore(directory)?;
     command.args(arguments).stdout(match output {
         Some(file) => File::create(file)?.into(),
@@ -55,7 +51,7 @@ pub struct Standalone {
 }
 
 impl Standalone {
-    pub async fn start(directory: &Path) -> Result<Self, Error> {
+    pub async fn start(directory: &Path) -> CommandResult<Self> {
         let (api, ops) = (free_port()?, free_port()?);
         let log = directory.join("standalone.log");
         let child = longshore(directory)?

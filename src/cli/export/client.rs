@@ -15,8 +15,13 @@ const PAUSE: Duration = Duration::from_secs(2);
 
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    #[error("{0}")]
-    Http(#[from] reqwest::Error),
+    #[error(
+        "nothing answers at {address} ({cause}): start the service, such as with `longshore \
+         standalone`, or say with --url where it is"
+    )]
+    Away { address: String, cause: String },
+    #[error("{}", chain(.0))]
+    Http(reqwest::Error),
     #[error("the API answered {status}: {message}")]
     Refused { status: StatusCode, message: String },
     #[error("the API's answer cannot be read: {0}")]
@@ -29,11 +34,34 @@ impl ClientError {
     /// Whether asking the same again may help.
     fn can_retry(&self) -> bool {
         match self {
-            Self::Http(error) => error.is_connect() || error.is_timeout(),
+            Self::Away { .. } => true,
+            Self::Http(error) => error.is_timeout(),
             Self::Refused { status, .. } => matches!(status.as_u16(), 429 | 502..=504),
             Self::Answer(_) | Self::File(_) => false,
         }
     }
+}
+
+impl From<reqwest::Error> for ClientError {
+    fn from(error: reqwest::Error) -> Self {
+        if !error.is_connect() {
+            // A download address is as good as a key.
+            return Self::Http(error.without_url());
+        }
+        let address = error.url().map(|url| url.origin().ascii_serialization());
+        let cause = causes(&error).last().map(ToString::to_string);
+        Self::Away { address: address.unwrap_or_default(), cause: cause.unwrap_or_default() }
+    }
+}
+
+/// An error, what caused it, and so on.
+fn causes(error: &reqwest::Error) -> impl Iterator<Item = &(dyn std::error::Error + 'static)> {
+    let error: &(dyn std::error::Error + 'static) = error;
+    std::iter::successors(Some(error), |error| error.source())
+}
+
+fn chain(error: &reqwest::Error) -> String {
+    causes(error).map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 /// What a request is answered.
@@ -103,7 +131,12 @@ impl Client {
             .connect_timeout(Duration::from_secs(10))
             .read_timeout(Duration::from_secs(60))
             .build()?;
-        Ok(Self { http, base: base.trim_end_matches('/').to_owned(), key })
+        Ok(Self::over(http, base, key))
+    }
+
+    /// [`new`](Self::new) with an HTTP client given.
+    pub fn over(http: reqwest::Client, base: &str, key: String) -> Self {
+        Self { http, base: base.trim_end_matches('/').to_owned(), key }
     }
 
     /// Asks for an export. Tried again only where nothing was asked for yet.
@@ -115,13 +148,19 @@ impl Client {
 
     pub async fn status(&self, prefix: &str) -> Result<(Export, Value), ClientError> {
         let path = format!("/users/export/{prefix}");
+        read(serde_json::from_slice(&self.send(self.call(Method::GET, &path)).await?)?)
+    }
+
+    /// [`status`](Self::status) of an export that is waited for: a service that is away is
+    /// tried again.
+    pub async fn status_patiently(&self, prefix: &str) -> Result<(Export, Value), ClientError> {
         let started = tokio::time::Instant::now();
         loop {
-            match self.send(self.call(Method::GET, &path)).await {
+            match self.status(prefix).await {
                 Err(error) if error.can_retry() && started.elapsed() < PATIENCE => {
                     tokio::time::sleep(PAUSE).await;
                 }
-                answer => return read(serde_json::from_slice(&answer?)?),
+                answer => return answer,
             }
         }
     }

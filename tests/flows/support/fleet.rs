@@ -89,10 +89,12 @@ impl Fleet {
             let own = Database::create().await;
             let prefix = format!("test-{}.", Uuid::new_v4().simple());
             let kafka = servers::kafka();
+            let objects = format!("file://{}", directory.path().join("objects").display());
             environment.extend(
                 [
                     ("LONGSHORE_DATABASE_URL", own.url()),
                     ("LONGSHORE_DATABASE__MAX_CONNECTIONS", "6".to_owned()),
+                    ("LONGSHORE_OBJECTS_URL", objects),
                     ("LONGSHORE_LOG_URL", format!("kafka://{kafka}")),
                     ("LONGSHORE_LOG__TOPIC_PREFIX", prefix.clone()),
                     ("LONGSHORE_LOG__REPLICATION", "1".to_owned()),

@@ -1,0 +1,126 @@
+//! Progress with rate and estimated end, on standard error: a bar on a terminal, a line
+//! every few seconds elsewhere.
+
+use std::io::IsTerminal as _;
+use std::time::{Duration, Instant};
+
+use indicatif::{HumanBytes, HumanCount, HumanDuration, ProgressBar, ProgressStyle};
+
+/// Between lines where there is no terminal.
+const LINE: Duration = Duration::from_secs(5);
+
+/// What is counted.
+#[derive(Clone, Copy, Debug)]
+pub enum Unit {
+    Users,
+    Bytes,
+}
+
+impl Unit {
+    fn text(self, count: u64) -> String {
+        match self {
+            Self::Users => format!("{} users", HumanCount(count)),
+            Self::Bytes => HumanBytes(count).to_string(),
+        }
+    }
+}
+
+/// Work under way. Dropped, it takes the bar away.
+pub struct Progress {
+    unit: Unit,
+    bar: Option<ProgressBar>,
+    began: Instant,
+    told: Instant,
+}
+
+impl Progress {
+    pub fn begin(unit: Unit) -> Self {
+        let bar = std::io::stderr()
+            .is_terminal()
+            .then(|| ProgressBar::no_length().with_style(style("{spinner} {msg}")));
+        let now = Instant::now();
+        Self { unit, bar, began: now, told: now }
+    }
+
+    /// Says what is being done and how much of it is; `total` where that is known.
+    pub fn update(&mut self, what: &str, done: u64, total: Option<u64>) {
+        if self.bar.is_none() && self.told.elapsed() < LINE {
+            return;
+        }
+        self.told = Instant::now();
+        let text = format!("{what}: {}", counts(self.unit, done, total, self.began.elapsed()));
+        let Some(bar) = &self.bar else { return eprintln!("{text}") };
+        if let Some(total) = total {
+            if bar.length().is_none() {
+                bar.set_style(style("{bar:30} {msg}"));
+            }
+            bar.set_length(total);
+        }
+        bar.set_position(done);
+        bar.set_message(text);
+    }
+
+    /// Writes a line above the bar.
+    pub fn line(&self, text: &str) {
+        match &self.bar {
+            Some(bar) => bar.suspend(|| eprintln!("{text}")),
+            None => eprintln!("{text}"),
+        }
+    }
+
+    /// Since the beginning.
+    pub fn seconds(&self) -> f64 {
+        self.began.elapsed().as_secs_f64()
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.bar.iter().for_each(ProgressBar::finish_and_clear);
+    }
+}
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
+}
+
+fn counts(unit: Unit, done: u64, total: Option<u64>, elapsed: Duration) -> String {
+    let rate = done as f64 / elapsed.as_secs_f64().max(0.001);
+    let rated = format!("{} a second", unit.text(rate as u64));
+    let Some(total) = total else { return format!("{}, {rated}", unit.text(done)) };
+    let of = format!("{} of {}, {rated}", unit.text(done), unit.text(total));
+    // Before anything is done nobody knows how long it will take.
+    let seconds = total.saturating_sub(done) as f64 / rate;
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(left) if done > 0 => format!("{of}, about {:#} left", HumanDuration(left)),
+        _ => of,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rate_and_end_are_told_where_they_are_known() {
+        let ten = Duration::from_secs(10);
+        for (unit, done, total, wanted) in [
+            (Unit::Users, 0, Some(5), "0 users of 5 users, 0 users a second"),
+            (Unit::Users, 5_000, None, "5,000 users, 500 users a second"),
+            (
+                Unit::Users,
+                5_000,
+                Some(7_000),
+                "5,000 users of 7,000 users, 500 users a second, about 4s left",
+            ),
+            (
+                Unit::Bytes,
+                10 << 20,
+                Some(70 << 20),
+                "10.00 MiB of 70.00 MiB, 1.00 MiB a second, about 60s left",
+            ),
+        ] {
+            assert_eq!(counts(unit, done, total, ten), wanted);
+        }
+    }
+}

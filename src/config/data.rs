@@ -1,0 +1,82 @@
+//! What is made in the data directory before anything is opened there: the directory
+//! itself, and the secret key.
+
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, ErrorKind, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+use secrecy::ExposeSecret as _;
+
+use super::{Config, ConfigError};
+use crate::secrets::SecretKey;
+
+impl Config {
+    /// The secret key: as set, else read from the data directory, else made there once
+    /// with mode 0600.
+    pub fn secret_key(&self) -> Result<SecretKey, ConfigError> {
+        let file = self.data.join("secret.key");
+        let problem = |text: String| ConfigError { problems: vec![text] };
+        let current = match &self.secret_key {
+            Some(key) => key.expose_secret().to_owned(),
+            None => read_or_make_key(&file)
+                .map_err(|error| problem(format!("{}: {error}", file.display())))?,
+        };
+        let old = self.secret_key_old.as_ref().map(|old| old.expose_secret());
+        SecretKey::parse(&current, old)
+            .map_err(|error| problem(format!("{}: {error}", file.display())))
+    }
+}
+
+/// Makes a directory that is to hold personal data: for its owner alone. One that is there
+/// already stays as it is.
+pub fn private_directory(directory: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(directory)
+}
+
+fn read_or_make_key(file: &Path) -> io::Result<String> {
+    if let Some(directory) = file.parent() {
+        private_directory(directory)?;
+    }
+    if !file.exists() {
+        make_key(file)?;
+    }
+    fs::read_to_string(file)
+}
+
+/// Written whole under another name and linked: of two processes that start together one
+/// wins, and neither reads half a key.
+fn make_key(file: &Path) -> io::Result<()> {
+    let draft = file.with_extension(format!("{}.new", std::process::id()));
+    let mut new =
+        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+    new.write_all(SecretKey::generate().as_bytes())?;
+    new.sync_all()?;
+    let linked = fs::hard_link(&draft, file);
+    fs::remove_file(&draft)?;
+    match linked {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn a_new_data_directory_is_its_owners_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let config = Config { data: directory.path().join("data"), ..Config::default() };
+        config.secret_key().unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&config.data), 0o700);
+        assert_eq!(mode(&config.data.join("secret.key")), 0o600);
+        // The same key the second time, and nothing beside it.
+        let text = fs::read_to_string(config.data.join("secret.key")).unwrap();
+        config.secret_key().unwrap();
+        assert_eq!(fs::read_to_string(config.data.join("secret.key")).unwrap(), text);
+        assert_eq!(fs::read_dir(&config.data).unwrap().count(), 1);
+    }
+}

@@ -1,0 +1,375 @@
+//! From a file and the environment over it to settings, with all that is wrong at once.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::Path;
+
+use figment::Figment;
+use figment::error::{Error, Kind};
+use figment::providers::{Format as _, Serialized, Toml};
+use figment::value::{Dict, Value};
+use ipnet::IpNet;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+
+use super::{Config, ConfigError, Mode};
+use crate::workspaces::network;
+
+/// The environment's short names, and the settings they stand for. Every other setting
+/// is `LONGSHORE_<SECTION>__<NAME>`, as in `LONGSHORE_WORKER__LEASE_MS`, and every property
+/// of librdkafka `LONGSHORE_LOG__KAFKA__<NAME>`, with underscores for its dots.
+const ENVIRONMENT: &[(&str, &str)] = &[
+    ("LONGSHORE_DATA", "data"),
+    ("LONGSHORE_PUBLIC_URL", "public_url"),
+    ("LONGSHORE_SECRET_KEY", "secret_key"),
+    ("LONGSHORE_SECRET_KEY_OLD", "secret_key_old"),
+    ("LONGSHORE_ALLOW_PRIVATE", "allow_private"),
+    ("LONGSHORE_TRUSTED_PROXIES", "trusted_proxies"),
+    ("LONGSHORE_LOG_FORMAT", "log_format"),
+    ("LONGSHORE_DATABASE_URL", "database.url"),
+    ("LONGSHORE_LOG_URL", "log.url"),
+    ("LONGSHORE_OBJECTS_URL", "objects.url"),
+    ("LONGSHORE_LISTEN", "gateway.listen"),
+    ("LONGSHORE_OPS_LISTEN", "ops.listen"),
+];
+
+/// Names that the environment may hold beside settings: what commands read, and (beginnings
+/// of names) what scripts and tests are told.
+const BESIDE: &[&str] = &["LONGSHORE_CONFIG", "LONGSHORE_KEY", "LONGSHORE_URL"];
+const BESIDE_PREFIXES: &[&str] = &["LONGSHORE_TEST_", "LONGSHORE_SERVICES_"];
+
+/// Lists, which the environment writes with commas between.
+const LISTS: &[&str] = &["allow_private", "trusted_proxies"];
+
+/// What no error may show, beside the properties of librdkafka.
+const SECRETS: &[&str] = &["secret_key", "secret_key_old", "database.url", "objects.url"];
+
+impl Config {
+    /// Reads the file (`file`, or `longshore.toml` where it exists) and the environment
+    /// over it, and checks that they serve for `mode`.
+    pub fn load(
+        file: Option<&Path>,
+        environment: impl IntoIterator<Item = (OsString, OsString)>,
+        mode: Mode,
+    ) -> Result<Self, ConfigError> {
+        let mut given = Given::default();
+        given.read_file(file);
+        given.read_environment(environment);
+        let config = given.settings();
+        let mut problems = given.problems;
+        problems.extend(config.problems(mode));
+        if problems.is_empty() { Ok(config) } else { Err(ConfigError { problems }) }
+    }
+}
+
+/// Addresses and networks; the error names each text that is neither.
+pub(super) fn networks<'de, D: Deserializer<'de>>(list: D) -> Result<Vec<IpNet>, D::Error> {
+    let (mut networks, mut bad) = (Vec::new(), Vec::new());
+    for text in Vec::<String>::deserialize(list)? {
+        match network(&text) {
+            Ok(network) => networks.push(network),
+            Err(error) => bad.push(error),
+        }
+    }
+    if bad.is_empty() { Ok(networks) } else { Err(D::Error::custom(bad.join("; "))) }
+}
+
+/// What is set, and what is wrong with it.
+#[derive(Default)]
+struct Given {
+    values: Dict,
+    /// The variables that values come from, by path; the others come from the file.
+    variables: BTreeMap<Vec<String>, String>,
+    problems: Vec<String>,
+}
+
+impl Given {
+    fn read_file(&mut self, file: Option<&Path>) {
+        let usual = Path::new("longshore.toml");
+        let Some(file) = file.or_else(|| usual.is_file().then_some(usual)) else { return };
+        let text = match std::fs::read_to_string(file) {
+            Ok(text) => text,
+            Err(error) => return self.problems.push(format!("{}: {error}", file.display())),
+        };
+        match Toml::from_str(&text) {
+            Ok(values) => self.values = values,
+            // Its own text would show the line, and a secret may stand in it.
+            Err(error) => {
+                let before = error.span().and_then(|span| text.get(..span.start));
+                let line = before.unwrap_or_default().matches('\n').count() + 1;
+                let message = error.message().replace('\n', ", ");
+                self.problems.push(format!("{}, line {line}: {message}", file.display()));
+            }
+        }
+    }
+
+    fn read_environment(&mut self, environment: impl IntoIterator<Item = (OsString, OsString)>) {
+        for (name, value) in environment {
+            let Some(name) = name.into_string().ok().filter(|name| is_setting(name)) else {
+                continue;
+            };
+            match (path_of(&name), value.into_string()) {
+                (None, _) => self.problems.push(format!("{name}: no such setting")),
+                (_, Err(_)) => self.problems.push(format!("{name}: is not UTF-8")),
+                (Some(path), Ok(text)) => {
+                    put(&mut self.values, &path, value_of(&path, text));
+                    self.variables.insert(path, name);
+                }
+            }
+        }
+    }
+
+    /// The settings as far as they can be read, with defaults in the place of the others.
+    fn settings(&mut self) -> Config {
+        loop {
+            let settings = Figment::from(Serialized::defaults(Config::default()))
+                .merge(Serialized::defaults(&self.values));
+            // Lossy: the environment writes numbers as text.
+            let error = match settings.extract_lossy() {
+                Ok(config) => return config,
+                Err(error) => error,
+            };
+            let Some((path, value)) = take(&mut self.values, &error.path) else {
+                self.problems.push(error.kind.to_string());
+                return Config::default();
+            };
+            self.problems.push(self.problem(&path, &value, &error));
+        }
+    }
+
+    fn problem(&self, path: &[String], value: &Value, error: &Error) -> String {
+        let setting = path.join(".");
+        if let Kind::UnknownField(..) = error.kind {
+            let variables = self.variables.iter().filter(|(of, _)| of.starts_with(path));
+            let names: Vec<&str> = variables.map(|(_, name)| name.as_str()).collect();
+            let names = if names.is_empty() { setting } else { names.join(", ") };
+            return format!("{names}: no such setting");
+        }
+        let name = self.variables.get(path).unwrap_or(&setting);
+        match &error.kind {
+            Kind::Message(text) if LISTS.contains(&setting.as_str()) => format!("{name}: {text}"),
+            kind => format!(
+                "{name}: {} is meant, not {}",
+                shape(&setting, kind),
+                shown(&setting, value)
+            ),
+        }
+    }
+}
+
+fn is_setting(name: &str) -> bool {
+    name.starts_with("LONGSHORE_")
+        && !BESIDE.contains(&name)
+        && !BESIDE_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// The path of the setting that a variable stands for.
+fn path_of(variable: &str) -> Option<Vec<String>> {
+    let path = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    if let Some((_, setting)) = ENVIRONMENT.iter().find(|(short, _)| *short == variable) {
+        return Some(setting.split('.').map(str::to_owned).collect());
+    }
+    let name = variable.strip_prefix("LONGSHORE_")?.to_lowercase();
+    if let Some(property) = name.strip_prefix("log__kafka__") {
+        return Some(path(&["log", "kafka", &property.replace('_', ".")]));
+    }
+    let (section, name) = name.split_once("__")?;
+    Some(path(&[section, name]))
+}
+
+fn value_of(path: &[String], text: String) -> Value {
+    if !LISTS.contains(&path.join(".").as_str()) {
+        return text.into();
+    }
+    let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
+    items.map(str::to_owned).collect::<Vec<_>>().into()
+}
+
+fn put(values: &mut Dict, path: &[String], value: Value) {
+    match path {
+        [] => {}
+        [name] => {
+            values.insert(name.clone(), value);
+        }
+        [section, rest @ ..] => {
+            let section = values.entry(section.clone()).or_insert_with(|| Dict::new().into());
+            if let Value::Dict(_, section) = section {
+                put(section, rest, value);
+            }
+        }
+    }
+}
+
+/// Takes out what is at `path`, or the value that the path leads into.
+fn take(values: &mut Dict, path: &[String]) -> Option<(Vec<String>, Value)> {
+    let (name, rest) = path.split_first()?;
+    if let Some(Value::Dict(_, section)) = values.get_mut(name)
+        && !rest.is_empty()
+    {
+        let (mut path, value) = take(section, rest)?;
+        path.insert(0, name.clone());
+        return Some((path, value));
+    }
+    Some((vec![name.clone()], values.remove(name)?))
+}
+
+/// What a setting looks like.
+fn shape(setting: &str, kind: &Kind) -> &'static str {
+    match setting {
+        "gateway.listen" | "ops.listen" => "an address with a port, such as 127.0.0.1:8080",
+        "public_url" => "an address, such as https://longshore.example.com",
+        "log_format" => "text or json",
+        "data" | "database.url" | "log.url" | "log.topic_prefix" | "objects.url" | "secret_key"
+        | "secret_key_old" => "a text",
+        _ if LISTS.contains(&setting) => "a list of networks",
+        _ if setting.starts_with("log.kafka.") => {
+            "a text in quotes (and a name with dots stands in quotes, too)"
+        }
+        "log.kafka" => "a section",
+        _ if !setting.contains('.') => "a section",
+        _ => match kind {
+            Kind::InvalidValue(_, range) if range == "u16" => "a whole number from 0 to 65535",
+            Kind::InvalidValue(_, range) if range == "u32" => "a whole number from 0 to 4294967295",
+            _ => "a whole number from 0 on",
+        },
+    }
+}
+
+/// What was found in the place of a setting.
+fn shown(setting: &str, value: &Value) -> String {
+    let is_secret = SECRETS.contains(&setting) || setting.starts_with("log.kafka.");
+    match value {
+        Value::Array(..) => "a list".into(),
+        Value::Dict(..) => "a section".into(),
+        _ if is_secret => "a value of another kind".into(),
+        // A text in quotes, a number, true or false.
+        _ => serde_json::to_string(value).unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+
+    fn load(file: &str, environment: &[(&str, &str)]) -> Result<Config, ConfigError> {
+        let mut written = tempfile::NamedTempFile::new().unwrap();
+        written.write_all(file.as_bytes()).unwrap();
+        let environment = environment.iter().map(|(name, value)| (name.into(), value.into()));
+        Config::load(Some(written.path()), environment, Mode::Command)
+    }
+
+    fn problems(file: &str, environment: &[(&str, &str)]) -> Vec<String> {
+        load(file, environment).unwrap_err().problems
+    }
+
+    #[test]
+    fn the_environment_goes_over_the_file_and_both_over_the_defaults() {
+        let config = load(
+            "[worker]\nlease_ms = 1000\npoll_ms = 7\n",
+            &[
+                ("LONGSHORE_LISTEN", "0.0.0.0:9000"),
+                ("LONGSHORE_WORKER__LEASE_MS", "2000"),
+                ("LONGSHORE_LOG__TOPIC_PREFIX", "12"),
+                ("LONGSHORE_KEY", "not a setting"),
+                ("LONGSHORE_TEST_S3", "nor this"),
+                ("HOME", "/somewhere"),
+            ],
+        )
+        .unwrap();
+        assert_eq!(config.gateway.listen.port(), 9000);
+        assert_eq!((config.worker.lease_ms, config.worker.poll_ms), (2000, 7));
+        assert_eq!(config.log.topic_prefix, "12");
+        assert_eq!(config.log.url, "embedded");
+    }
+
+    #[test]
+    fn networks_may_be_addresses() {
+        let allowed = "10.0.0.1, 192.168.0.0/16,fd00::1";
+        let config =
+            load("trusted_proxies = [\"10.0.0.2\"]", &[("LONGSHORE_ALLOW_PRIVATE", allowed)]);
+        let config = config.unwrap();
+        let shown: Vec<String> = config.allow_private.iter().map(ToString::to_string).collect();
+        assert_eq!(shown, ["10.0.0.1/32", "192.168.0.0/16", "fd00::1/128"]);
+        assert_eq!(config.trusted_proxies, ["10.0.0.2/32".parse().unwrap()]);
+    }
+
+    #[test]
+    fn properties_of_librdkafka_come_from_the_environment() {
+        let config = load(
+            "[log.kafka]\n\"sasl.username\" = \"longshore\"\n\"client.id\" = \"a\"\n",
+            &[
+                ("LONGSHORE_LOG__KAFKA__SASL_PASSWORD", "17"),
+                ("LONGSHORE_LOG__KAFKA__SECURITY.PROTOCOL", "SSL"),
+                ("LONGSHORE_LOG__KAFKA__CLIENT_ID", "b"),
+            ],
+        )
+        .unwrap();
+        let wanted = [
+            ("client.id", "b"),
+            ("sasl.password", "17"),
+            ("sasl.username", "longshore"),
+            ("security.protocol", "SSL"),
+        ];
+        let wanted = wanted.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assert_eq!(config.log.kafka, wanted.into());
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_said_in_words_and_all_at_once() {
+        let found = problems(
+            "ops = 5\nlog_format = \"xml\"\npublic_url = \"example\"\n[worker]\nlease = 1\n\
+             [exports]\nattempts = -1\nretry_ms = 1.5\n[log]\nreplication = 70000\n",
+            &[
+                ("LONGSHORE_WORKER__LEASE_MS", "abc"),
+                ("LONGSHORE_WORKR__POLL_MS", "1"),
+                ("LONGSHORE_KEYS", "1"),
+                ("LONGSHORE_LISTEN", "8080"),
+                ("LONGSHORE_ALLOW_PRIVATE", "10.0.0.300, 10.0.0.1, me"),
+            ],
+        );
+        let mut wanted = vec![
+            "LONGSHORE_KEYS: no such setting",
+            "LONGSHORE_ALLOW_PRIVATE: \"10.0.0.300\" is no address and no network, such as \
+             10.0.0.0/8; \"me\" is no address and no network, such as 10.0.0.0/8",
+            "exports.attempts: a whole number from 0 to 4294967295 is meant, not -1",
+            "exports.retry_ms: a whole number from 0 on is meant, not 1.5",
+            "LONGSHORE_LISTEN: an address with a port, such as 127.0.0.1:8080 is meant, not \"8080\"",
+            "log.replication: a whole number from 0 to 65535 is meant, not 70000",
+            "log_format: text or json is meant, not \"xml\"",
+            "ops: a section is meant, not 5",
+            "public_url: an address, such as https://longshore.example.com is meant, not \
+             \"example\"",
+            "worker.lease: no such setting",
+            "LONGSHORE_WORKER__LEASE_MS: a whole number from 0 on is meant, not \"abc\"",
+            "LONGSHORE_WORKR__POLL_MS: no such setting",
+        ];
+        let mut found: Vec<&str> = found.iter().map(String::as_str).collect();
+        found.sort_unstable();
+        wanted.sort_unstable();
+        assert_eq!(found, wanted);
+    }
+
+    #[test]
+    fn no_secret_is_shown() {
+        for file in [
+            "secret_key = hidden",
+            "secret_key = [\"hidden\"]",
+            "[log]\nurl = \"embedded\"\n[log.kafka]\nsasl.password = \"hidden\"",
+            "[log.kafka]\n\"sasl.password\" = 4711",
+            "[database]\nurl = 4711",
+            "[objects]\nurl = {hidden = 4711}",
+        ] {
+            let text = problems(file, &[]).join("\n");
+            assert!(!text.contains("hidden") && !text.contains("4711"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_is_named() {
+        let missing = Config::load(Some(Path::new("no-such.toml")), [], Mode::Command);
+        assert!(missing.unwrap_err().problems[0].starts_with("no-such.toml: "));
+        let broken = problems("[worker]\nlease_ms = 1\npoll_ms =\n", &[]);
+        assert!(broken.len() == 1 && broken[0].contains(", line 3: "), "{broken:?}");
+    }
+}
