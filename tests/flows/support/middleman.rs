@@ -17,6 +17,8 @@ use super::servers;
 pub enum Trick {
     /// It is led on, and the first such answered with an error all the same.
     LoseAnswer,
+    /// The same, and later ones are answered so.
+    LoseAnswerThen(u16, &'static str),
     /// It is not led on, and answered so.
     Answer(u16, &'static str),
 }
@@ -84,19 +86,17 @@ async fn lead(State(way): State<Way>, request: Request) -> Response {
     let Some(trick) = trick else { return lead_on(&way, request).await };
     let is_first = way.caught.fetch_add(1, Ordering::Relaxed) == 0;
     match trick {
-        Trick::Answer(status, text) => {
+        Trick::LoseAnswer | Trick::LoseAnswerThen(..) if is_first => {
+            let answer = lead_on(&way, request).await;
+            assert!(answer.status().is_success(), "{answer:?}");
+            StatusCode::INTERNAL_SERVER_ERROR.into_response()
+        }
+        Trick::LoseAnswer => lead_on(&way, request).await,
+        Trick::LoseAnswerThen(status, text) | Trick::Answer(status, text) => {
             // Read to its end, so that the connection can be used again.
             to_bytes(request.into_body(), usize::MAX).await.expect("a body");
             let status = StatusCode::from_u16(status).expect("a status");
             (status, [("content-type", "application/xml")], text).into_response()
-        }
-        Trick::LoseAnswer => {
-            let answer = lead_on(&way, request).await;
-            if !is_first {
-                return answer;
-            }
-            assert!(answer.status().is_success(), "{answer:?}");
-            StatusCode::INTERNAL_SERVER_ERROR.into_response()
         }
     }
 }
