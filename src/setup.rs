@@ -4,7 +4,7 @@ use crate::app::App;
 use crate::log::LogError;
 use crate::retry::Retry;
 use crate::store::settings::{self, Sealed, SettingsError};
-use crate::store::{self, Store, StoreError};
+use crate::store::{self, StoreError};
 use crate::workspaces::storage::{self, StorageError};
 
 #[derive(Debug, thiserror::Error)]
@@ -51,8 +51,7 @@ pub async fn run(app: &App) -> Result<bool, SetupError> {
 /// than this installation's; the error says what to run or to set. A data directory that is
 /// new is made ready by whichever command comes first.
 pub async fn check(app: &App) -> Result<(), SetupError> {
-    if matches!(app.store, Store::Sqlite { .. }) && store::migrate::applied(&app.store).await? == 0
-    {
+    if store::migrate::is_new_directory(&app.store).await? {
         run(app).await?;
     }
     store::migrate::check(&app.store).await?;

@@ -153,11 +153,12 @@ async fn database(config: Config, secrets: SecretKey) -> Vec<Finding> {
     };
     let mut findings: Vec<Finding> =
         problems.into_iter().map(|problem| Finding::fail(WHAT, problem, "")).collect();
-    if let Err(error) = at_this_version(&config, &secrets).await {
-        findings.push(Finding::fail(WHAT, error, ""));
-    }
-    if findings.is_empty() {
-        findings.push(Finding::ok(WHAT, format!("{name}, at this version")));
+    match at_this_version(&config, &secrets).await {
+        Err(error) => findings.push(Finding::fail(WHAT, error, "")),
+        Ok(state) if findings.is_empty() => {
+            findings.push(Finding::ok(WHAT, format!("{name}, {state}")));
+        }
+        Ok(_) => {}
     }
     findings
 }
@@ -166,15 +167,18 @@ async fn database(config: Config, secrets: SecretKey) -> Vec<Finding> {
 async fn at_this_version(
     config: &Config,
     secrets: &SecretKey,
-) -> Result<(), settings::SettingsError> {
+) -> Result<&'static str, settings::SettingsError> {
     let store = Store::connect(config).await?;
+    if migrate::is_new_directory(&store).await? {
+        return Ok("new: the next command makes it ready");
+    }
     migrate::check(&store).await?;
     let mut tx = store.snapshot().await?;
     settings::check_partitions(&mut tx, config.log.partitions).await?;
     settings::check_secret_key(&mut tx, secrets).await?;
     tx.commit().await?;
     store.close().await;
-    Ok(())
+    Ok("at this version")
 }
 
 async fn log(config: Config) -> Vec<Finding> {

@@ -36,8 +36,13 @@ pub async fn check(store: &Store) -> Result<(), StoreError> {
     }
 }
 
+/// Whether the store is in a data directory that nothing was ever kept in.
+pub(crate) async fn is_new_directory(store: &Store) -> Result<bool, StoreError> {
+    Ok(!store.is_postgres() && applied(store).await? == 0)
+}
+
 /// How many migrations the database has seen.
-pub(crate) async fn applied(store: &Store) -> Result<usize, StoreError> {
+async fn applied(store: &Store) -> Result<usize, StoreError> {
     let applied = match store {
         Store::Postgres(pool) => {
             pool.acquire().await?.list_applied_migrations("_sqlx_migrations").await

@@ -413,7 +413,7 @@ on_every_backend!(
 async fn azure_works_with_a_token_but_signs_no_addresses_with_it() {
     what_is_put_is_read_with_its_metadata(Backend::azure_sas().await).await;
     a_copy_keeps_the_metadata(Backend::azure_sas().await).await;
-    let Backend { objects, .. } = Backend::azure_sas().await;
+    let Backend { objects, place: _container } = Backend::azure_sas().await;
     assert_eq!(probe::own_storage(&objects).await.unwrap(), Vec::<String>::new());
     let signed = objects.signed_get(&key("a"), Duration::from_secs(60), "a.zip").await;
     // Exports with `url` could not be given away.

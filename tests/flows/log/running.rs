@@ -394,11 +394,11 @@ async fn a_log_made_anew_is_not_taken_for_the_former_one() {
     running.stop().await;
 }
 
-/// The command beside a running installation, as an operator types it.
-async fn dead_letters(installation: &Installation, arguments: &[&str]) -> (bool, String) {
+/// A command beside a running installation, as an operator types it.
+async fn longshore(installation: &Installation, arguments: &[&str]) -> (bool, String) {
     let test = &installation.test;
     let mut command = process::command(&test.config.data, &test.environment());
-    command.arg("dead-letters").args(arguments);
+    command.args(arguments);
     let output = process::output(command).await;
     let text = [output.stdout, output.stderr].concat();
     (output.status.success(), String::from_utf8(text).unwrap())
@@ -407,28 +407,30 @@ async fn dead_letters(installation: &Installation, arguments: &[&str]) -> (bool,
 #[tokio::test(flavor = "multi_thread")]
 async fn the_command_lists_and_retries_beside_a_running_process() {
     let installation = Installation::new(Place::embedded()).await;
+    let (ok, text) = longshore(&installation, &["migrate"]).await;
+    assert!(ok, "{text}");
     let acting = Acting::default();
     let running = installation.start(acting.clone()).await;
     running.log.append(vec![message("a", "refuse 1"), message("b", "refuse 2")]).await.unwrap();
     eventually("both are buried", || async { running.buried().await.len() == 2 }).await;
 
-    let (ok, text) = dead_letters(&installation, &["list"]).await;
+    let (ok, text) = longshore(&installation, &["dead-letters", "list"]).await;
     assert!(ok && text.contains("refuse 1") && text.contains("reason  never"), "{text}");
     assert!(text.contains("request request-of-a") && text.contains("2 dead letters"), "{text}");
-    let (ok, text) = dead_letters(&installation, &["list", "--json"]).await;
+    let (ok, text) = longshore(&installation, &["dead-letters", "list", "--json"]).await;
     let first: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
     assert!(ok);
     assert_eq!((&first["topic"], &first["reason"]), (&"exports".into(), &"never".into()));
     let id = first["id"].as_str().unwrap();
 
-    let (ok, text) = dead_letters(&installation, &["discard", id]).await;
+    let (ok, text) = longshore(&installation, &["dead-letters", "discard", id]).await;
     assert!(ok, "{text}");
-    let (ok, text) = dead_letters(&installation, &["discard", id]).await;
+    let (ok, text) = longshore(&installation, &["dead-letters", "discard", id]).await;
     assert!(!ok && text.contains(id), "{text}");
-    assert!(!dead_letters(&installation, &["retry"]).await.0, "it must be said which");
+    assert!(!longshore(&installation, &["dead-letters", "retry"]).await.0, "it must be said which");
 
     acting.healed.store(true, Ordering::SeqCst);
-    let (ok, text) = dead_letters(&installation, &["retry", "--all"]).await;
+    let (ok, text) = longshore(&installation, &["dead-letters", "retry", "--all"]).await;
     assert!(ok, "{text}");
     eventually("the other is done", || async { acting.done.lock().unwrap().len() == 1 }).await;
     assert!(running.buried().await.is_empty());
