@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::CommandResult;
-use crate::config::Config;
+use crate::config::{Config, private_directory};
 use crate::log::Log;
 use crate::objects::{ObjectError, Objects, probe};
 use crate::secrets::SecretKey;
@@ -123,7 +123,7 @@ async fn bounded(
 fn data_directory(config: &Config) -> Finding {
     let directory = config.data.display();
     let trial = config.data.join(format!(".doctor.{}", std::process::id()));
-    let written = std::fs::create_dir_all(&config.data)
+    let written = private_directory(&config.data)
         .and_then(|()| std::fs::write(&trial, b"Longshore was here.\n"))
         .and_then(|()| std::fs::remove_file(&trial));
     match written {
@@ -229,6 +229,9 @@ async fn storages(
     secrets: &SecretKey,
 ) -> Result<Vec<Finding>, storage::StorageError> {
     let store = Store::connect(config).await?;
+    if migrate::is_new_directory(&store).await? {
+        return Ok(Vec::new());
+    }
     let mut tx = store.snapshot().await?;
     let mut wanted = Vec::new();
     for workspace in workspaces::list(&mut tx).await? {
