@@ -48,6 +48,7 @@ pub mod compute;
 pub mod config;
 pub mod deliveries;
 pub mod exports;
+mod faults;
 pub mod gateway;
 pub mod log;
 pub mod objects;

@@ -31,6 +31,7 @@ use crate::app::App;
 use crate::claims::{self, Claim, ClaimError, Kind};
 use crate::clock::{Clock, from_ms, millis};
 use crate::config::Config;
+use crate::faults::fail_point;
 use crate::panics;
 use crate::retry::{Retry, pause};
 use crate::store::{StoreError, Tx};
@@ -288,6 +289,7 @@ async fn attempt(
         return Ok(claims::hand_back(&app.store, claim, Duration::ZERO).await?);
     };
     metrics::histogram!("longshore_delivery_attempt_seconds").record(started.elapsed());
+    fail_point!("delivery::answered");
     let outcome = match settle(app, claim, delivery, result).await {
         Ok(outcome) => outcome,
         Err(ClaimError::Lost) => "lost",

@@ -18,6 +18,7 @@ use super::{Format, Job, Progress, State as JobState, download, part_rows, reque
 use crate::app::App;
 use crate::clock::format_time;
 use crate::deliveries;
+use crate::faults::fail_point;
 use crate::gateway::{self, ApiError, Caller};
 use crate::retry::Retry as _;
 use crate::store::{StoreError, Tx};
@@ -156,6 +157,7 @@ async fn accept(app: &App, caller: Caller, wanted: Wanted) -> Result<Answer, Api
         confirm(app, &job, error).await?;
     }
     tracing::info!(export = %job.id, object_prefix = job.object_prefix, "export requested");
+    fail_point!("export::requested");
     requeue::announce(app, &job).await;
     let url = job.storage_id.is_none().then(|| download::address(app, &job.object_prefix));
     Ok(Answer { message: "success", object_prefix: job.object_prefix, url })

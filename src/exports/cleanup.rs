@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::{ExportError, Job, Plan, Progress, State, part_rows, rows, telemetry};
 use crate::app::App;
 use crate::claims::{self, Claim, ClaimError};
+use crate::faults::fail_point;
 use crate::objects::{ObjectError, ObjectKey, Objects, key};
 use crate::retry;
 use crate::workspaces;
@@ -33,6 +34,7 @@ pub async fn clean(app: &App, claim: &Claim, stop: &CancellationToken) -> Result
     let Some((job, progress)) = loaded else { return forget(app, claim).await };
     telemetry::note_request(&job);
     let passed = pass(app, &job, &progress, stop).await;
+    fail_point!("cleanup::removed");
     if let Err(error) = &passed {
         metrics::counter!("longshore_export_cleanup_failures_total").increment(1);
         tracing::warn!(export = %job.id, %error, "cannot remove all that an export left");

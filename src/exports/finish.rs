@@ -22,6 +22,7 @@ use super::{
 use crate::app::App;
 use crate::claims::{self, Claim, Kind};
 use crate::clock::from_ms;
+use crate::faults::fail_point;
 use crate::objects::{ByteStream, ObjectError, ObjectKey, Objects, PutOptions};
 use crate::workspaces;
 
@@ -50,6 +51,7 @@ pub async fn finish(app: &App, claim: &Claim, stop: &CancellationToken) -> Resul
         return Err(ExportError::Permanent(failure));
     }
     let plan = consistent_plan(&progress, &winners)?;
+    fail_point!("finish::begun");
     // A part whose users were all deleted meanwhile has no file.
     winners.retain(|winner| winner.bytes > 0);
     let archive = match job.storage_id {
@@ -63,6 +65,7 @@ pub async fn finish(app: &App, claim: &Claim, stop: &CancellationToken) -> Resul
             Some(claim.attempt)
         }
     };
+    fail_point!("finish::stored");
     complete(app, claim, &job, &progress, archive).await
 }
 
@@ -106,6 +109,7 @@ async fn move_files(
             copy_once(objects, winner, from, to).await
         })
         .await?;
+    fail_point!("finish::copied");
     moves()
         .try_for_each_concurrent(MOVES_AT_ONCE, |(_, from, _)| async move {
             check(stop)?;
@@ -229,6 +233,7 @@ async fn complete(
     };
     state::call_back(app, &mut tx, job, body).await?;
     tx.commit().await?;
+    fail_point!("finish::done");
     telemetry::ended(job, State::Done, "none", now);
     telemetry::delivered(progress.files_done, progress.users_done, progress.bytes_done);
     tracing::info!(

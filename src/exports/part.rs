@@ -19,6 +19,7 @@ use super::{ExportError, Failure, Format, Job, Plan, State, rows, state, telemet
 use crate::app::App;
 use crate::claims::{self, Claim};
 use crate::clock;
+use crate::faults::fail_point;
 use crate::objects::{Head, ObjectError, ObjectKey, Objects, Put, PutOptions};
 use crate::store::StoreError;
 use crate::workspaces;
@@ -72,11 +73,14 @@ impl Task {
         };
         let packed = pack::pack(app, &self.order(), stop).await?;
         go_on(stop)?;
+        fail_point!("part::packed");
         let result = self.store(&objects, packed).await?;
+        fail_point!("part::uploaded");
         go_on(stop)?;
         let mut tx = app.store.write().await?;
         state::part_done(app, &mut tx, &self.claim, &result).await?;
         tx.commit().await?;
+        fail_point!("part::done");
         tracing::debug!(users = result.users, bytes = result.bytes, "a part is done");
         Ok(())
     }

@@ -12,6 +12,7 @@ use uuid::Uuid;
 use super::{ExportError, Failure, Job, Plan, rows, state};
 use crate::app::App;
 use crate::claims::{self, Kind};
+use crate::faults::fail_point;
 use crate::retry::Retry;
 use crate::users::Position;
 use crate::users::activity::WINDOW_DAYS;
@@ -38,7 +39,10 @@ async fn try_plan(app: &App, id: Uuid) -> Result<(), ExportError> {
         return Err(ExportError::Permanent(Failure::workers_lost("planning", last)));
     }
     let planned = match look(app, &job).await {
-        Ok((plan, cuts)) => write(app, &job, &plan, &cuts).await,
+        Ok((plan, cuts)) => {
+            fail_point!("plan::looked");
+            write(app, &job, &plan, &cuts).await
+        }
         Err(error) => Err(error),
     };
     planned.map_err(|error| match attempt == last {
@@ -110,7 +114,9 @@ async fn write(app: &App, job: &Job, plan: &Plan, cuts: &Cuts) -> Result<(), Exp
     if parts == 0 {
         state::begin_finishing(app, &mut tx, job.id).await?;
     }
+    fail_point!("plan::written");
     tx.commit().await?;
+    fail_point!("plan::committed");
     tracing::info!(export = %job.id, users = cuts.users, parts, "planned");
     Ok(())
 }

@@ -1,8 +1,11 @@
 //! One binary of flows through the public surface, on real servers. A test whose server is
 //! missing fails and says how to start it: `scripts/services start`.
 
+mod chaos;
 mod claims;
 mod commands;
+#[cfg(feature = "failpoints")]
+mod crashes;
 mod deliveries;
 mod export_api;
 mod export_faults;
@@ -17,3 +20,11 @@ mod shares;
 mod support;
 mod users;
 mod workspaces;
+
+#[cfg(not(feature = "failpoints"))]
+#[test]
+fn crashes_are_tested_with_fail_points() {
+    panic!(
+        "these tests end processes at fail points: run scripts/test, or cargo test --features failpoints"
+    );
+}

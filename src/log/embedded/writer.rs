@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::rows::{self, Positions, Row};
 use crate::clock::Clock;
+use crate::faults::fail_point;
 use crate::log::{LogError, NewMessage, Topic};
 
 /// Commands of one transaction at most, and bytes of messages after which it is full.
@@ -204,6 +205,7 @@ impl Writer {
         rows::insert(&mut tx, messages).await?;
         rows::set_ends(&mut tx, &changed).await?;
         tx.commit().await?;
+        fail_point!("log::written");
         self.ends = ends;
         Ok(())
     }

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::rows::{self, Attempts};
 use super::{Handler, Options};
 use crate::app::App;
+use crate::faults::fail_point;
 use crate::log::{Ack, Message};
 use crate::panics;
 use crate::retry::{self, Retry};
@@ -65,6 +66,7 @@ pub(super) async fn see_through<H: Handler>(shared: &Shared<H>, message: &Messag
     let attempt = Attempt { shared, message, tries: 0, begun: None, done: false, last_panic: None };
     let outcome = attempt.run(&ack).await;
     if outcome != "handed_back" {
+        fail_point!("message::done");
         ack.done();
     }
     let topic = message.topic.name();

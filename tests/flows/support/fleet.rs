@@ -185,19 +185,31 @@ impl Fleet {
 
     /// Starts a process (`standalone`, `gateway`, `worker-1`…) and waits until it is ready.
     pub async fn launch(&mut self, name: &str) {
+        self.launch_with(name, &[]).await;
+        self.ready(name).await;
+    }
+
+    /// Starts a process with more variables, such as `FAILPOINTS`; does not wait.
+    pub async fn launch_with(&mut self, name: &str, more: &[(&str, &str)]) {
         let ops = *self.ops.entry(name.to_owned()).or_insert_with(free_port);
         let mut command = process::command(self.directory(), &self.environment);
+        command.envs(more.iter().copied());
         command.env("LONGSHORE_OPS_LISTEN", format!("127.0.0.1:{ops}"));
         command.arg(name.split('-').next().unwrap_or(name));
-        let mut process = Process::start(name, self.directory(), command);
+        let process = Process::start(name, self.directory(), command);
+        self.processes.insert(name.to_owned(), process);
+    }
+
+    /// Waits until a process is ready.
+    pub async fn ready(&mut self, name: &str) {
         let (client, since) = (reqwest::Client::new(), Instant::now());
-        let address = format!("http://127.0.0.1:{ops}/readyz");
+        let address = format!("http://127.0.0.1:{}/readyz", self.ops[name]);
         while !client.get(&address).send().await.is_ok_and(|answer| answer.status() == 200) {
+            let process = self.process(name);
             assert!(process.is_running(), "{name} has ended\n{}", process.tail());
             assert!(since.elapsed() < PATIENCE, "{name} is not ready\n{}", process.tail());
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        self.processes.insert(name.to_owned(), process);
     }
 
     fn process(&mut self, name: &str) -> &mut Process {
@@ -214,6 +226,41 @@ impl Fleet {
     /// Ends a process at once (SIGKILL).
     pub fn kill(&mut self, name: &str) {
         self.process(name).kill();
+    }
+
+    /// Stops a process (SIGSTOP): it neither works nor notices that time passes.
+    pub fn stop(&mut self, name: &str) {
+        self.process(name).signal("STOP");
+    }
+
+    /// Lets a stopped process go on (SIGCONT).
+    pub fn go_on(&mut self, name: &str) {
+        self.process(name).signal("CONT");
+    }
+
+    /// Whether a process is stopped.
+    pub fn is_stopped(&self, name: &str) -> bool {
+        self.system_status(name, "State").starts_with('T')
+    }
+
+    pub fn is_running(&mut self, name: &str) -> bool {
+        self.process(name).is_running()
+    }
+
+    /// What the system says of a process under a name of `/proc/<pid>/status`.
+    pub fn system_status(&self, name: &str, field: &str) -> String {
+        self.processes[name].status(field)
+    }
+
+    /// Runs a line of shell on this installation, where `$LONGSHORE` is the binary.
+    pub async fn shell(&self, line: &str) {
+        let longshore = process::command(self.directory(), &self.environment);
+        let mut command = std::process::Command::new("bash");
+        command.args(["-c", &format!("set -euo pipefail; {line}")]).envs(&self.environment);
+        command.env("LONGSHORE", longshore.get_program()).current_dir(self.directory());
+        command.stderr(std::process::Stdio::inherit());
+        let output = process::output(command).await;
+        assert!(output.status.success(), "{line} ended with {}", output.status);
     }
 
     /// What a process shows at `/metrics`.

@@ -52,9 +52,7 @@ impl Process {
 
     /// Sends SIGTERM and waits for the end.
     pub async fn terminate(&mut self) -> ExitStatus {
-        let id = self.child.id().to_string();
-        let sent = Command::new("kill").args(["-TERM", &id]).status().expect("kill runs");
-        assert!(sent.success(), "{} cannot be sent SIGTERM", self.name);
+        self.signal("TERM");
         let since = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait().expect("the process can be waited for") {
@@ -63,6 +61,21 @@ impl Process {
             assert!(since.elapsed() < PATIENCE, "{} ignores SIGTERM for {PATIENCE:?}", self.name);
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
+    }
+
+    /// Sends a signal by its name, such as `TERM`.
+    pub fn signal(&self, name: &str) {
+        let id = self.child.id().to_string();
+        let sent = Command::new("kill").args(["-s", name, &id]).status().expect("kill runs");
+        assert!(sent.success(), "{} cannot be sent SIG{name}", self.name);
+    }
+
+    /// What the system says of it under a name of `/proc/<pid>/status`.
+    pub fn status(&self, name: &str) -> String {
+        let path = format!("/proc/{}/status", self.child.id());
+        let text = std::fs::read_to_string(path).expect("the process is there");
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        line.unwrap_or_else(|| panic!("no {name} in {text}")).trim().to_owned()
     }
 
     /// Ends it at once, in the middle of whatever it does (SIGKILL).

@@ -1,0 +1,158 @@
+//! Longshore itself: a gateway and one worker on PostgreSQL, Kafka and the S3 server.
+
+use std::process::Command;
+
+use longshore::config::Config;
+use longshore::store::Store;
+use serde_json::{Map, Value, json};
+use sqlx::{AssertSqlSafe, PgPool};
+
+use crate::FieldChoice;
+use crate::report::Measured;
+use crate::support::archives;
+use crate::support::fleet::{Backend, Fleet};
+use crate::support::places::Place;
+use crate::support::{Api, WorkspaceFile};
+
+/// What a record takes from the activity beside its document.
+const OF_ACTIVITY: [&str; 3] = ["purchases", "custom_events", "total_revenue"];
+
+pub struct Installation {
+    fleet: Fleet,
+    api: Api,
+    place: Place,
+    users: usize,
+    pub store: Store,
+    pool: PgPool,
+}
+
+impl Installation {
+    /// A new one, with a workspace of so many users, all in the control group.
+    pub async fn with_users(users: usize) -> Self {
+        let place = Place::s3().await;
+        let settings = [
+            ("RUST_LOG", "warn".to_owned()),
+            ("LONGSHORE_DATABASE__MAX_CONNECTIONS", "16".to_owned()),
+            ("LONGSHORE_WORKER__POLL_MS", "500".to_owned()),
+        ];
+        let fleet = Fleet::start(Backend::Fleet(1), &settings).await;
+        let workspace = WorkspaceFile::new("bench").with_storage(&place);
+        let api = fleet.apply(&[workspace]).await.remove(0);
+        fleet
+            .shell(&format!("\"$LONGSHORE\" generate --users {users} | \"$LONGSHORE\" import -"))
+            .await;
+        let pool = PgPool::connect(&fleet.database_url()).await.expect("PostgreSQL answers");
+        let config = Config {
+            database: longshore::config::Database {
+                url: Some(fleet.database_url().into()),
+                ..Config::default().database
+            },
+            ..Config::default()
+        };
+        let store = Store::connect(&config).await.expect("the store opens");
+        let installation = Self { fleet, api, place, users, store, pool };
+        installation.settle().await;
+        installation
+    }
+
+    /// What PostgreSQL would do by and by, so that it does not do it meanwhile.
+    async fn settle(&self) {
+        for sql in ["VACUUM (ANALYZE)", "CHECKPOINT"] {
+            sqlx::query(sql).execute(&self.pool).await.expect("PostgreSQL settles");
+        }
+    }
+
+    /// Updates a tenth of the users, at random places, and restarts PostgreSQL.
+    pub async fn age(&self) {
+        // A blank at the end changes no record, and writes each row anew.
+        let sql = "UPDATE users SET doc = doc || ' ' WHERE random() < 0.1";
+        sqlx::query(sql).execute(&self.pool).await.expect("the users are updated");
+        self.settle().await;
+        let services = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/services");
+        let done = Command::new(services).args(["restart", "postgres"]).status();
+        assert!(done.expect("scripts/services runs").success());
+    }
+
+    pub fn database_url(&self) -> String {
+        self.fleet.database_url()
+    }
+
+    pub async fn close(self) {
+        self.pool.close().await;
+        self.store.close().await;
+        self.place.destroy().await;
+        self.fleet.close().await;
+    }
+
+    /// Exports once, from the request to `done`.
+    pub async fn export(&self, choice: &FieldChoice) -> Measured {
+        let raw_before = self.raw_bytes().await;
+        let accepted = self.api.export(&json!({ "fields_to_export": choice.fields })).await;
+        let status = self.api.done(&accepted.prefix).await;
+        let time = |name: &str| -> jiff::Timestamp {
+            status[name].as_str().and_then(|text| text.parse().ok()).expect("a time")
+        };
+        let seconds = time("finished_at").duration_since(time("requested_at")).as_secs_f64();
+        assert_eq!(status["users"]["done"], self.users, "{status}");
+        let measured = Measured {
+            name: format!("longshore, {}", choice.name),
+            seconds,
+            raw_bytes: self.raw_bytes().await - raw_before,
+            bytes: status["bytes"].as_u64().expect("bytes"),
+            resident: Some(self.most_resident()),
+        };
+        self.empty().await;
+        measured
+    }
+
+    async fn empty(&self) {
+        self.place.destroy().await;
+        self.place.restore().await;
+    }
+
+    /// The most memory that the worker ever had resident, in bytes.
+    fn most_resident(&self) -> u64 {
+        let text = self.fleet.system_status("worker-1", "VmHWM");
+        let kib: Option<u64> = text.split_whitespace().next().and_then(|kib| kib.parse().ok());
+        kib.expect("a number of kibibytes") << 10
+    }
+
+    /// Bytes of lines that the worker has made so far.
+    async fn raw_bytes(&self) -> u64 {
+        let metrics = self.fleet.metrics("worker-1").await;
+        let line = metrics.lines().find(|line| {
+            line.starts_with("longshore_export_stage_bytes_total") && line.contains("project")
+        });
+        line.and_then(|line| line.rsplit(' ').next()?.parse().ok()).unwrap_or(0)
+    }
+
+    /// Lays what an export shows of each user's activity beside the documents as text, since
+    /// SQL cannot read it where it is packed: so a join in SQL makes the same records.
+    pub async fn keep_records_as_text(&self) {
+        let sql = "CREATE TABLE activity_text (slice smallint, service_id uuid, body text,
+                       PRIMARY KEY (slice, service_id))";
+        sqlx::query(sql).execute(&self.pool).await.expect("a table");
+        let fields: Vec<&str> =
+            ["service_id", "random_bucket"].into_iter().chain(OF_ACTIVITY).collect();
+        let accepted = self.api.export(&json!({ "fields_to_export": fields })).await;
+        self.api.done(&accepted.prefix).await;
+        for key in self.place.list().await {
+            let file = archives::unzip(&self.place.get(&key).await).remove(0);
+            let (mut slices, mut ids, mut bodies) = (Vec::new(), Vec::new(), Vec::new());
+            for line in String::from_utf8(file.bytes).expect("UTF-8").lines() {
+                let mut user: Map<String, Value> = serde_json::from_str(line).expect("JSON");
+                let slice = user.remove("random_bucket").and_then(|bucket| bucket.as_i64());
+                slices.push(i16::try_from(slice.expect("a bucket") / 100).expect("a slice"));
+                ids.push(user.remove("service_id").expect("an id").as_str().unwrap().to_owned());
+                let body = Value::from(user).to_string();
+                bodies.push(body[1..body.len() - 1].to_owned());
+            }
+            let sql = "INSERT INTO activity_text
+                       SELECT * FROM unnest($1::smallint[], $2::uuid[], $3::text[])";
+            let insert = sqlx::query(AssertSqlSafe(sql)).bind(slices).bind(ids).bind(bodies);
+            insert.execute(&self.pool).await.expect("rows");
+        }
+        self.empty().await;
+        self.settle().await;
+    }
+}

@@ -1,0 +1,111 @@
+//! How fast an export is, beside the pipe that a shell would do it with and beside the bound:
+//! each stage alone on all cores, their times added. All on the same users, in the same run,
+//! on the real servers: `scripts/bench export`.
+
+mod bound;
+mod longshore;
+mod pipes;
+mod report;
+#[allow(
+    dead_code,
+    unused_macros,
+    unused_imports,
+    reason = "the tests' support serves more than this"
+)]
+#[path = "../../tests/flows/support/mod.rs"]
+mod support;
+
+use std::path::PathBuf;
+
+use clap::Parser;
+
+use crate::longshore::Installation;
+use crate::report::{Measured, Report};
+use crate::support::api::ALL_FIELDS;
+
+/// Users above which the pipes and the bound are not measured: they hold the users' records in
+/// memory or on disk.
+const MOST_COMPARED: usize = 1_000_000;
+
+#[derive(Parser)]
+struct Arguments {
+    /// How many users
+    #[arg(long, default_value_t = 300_000)]
+    users: usize,
+    /// How often each is measured; the median counts
+    #[arg(long, default_value_t = 3)]
+    runs: usize,
+    /// Update 10% of the users at random and restart PostgreSQL before
+    #[arg(long)]
+    aged: bool,
+    /// Where to write the figures as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Given by cargo
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+/// What is exported: the fields, and what to call them.
+pub struct FieldChoice {
+    pub name: &'static str,
+    pub fields: Vec<&'static str>,
+}
+
+/// Only what the profile's document holds; a few fields; all, purchases and events too.
+fn choices() -> [FieldChoice; 3] {
+    let of_activity = ["purchases", "custom_events", "total_revenue"];
+    let document = ALL_FIELDS.into_iter().filter(|field| !of_activity.contains(field));
+    [
+        FieldChoice { name: "document fields", fields: document.collect() },
+        FieldChoice {
+            name: "5 fields",
+            fields: vec!["external_id", "email", "country", "language", "custom_attributes"],
+        },
+        FieldChoice { name: "all fields", fields: ALL_FIELDS.to_vec() },
+    ]
+}
+
+#[tokio::main]
+async fn main() {
+    let arguments = Arguments::parse();
+    let choices = choices();
+    println!("{} users are imported…", arguments.users);
+    let installation = Installation::with_users(arguments.users).await;
+    if arguments.aged {
+        println!("10% of them are updated, and PostgreSQL is restarted…");
+        installation.age().await;
+    }
+    let mut report = Report::new(arguments.users, arguments.aged);
+    let is_compared = arguments.users <= MOST_COMPARED;
+    if is_compared {
+        installation.keep_records_as_text().await;
+    }
+    // Side by side, so that whatever else the machine does meets all of them.
+    for run in 1..=arguments.runs {
+        println!("run {run} of {}", arguments.runs);
+        for choice in &choices {
+            report.add(installation.export(choice).await);
+        }
+        if is_compared {
+            for pipe in pipes::ALL {
+                report.add(pipe.run(installation.database_url()));
+            }
+            for choice in &choices {
+                report.add(bound::measure(&installation, choice).await);
+            }
+        }
+    }
+    report.print();
+    if let Some(file) = arguments.json {
+        report.write(&file);
+    }
+    installation.close().await;
+}
+
+/// The median of an odd number of measurements, or the later of the middle two.
+pub fn median(measured: &[Measured]) -> &Measured {
+    let mut sorted: Vec<&Measured> = measured.iter().collect();
+    sorted.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
+    sorted[sorted.len() / 2]
+}

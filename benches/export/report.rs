@@ -1,0 +1,112 @@
+//! The table and the file.
+
+use std::path::Path;
+
+use serde::Serialize;
+use serde_json::json;
+
+use crate::median;
+
+/// One measurement.
+#[derive(Clone, Debug, Serialize)]
+pub struct Measured {
+    pub name: String,
+    pub seconds: f64,
+    /// Bytes of the lines, before compression.
+    pub raw_bytes: u64,
+    /// Bytes of the files.
+    pub bytes: u64,
+    /// The most memory that the worker ever had resident, in bytes.
+    pub resident: Option<u64>,
+}
+
+/// Who is held against whom: each export against the pipe that gives the same records, and
+/// against its bound.
+const PIPES: [(&str, &str); 2] = [
+    ("longshore, document fields", "igzip -1, documents"),
+    ("longshore, all fields", "igzip -1, records"),
+];
+
+pub struct Report {
+    users: usize,
+    aged: bool,
+    /// All measurements of each, in the order of their first.
+    measured: Vec<Vec<Measured>>,
+}
+
+impl Report {
+    pub fn new(users: usize, aged: bool) -> Self {
+        Self { users, aged, measured: Vec::new() }
+    }
+
+    pub fn add(&mut self, measured: Measured) {
+        println!("  {:32} {:7.2} s", measured.name, measured.seconds);
+        match self.measured.iter_mut().find(|all| all[0].name == measured.name) {
+            Some(all) => all.push(measured),
+            None => self.measured.push(vec![measured]),
+        }
+    }
+
+    fn find(&self, name: &str) -> Option<&Measured> {
+        self.measured.iter().find(|all| all[0].name == name).map(|all| median(all))
+    }
+
+    /// Speed beside the pipe: more than 1 is faster than it.
+    fn beside_pipe(&self, measured: &Measured) -> Option<f64> {
+        let (_, pipe) = PIPES.iter().find(|(name, _)| *name == measured.name)?;
+        Some(self.find(pipe)?.seconds / measured.seconds)
+    }
+
+    /// The part of the time that the bound would have taken: 1 is the bound.
+    fn of_bound(&self, measured: &Measured) -> Option<f64> {
+        let choice = measured.name.strip_prefix("longshore, ")?;
+        Some(self.find(&format!("bound, {choice}"))?.seconds / measured.seconds)
+    }
+
+    pub fn print(&self) {
+        let aged = if self.aged { ", 10% updated, PostgreSQL restarted" } else { "" };
+        let runs = self.measured.iter().map(Vec::len).max().unwrap_or(0);
+        println!("\n{} users{aged}; medians of {runs}\n", self.users);
+        println!(
+            "{:32} {:>9} {:>10} {:>9} {:>7} {:>9} {:>9} {:>9}",
+            "", "seconds", "users/s", "MB/s", "ratio", "of bound", "of pipe", "resident"
+        );
+        for all in &self.measured {
+            let it = median(all);
+            let factor = |value: Option<f64>| value.map_or(String::new(), |v| format!("{v:.2}"));
+            let resident = it.resident.map_or(String::new(), |bytes| format!("{} MB", bytes >> 20));
+            println!(
+                "{:32} {:>9.2} {:>10.0} {:>9.0} {:>7.2} {:>9} {:>9} {:>9}",
+                it.name,
+                it.seconds,
+                self.users as f64 / it.seconds,
+                it.raw_bytes as f64 / it.seconds / 1e6,
+                it.raw_bytes as f64 / it.bytes as f64,
+                factor(self.of_bound(it)),
+                factor(self.beside_pipe(it)),
+                resident,
+            );
+        }
+        println!(
+            "\nof bound: speed as a part of that of all stages alone on all cores; of pipe: speed\n\
+             beside that of the igzip pipe over the same records. MB are of lines uncompressed."
+        );
+    }
+
+    pub fn write(&self, file: &Path) {
+        let rows: Vec<_> = self
+            .measured
+            .iter()
+            .map(|all| {
+                let it = median(all);
+                json!({
+                    "median": it, "runs": all,
+                    "of_bound": self.of_bound(it), "of_pipe": self.beside_pipe(it),
+                })
+            })
+            .collect();
+        let report = json!({ "users": self.users, "aged": self.aged, "measured": rows });
+        let text = serde_json::to_string_pretty(&report).expect("plain values are JSON");
+        std::fs::write(file, text + "\n").expect("the file is written");
+    }
+}

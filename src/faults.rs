@@ -1,0 +1,64 @@
+//! Fail points: places between two durable effects at which a test ends or stops the process.
+//! They exist with the cargo feature `failpoints` only, and do nothing unless `FAILPOINTS`
+//! names them: `part::uploaded=kill` ends the process as `kill -9` would, `=stop` stops it as
+//! a machine that hangs does, until SIGCONT; `part::uploaded@3=kill` at the third time.
+
+/// What a process can be made to do at a place: see the module.
+#[cfg(feature = "failpoints")]
+macro_rules! fail_point {
+    ($name:literal) => {
+        $crate::faults::reach($name)
+    };
+}
+/// Nothing: the feature `failpoints` is off.
+#[cfg(not(feature = "failpoints"))]
+macro_rules! fail_point {
+    ($name:literal) => {};
+}
+pub(crate) use fail_point;
+
+#[cfg(feature = "failpoints")]
+pub(crate) use set::reach;
+
+#[cfg(feature = "failpoints")]
+mod set {
+    use std::collections::HashMap;
+    use std::sync::LazyLock;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use rustix::process::{Signal, getpid, kill_process};
+
+    struct Point {
+        signal: Signal,
+        at: u32,
+        reached: AtomicU32,
+    }
+
+    static POINTS: LazyLock<HashMap<String, Point>> = LazyLock::new(|| {
+        let set = std::env::var("FAILPOINTS").unwrap_or_default();
+        set.split(',').filter(|point| !point.is_empty()).map(parse).collect()
+    });
+
+    fn parse(text: &str) -> (String, Point) {
+        let parsed = || {
+            let (name, action) = text.split_once('=')?;
+            let (name, at) = name.split_once('@').unwrap_or((name, "1"));
+            let signal = match action {
+                "kill" => Signal::KILL,
+                "stop" => Signal::STOP,
+                _ => return None,
+            };
+            let point = Point { signal, at: at.parse().ok()?, reached: AtomicU32::new(0) };
+            Some((name.to_owned(), point))
+        };
+        parsed().unwrap_or_else(|| panic!("FAILPOINTS: {text:?} is not NAME[@COUNT]=kill|stop"))
+    }
+
+    /// The process is at the point `name`.
+    pub(crate) fn reach(name: &str) {
+        let Some(point) = POINTS.get(name) else { return };
+        if point.reached.fetch_add(1, Ordering::SeqCst) + 1 == point.at {
+            kill_process(getpid(), point.signal).expect("a process may signal itself");
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! Processes that end or hang between two durable effects, at each such place of an export:
+//! always every user exactly once, one callback, and nothing else left behind.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::support::api::{ALL_FIELDS, Accepted};
+use crate::support::checker::{self, Wanted};
+use crate::support::fleet::{Backend, Fleet};
+use crate::support::places::Place;
+use crate::support::receiver::Receiver;
+use crate::support::{Api, WorkspaceFile, callbacks, eventually, people};
+
+const PARTS: usize = 6;
+const PER_FILE: usize = 20;
+
+/// Short leases, so that what was lost is soon done by another.
+fn settings() -> [(&'static str, String); 6] {
+    [
+        ("LONGSHORE_EXPORTS__USERS_PER_FILE", PER_FILE.to_string()),
+        ("LONGSHORE_EXPORTS__PARTS_IN_FLIGHT", "1".to_owned()),
+        ("LONGSHORE_EXPORTS__REQUEUE_SECONDS", "2".to_owned()),
+        ("LONGSHORE_EXPORTS__ATTEMPTS", "20".to_owned()),
+        ("LONGSHORE_WORKER__LEASE_MS", "1000".to_owned()),
+        ("LONGSHORE_WORKER__DRAIN_SECONDS", "2".to_owned()),
+    ]
+}
+
+/// An installation with users, a bucket and a receiver of callbacks.
+struct Scene {
+    fleet: Fleet,
+    api: Api,
+    place: Option<Place>,
+    workspace: WorkspaceFile,
+    receiver: Receiver,
+    records: Vec<String>,
+}
+
+impl Scene {
+    /// With storage of its own.
+    async fn own(backend: Backend) -> Self {
+        Self::new(backend, Some(Place::s3().await)).await
+    }
+
+    async fn new(backend: Backend, place: Option<Place>) -> Self {
+        let fleet = Fleet::start(backend, &settings()).await;
+        let mut workspace = WorkspaceFile::new("acme");
+        if let Some(place) = &place {
+            workspace = workspace.with_storage(place);
+        }
+        let api = fleet.apply(std::slice::from_ref(&workspace)).await.remove(0);
+        let records: Vec<String> =
+            (0..PARTS * PER_FILE).map(|number| people::simple(number, 1)).collect();
+        fleet.import("acme", &records).await;
+        let receiver = Receiver::start([]).await;
+        Self { fleet, api, place, workspace, receiver, records }
+    }
+
+    /// Starts a process again, so that it reaches a fail point.
+    async fn restart_with(&mut self, name: &str, failpoints: &str) {
+        self.fleet.terminate(name).await;
+        self.fleet.launch_with(name, &[("FAILPOINTS", failpoints)]).await;
+        self.fleet.ready(name).await;
+    }
+
+    fn body(&self) -> Value {
+        json!({ "fields_to_export": ALL_FIELDS, "callback_endpoint": self.receiver.url("/") })
+    }
+
+    async fn request(&self) -> Accepted {
+        self.api.export(&self.body()).await
+    }
+
+    async fn has_ended(&mut self, name: &str) {
+        for _ in 0..3_000 {
+            if !self.fleet.is_running(name) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        panic!("{name} never reached its fail point\n{}", self.fleet.printed());
+    }
+
+    async fn has_stopped(&self, name: &str) {
+        let fleet = &self.fleet;
+        eventually(&format!("{name} is at its fail point"), || async { fleet.is_stopped(name) })
+            .await;
+    }
+
+    /// Every user once, one callback, and in the storage nothing else.
+    async fn ends_whole(&self, prefix: &str) {
+        let status = self.api.done(prefix).await;
+        let days = checker::days_of(&status);
+        let wanted = Wanted { fields: &ALL_FIELDS, days, prefix };
+        let files = match &self.place {
+            Some(place) => {
+                let shown = self.fleet.run(&["control-group", "show", "--json"]).await;
+                let group: Value = serde_json::from_str(&shown).expect("JSON");
+                let segment = group["segment_id"].as_str().expect("a segment id");
+                checker::own_files(place, segment, "zip", &wanted).await
+            }
+            None => {
+                let told = self.receiver.wait_for(1).await.remove(0);
+                let told = callbacks::verified(&told, &self.workspace.callback_secret);
+                let address = told["url"].as_str().expect("an address");
+                checker::downloaded(&self.api.download(address).await)
+            }
+        };
+        assert_eq!(files.len(), PARTS);
+        let users = checker::lines(&files, &wanted);
+        checker::check(&users, checker::exactly(&self.records), &wanted);
+        if let Some(place) = &self.place {
+            let only_files = || async { place.list().await.len() == PARTS };
+            eventually("nothing else is left in the bucket", only_files).await;
+        }
+        self.one_callback(true).await;
+    }
+
+    /// One callback: repeated requests are of the same id.
+    async fn one_callback(&self, success: bool) {
+        let received = self.receiver.wait_for(1).await;
+        let first = received[0].header("webhook-id").to_owned();
+        for one in &received {
+            let told = callbacks::verified(one, &self.workspace.callback_secret);
+            assert_eq!(told["success"], success, "{told}");
+            assert_eq!(one.header("webhook-id"), first);
+        }
+    }
+}
+
+/// The process ends at `point`, and another goes on.
+async fn killed_at(backend: Backend, name: &str, own: bool, point: &str) {
+    let place = if own { Some(Place::s3().await) } else { None };
+    let mut scene = Scene::new(backend, place).await;
+    scene.restart_with(name, &format!("{point}=kill")).await;
+    let accepted = scene.request().await;
+    scene.has_ended(name).await;
+    scene.fleet.launch(name).await;
+    scene.ends_whole(&accepted.prefix).await;
+    scene.fleet.close().await;
+}
+
+macro_rules! killed {
+    ($($test:ident: $backend:expr, $name:literal, $own:literal, $point:literal;)+) => {
+        $(#[tokio::test(flavor = "multi_thread")]
+        async fn $test() {
+            killed_at($backend, $name, $own, $point).await;
+        })+
+    };
+}
+
+killed! {
+    while_the_plan_is_written: Backend::Fleet(1), "worker-1", true, "plan::written";
+    after_the_plan: Backend::Fleet(1), "worker-1", true, "plan::committed";
+    after_the_plan_alone: Backend::Embedded, "standalone", true, "plan::committed";
+    before_the_message_is_acknowledged: Backend::Fleet(1), "worker-1", true, "message::done";
+    before_a_file_is_written: Backend::Fleet(1), "worker-1", true, "part::packed@3";
+    before_a_file_counts: Backend::Fleet(1), "worker-1", true, "part::uploaded@3";
+    before_the_last_file_counts: Backend::Fleet(1), "worker-1", true, "part::uploaded@6";
+    after_the_last_file: Backend::Fleet(1), "worker-1", true, "part::done@6";
+    before_a_segment_counts: Backend::Fleet(1), "worker-1", false, "part::uploaded@3";
+    before_the_finish: Backend::Fleet(1), "worker-1", true, "finish::begun";
+    before_the_archive_counts: Backend::Fleet(1), "worker-1", false, "finish::stored";
+    before_the_archive_counts_alone: Backend::Embedded, "standalone", false, "finish::stored";
+    after_the_finish: Backend::Fleet(1), "worker-1", true, "finish::done";
+    before_the_callback_is_settled: Backend::Fleet(1), "worker-1", true, "delivery::answered";
+    while_leftovers_are_removed: Backend::Fleet(1), "worker-1", true, "cleanup::removed";
+}
+
+/// The gateway ends between the job's commit and its message: nobody is answered, and yet what
+/// is durable is done.
+async fn a_request_without_an_answer(backend: Backend, name: &str, point: &str) {
+    let mut scene = Scene::own(backend).await;
+    scene.restart_with(name, point).await;
+    let request = scene.api.request(reqwest::Method::POST, crate::support::api::EXPORT);
+    assert!(request.json(&scene.body()).send().await.is_err(), "an answer");
+    scene.has_ended(name).await;
+    scene.fleet.launch(name).await;
+    let listed = scene.api.get("/users/export").await.body;
+    let exports = listed["exports"].as_array().expect("an array");
+    assert_eq!(exports.len(), 1, "{listed}");
+    let prefix = exports[0]["object_prefix"].as_str().expect("a prefix").to_owned();
+    scene.ends_whole(&prefix).await;
+    scene.fleet.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gateway_that_ends_before_the_message() {
+    a_request_without_an_answer(Backend::Fleet(1), "gateway", "export::requested=kill").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_standalone_that_ends_within_the_append() {
+    a_request_without_an_answer(Backend::Embedded, "standalone", "log::written=kill").await;
+}
+
+/// A worker hangs at `point`, past its lease; another ends the export; then the first wakes.
+async fn a_sleeper(own: bool, point: &str) {
+    let place = if own { Some(Place::s3().await) } else { None };
+    let mut scene = Scene::new(Backend::Fleet(1), place).await;
+    scene.restart_with("worker-1", &format!("{point}=stop")).await;
+    let accepted = scene.request().await;
+    scene.has_stopped("worker-1").await;
+    scene.fleet.launch("worker-2").await;
+    scene.ends_whole(&accepted.prefix).await;
+    scene.fleet.go_on("worker-1");
+    // It finds that its work was done; the next export needs both.
+    scene.fleet.ready("worker-1").await;
+    scene.fleet.terminate("worker-2").await;
+    let next = scene.api.export(&json!({ "fields_to_export": ALL_FIELDS })).await;
+    scene.api.done(&next.prefix).await;
+    scene.one_callback(true).await;
+    if let Some(place) = &scene.place {
+        let only_files = || async { place.list().await.len() == 2 * PARTS };
+        eventually("nothing else is left in the bucket", only_files).await;
+    }
+    scene.fleet.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_planner_wakes_after_another_planned() {
+    a_sleeper(true, "plan::looked").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sleeper_uploads_late() {
+    a_sleeper(true, "part::packed@2").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sleeper_counts_its_file_late() {
+    a_sleeper(true, "part::uploaded@2").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sleeper_counts_the_last_file_late() {
+    a_sleeper(true, "part::uploaded@6").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sleeper_uploads_a_segment_late() {
+    a_sleeper(false, "part::packed@2").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_finisher_wakes_after_another_finished() {
+    a_sleeper(false, "finish::stored").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_finisher_of_own_storage_wakes_after_another_finished() {
+    a_sleeper(true, "finish::stored").await;
+}
+
+/// Cancelled while the last part hangs: it counts for nothing when it wakes, and what it
+/// uploads late is removed again.
+#[tokio::test(flavor = "multi_thread")]
+async fn cancelled_before_the_last_part_counts() {
+    for point in ["part::packed@6=stop", "part::uploaded@6=stop"] {
+        let mut scene = Scene::own(Backend::Fleet(1)).await;
+        scene.restart_with("worker-1", point).await;
+        let accepted = scene.request().await;
+        scene.has_stopped("worker-1").await;
+        let answer = scene.api.delete(&format!("/users/export/{}", accepted.prefix)).await;
+        assert_eq!((answer.status.as_u16(), &answer.body["state"]), (200, &json!("cancelled")));
+        scene.fleet.go_on("worker-1");
+        let place = scene.place.as_ref().expect("own storage");
+        eventually("nothing is left", || async { place.list().await.is_empty() }).await;
+        assert_eq!(scene.api.status(&accepted.prefix).await["state"], "cancelled");
+        assert!(scene.receiver.received().is_empty(), "a callback of a cancelled export");
+        scene.fleet.close().await;
+    }
+}
+
+/// Cancelled once the finishing has begun: too late, and the export is whole.
+#[tokio::test(flavor = "multi_thread")]
+async fn cancelled_while_it_finishes() {
+    let mut scene = Scene::own(Backend::Fleet(1)).await;
+    scene.restart_with("worker-1", "finish::begun=stop").await;
+    let accepted = scene.request().await;
+    scene.has_stopped("worker-1").await;
+    let answer = scene.api.delete(&format!("/users/export/{}", accepted.prefix)).await;
+    assert_eq!(answer.status, 409, "{answer:?}");
+    scene.fleet.go_on("worker-1");
+    scene.ends_whole(&accepted.prefix).await;
+    scene.fleet.close().await;
+}
