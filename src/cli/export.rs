@@ -97,6 +97,11 @@ pub async fn run(_config: Config, arguments: Arguments) -> CommandResult {
 }
 
 async fn run_export(client: &Client, run: Run, json: bool) -> CommandResult {
+    // Before anything is asked for, since later it would be too late to say so.
+    let output = run.output.display();
+    tokio::fs::create_dir_all(&run.output)
+        .await
+        .map_err(|error| format!("--output {output}: {error}"))?;
     let mut body = json!({ "fields_to_export": run.fields });
     if let Some(format) = run.format {
         body["output_format"] = format.into();
@@ -161,7 +166,6 @@ async fn fetch(
     directory: &Path,
     export: &Export,
 ) -> CommandResult<PathBuf> {
-    tokio::fs::create_dir_all(directory).await?;
     let file = directory.join(format!("{prefix}.zip"));
     let draft = directory.join(format!(".{prefix}.zip.part"));
     let fetched = async {

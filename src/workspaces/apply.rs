@@ -149,7 +149,9 @@ fn declared_workspace(declaration: &Declaration, current: Option<&Workspace>) ->
         export_bytes_limit: declaration.export_bytes_limit,
         s3_storage: current.and_then(|workspace| workspace.s3_storage),
         azure_storage: current.and_then(|workspace| workspace.azure_storage),
-        azure_is_default: declaration.azure_is_default,
+        azure_is_default: declaration
+            .azure_is_default
+            .unwrap_or_else(|| current.is_some_and(|workspace| workspace.azure_is_default)),
     }
 }
 

@@ -32,7 +32,8 @@ pub struct Declaration {
     pub apps: Vec<DeclaredApp>,
     pub s3: Option<Settings>,
     pub azure: Option<Settings>,
-    pub azure_is_default: bool,
+    /// None where the file declares no Azure storage: what is kept then keeps its switch.
+    pub azure_is_default: Option<bool>,
     /// Of the control group.
     pub percent: Option<i32>,
     /// The bytes behind `whsec_…`.
@@ -302,13 +303,13 @@ impl Check<'_> {
     fn storage(
         &mut self,
         file: Option<&StorageFile>,
-    ) -> (Option<Settings>, Option<Settings>, bool) {
+    ) -> (Option<Settings>, Option<Settings>, Option<bool>) {
         let s3 = file.and_then(|file| file.s3.as_ref());
         let azure = file.and_then(|file| file.azure.as_ref());
         (
             s3.and_then(|file| self.s3(file)),
             azure.and_then(|file| self.azure(file)),
-            azure.is_some_and(|file| file.default_export_destination),
+            azure.map(|file| file.default_export_destination),
         )
     }
 

@@ -94,7 +94,7 @@ impl KeyInfo {
 
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
-    #[error("a key needs a name of 1 to 100 characters")]
+    #[error("a key needs a name of 1 to 100 characters, no control characters among them")]
     Name,
     #[error("no such permission: {0}; there are: {list}", list = PERMISSIONS.join(", "))]
     Permission(String),
@@ -152,7 +152,8 @@ pub async fn create_with_secret(
 
 pub(super) fn check_name(name: &str) -> Result<(), KeyError> {
     let length = name.chars().count();
-    if (1..=100).contains(&length) && !name.contains('\0') { Ok(()) } else { Err(KeyError::Name) }
+    let is_plain = !name.contains(char::is_control);
+    if (1..=100).contains(&length) && is_plain { Ok(()) } else { Err(KeyError::Name) }
 }
 
 pub(super) fn check_permissions(permissions: &[String]) -> Result<(), KeyError> {

@@ -173,7 +173,7 @@ impl<'a> Plan<'a> {
         compare(
             "storage.azure.default_export_destination",
             is.azure_is_default.to_string(),
-            declared.azure_is_default.to_string(),
+            declared.azure_is_default.unwrap_or(is.azure_is_default).to_string(),
         );
     }
 

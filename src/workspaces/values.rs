@@ -27,10 +27,10 @@ pub(super) fn workspace_name(text: &str) -> Checked<String> {
 }
 
 pub(super) fn name(text: &str) -> Checked<String> {
-    if (1..=255).contains(&text.chars().count()) && !text.contains('\0') {
+    if (1..=255).contains(&text.chars().count()) && !text.contains(char::is_control) {
         Ok(text.to_owned())
     } else {
-        Err("1 to 255 characters are meant".into())
+        Err("1 to 255 characters are meant, no control characters among them".into())
     }
 }
 

@@ -62,7 +62,7 @@ fn a_file_is_read_whole() {
     let Some(Settings::S3(s3)) = &acme.s3 else { panic!("s3") };
     assert_eq!(s3.secret_access_key.as_deref(), Some("a-secret-of-the-environment"));
     assert_eq!((&s3.session_token, &s3.endpoint), (&None, &None));
-    assert!(acme.azure.is_some() && acme.azure_is_default);
+    assert!(acme.azure.is_some() && acme.azure_is_default == Some(true));
     assert_eq!(acme.percent, Some(5));
     assert_eq!(other.currency, "USD");
     assert_eq!(other.export_bytes_limit, EXPORT_BYTES);
