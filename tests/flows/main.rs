@@ -14,6 +14,7 @@ mod exports;
 mod gateway;
 mod log;
 mod lost_commit;
+mod midnight;
 mod objects;
 mod parts;
 mod shares;
