@@ -45,7 +45,7 @@ pub enum Tx {
 
 /// Runs one expression on the connection of a [`Tx`], whichever database it is:
 ///
-/// ```ignore
+/// ```text
 /// on!(tx, c => sqlx::query_scalar("SELECT count(*) FROM users").fetch_one(c).await?)
 /// ```
 macro_rules! on {
