@@ -26,7 +26,7 @@ use super::consumer::Consumer;
 use super::{LogError, NewMessage, Topic};
 use crate::clock::Clock;
 use crate::config::{Config, private_directory};
-use crate::store::sqlite_pool;
+use crate::store::{in_words, sqlite_pool};
 
 /// How often messages that every group is done with are looked for.
 const TRIM_EVERY: Duration = Duration::from_secs(600);
@@ -39,7 +39,7 @@ const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
 impl From<sqlx::Error> for LogError {
     fn from(error: sqlx::Error) -> Self {
-        Self::Unavailable(format!("log.db: {error}"))
+        Self::Unavailable(format!("log.db: {}", in_words(&error)))
     }
 }
 
