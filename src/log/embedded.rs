@@ -286,7 +286,10 @@ mod tests {
 
         log.append(message(vec![1; 1000])).await.unwrap();
         let error = log.append(message(vec![2; 1 << 20])).await.unwrap_err();
-        assert!(matches!(&error, LogError::Unavailable(text) if text.contains("full")), "{error}");
+        assert!(
+            matches!(&error, LogError::Unavailable(text) if text.contains("make room")),
+            "{error}"
+        );
         log.append(message(vec![3; 1000])).await.unwrap();
 
         sqlx::query("PRAGMA max_page_count = 100000").execute(&write).await.unwrap();

@@ -296,3 +296,17 @@ impl Tx {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_of_sqlite_are_told_from_those_of_postgres() {
+        assert_eq!(sqlite_code("13"), Some(SQLITE_FULL));
+        // No room for its shared memory.
+        assert_eq!(sqlite_code("4874"), Some(SQLITE_IO_ERROR));
+        // PostgreSQL's disk full, whose low byte is nothing.
+        assert_eq!(sqlite_code("53100"), None);
+    }
+}
