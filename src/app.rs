@@ -37,7 +37,8 @@ pub struct App {
 
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    #[error(transparent)]
+    // Not transparent: the command line looks for it among the causes.
+    #[error("{0}")]
     Config(#[from] ConfigError),
     #[error(transparent)]
     Store(#[from] StoreError),

@@ -18,6 +18,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
+use crate::objects::settings as objects;
 use crate::retry::Retry;
 use crate::secrets::SecretKey;
 
@@ -348,6 +349,10 @@ impl Config {
                 refuse(true, &format!("secret_key (LONGSHORE_SECRET_KEY): {error}"));
             }
         }
+        let objects_url = self.objects.url.as_ref().map(|url| url.expose_secret());
+        if let Some(problem) = objects_url.and_then(objects::problem_of) {
+            refuse(true, &format!("objects.url (LONGSHORE_OBJECTS_URL): {problem}"));
+        }
         refuse(
             self.public_url.as_ref().is_some_and(|url| !matches!(url.scheme(), "http" | "https")),
             "public_url (LONGSHORE_PUBLIC_URL): an http or https address is meant",
@@ -487,6 +492,17 @@ mod tests {
             assert!(text.contains(part), "{part} is missing in: {text}");
         }
         assert!(!text.contains("hidden"));
+    }
+
+    #[test]
+    fn an_impossible_place_of_objects_is_said_beside_the_rest() {
+        for url in ["s3://", "gs://hidden", "azure://hidden", "s3://b?secret_access_key=hidden"] {
+            let environment = [("LONGSHORE_OBJECTS_URL", url), ("LONGSHORE_WORKER__LEASE_MS", "1")];
+            let text = problems(Mode::Standalone, &environment);
+            assert!(text.contains("objects.url (LONGSHORE_OBJECTS_URL): "), "{url}: {text}");
+            assert!(text.contains("lease_ms"), "{url}: {text}");
+            assert!(!text.contains("hidden"), "{text}");
+        }
     }
 
     #[test]

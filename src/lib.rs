@@ -34,6 +34,7 @@
 //! | [`workspaces`] | what the workspace file declares: keys, storage, control group |
 //! | [`deliveries`] | callbacks: a row before it is a request, signed, retried for a day |
 //! | [`shutdown`] | the signals that end a process |
+//! | [`words`] | numbers as texts that people read |
 //! | [`telemetry`] | metrics with their help text, tracing, the operations listener |
 //!
 //! Every domain has the same rooms: `api` (its routes: check and append), the work,
@@ -60,5 +61,6 @@ pub mod shutdown;
 pub mod store;
 pub mod telemetry;
 pub mod users;
+pub mod words;
 pub mod worker;
 pub mod workspaces;

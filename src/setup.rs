@@ -30,10 +30,18 @@ impl Retry for SetupError {
     }
 }
 
+/// What [`run`] did beside bringing everything to this version.
+#[derive(Debug)]
+pub struct Done {
+    /// The stored secrets were sealed anew, because the secret key was rotated.
+    pub rotated: bool,
+    /// What the operator should know of the log.
+    pub note: Option<String>,
+}
+
 /// Migrates the database, writes down what is fixed from the first time on, and creates the
-/// topics. Safe to run from many processes at once, and again. Answers whether the stored
-/// secrets were sealed anew, because the secret key was rotated.
-pub async fn run(app: &App) -> Result<bool, SetupError> {
+/// topics. Safe to run from many processes at once, and again.
+pub async fn run(app: &App) -> Result<Done, SetupError> {
     store::migrate::run(&app.store).await?;
     let mut tx = app.store.write().await?;
     settings::fix_partitions(&mut tx, app.config.log.partitions).await?;
@@ -43,8 +51,11 @@ pub async fn run(app: &App) -> Result<bool, SetupError> {
         settings::put_secret_key(&mut tx, &app.secrets).await?;
     }
     tx.commit().await?;
-    app.log.create_topics().await?;
-    Ok(rotated)
+    let note = app.log.create_topics().await?;
+    if let Some(note) = &note {
+        tracing::warn!("{note}");
+    }
+    Ok(Done { rotated, note })
 }
 
 /// Refuses to start on another schema, another number of partitions or another secret key

@@ -1,9 +1,27 @@
 //! The signals that end a process.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
+
+/// Waits for `work`. A signal ends the process in the middle of it, as it would have anyway,
+/// after `hint` was said.
+pub async fn with_hint<T>(work: impl Future<Output = T>, hint: &str) -> std::io::Result<T> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    // Pinned here, so that database work is not dropped half way before the process ends.
+    let mut work = pin!(work);
+    tokio::select! {
+        result = &mut work => return Ok(result),
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    // A line of its own after a bar and the terminal's ^C.
+    eprintln!("\nlongshore: {hint}");
+    std::process::exit(130)
+}
 
 /// A token that SIGTERM or SIGINT cancels. A second signal ends the process at once, with
 /// the status that a shell gives to SIGINT. After `patience` the process ends as if all had

@@ -49,9 +49,13 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
             return Ok(());
         }
     };
-    let text = tokio::fs::read_to_string(&path)
-        .await
-        .map_err(|error| format!("{}: {error}", path.display()))?;
+    let bytes =
+        tokio::fs::read(&path).await.map_err(|error| format!("{}: {error}", path.display()))?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+        format!("{}: line {line}: is not UTF-8", path.display())
+    })?;
     let declarations = file::read(&text, &|name| std::env::var(name).ok())
         .map_err(|error| format!("{}: {error}", path.display()))?;
     let app = super::open(config).await?;

@@ -95,6 +95,16 @@ async fn renew(app: &App, arguments: Renew) -> CommandResult {
     Ok(())
 }
 
+/// The slices as ranges of buckets, adjoining ones as one range.
+fn buckets(slices: &[i16]) -> String {
+    let runs = slices.chunk_by(|one, next| one + 1 == *next);
+    let ranges = runs.filter_map(|run| {
+        let (first, last) = (run.first()?, run.last()?);
+        Some(format!("{}-{}", first * 100, last * 100 + 99))
+    });
+    ranges.collect::<Vec<_>>().join(", ")
+}
+
 fn print(workspace: &Workspace, group: &ControlGroup, users: i64, json: bool) {
     if json {
         let line = json!({
@@ -107,10 +117,19 @@ fn print(workspace: &Workspace, group: &ControlGroup, users: i64, json: bool) {
         println!("{line}");
         return;
     }
-    let buckets = group.slices.iter().map(|slice| format!("{}-{}", slice * 100, slice * 100 + 99));
     println!("workspace   {}", workspace.name);
     println!("segment id  {}", group.segment_id);
     println!("percent     {}", group.percent);
-    println!("buckets     {}", buckets.collect::<Vec<_>>().join(", "));
+    println!("buckets     {}", buckets(&group.slices));
     println!("users       {users}");
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn adjoining_slices_are_one_range() {
+        let all: Vec<i16> = (0..100).collect();
+        assert_eq!(super::buckets(&all), "0-9999");
+        assert_eq!(super::buckets(&[3, 7, 8, 99]), "300-399, 700-899, 9900-9999");
+    }
 }

@@ -7,12 +7,15 @@ mod verify;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use reqwest::header::HeaderValue;
 use serde_json::{Value, json};
+use url::Url;
 
 use super::progress::{Progress, Unit};
 use super::{CommandResult, Error};
-use crate::config::Config;
-use client::{Client, Export};
+use crate::config::{Config, ConfigError};
+use crate::shutdown;
+use client::{Client, Export, Requested};
 
 /// Between looks at an export's state.
 const LOOK: Duration = Duration::from_millis(250);
@@ -85,7 +88,8 @@ struct Run {
 }
 
 pub async fn run(_config: Config, arguments: Arguments) -> CommandResult {
-    let key = arguments.key.ok_or("an API key is needed: --key or LONGSHORE_KEY")?;
+    let key = arguments.key.unwrap_or_default();
+    check_access(&arguments.url, &key)?;
     let client = Client::new(&arguments.url, key)?;
     let json = arguments.json;
     match arguments.command {
@@ -94,6 +98,21 @@ pub async fn run(_config: Config, arguments: Arguments) -> CommandResult {
         Command::Status { prefix } => print_one(&client.status(&prefix).await?, json),
         Command::Cancel { prefix } => print_one(&client.cancel(&prefix).await?, json),
     }
+}
+
+/// Refuses what no request can be made with.
+fn check_access(url: &str, key: &str) -> Result<(), ConfigError> {
+    let mut problems = Vec::new();
+    if !Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "http" | "https")) {
+        problems.push("--url (LONGSHORE_URL): an address such as http://127.0.0.1:8080 is meant");
+    }
+    if key.is_empty() {
+        problems.push("an API key is needed: --key or LONGSHORE_KEY");
+    } else if HeaderValue::from_bytes(key.as_bytes()).is_err() {
+        problems.push("--key (LONGSHORE_KEY): a line feed or another control character is in it");
+    }
+    let problems: Vec<String> = problems.into_iter().map(str::to_owned).collect();
+    if problems.is_empty() { Ok(()) } else { Err(ConfigError { problems }) }
 }
 
 async fn run_export(client: &Client, run: Run, json: bool) -> CommandResult {
@@ -110,22 +129,27 @@ async fn run_export(client: &Client, run: Run, json: bool) -> CommandResult {
         body["callback_endpoint"] = callback.into();
     }
     let requested = client.request(&body).await?;
-    eprintln!("requested {}", requested.object_prefix);
+    let prefix = &requested.object_prefix;
+    eprintln!("requested {prefix}");
+    let hint = format!("the export goes on; to end it: longshore export cancel {prefix}");
+    let work = finish(client, &requested, &run.output, json);
+    shutdown::with_hint(work, &hint).await?
+}
+
+/// Waits until the export is done, and fetches and verifies it where it has an address.
+async fn finish(
+    client: &Client,
+    requested: &Requested,
+    output: &Path,
+    json: bool,
+) -> CommandResult {
     let (export, raw) = wait(client, &requested.object_prefix).await?;
-    let Some(url) = requested.url else {
-        eprintln!(
-            "done: {} users in {} files, in the workspace's own storage",
-            export.users.done, export.files.done
-        );
+    let Some(url) = &requested.url else {
+        eprintln!("done: {}, in the workspace's own storage", export.contents());
         return print_result(&raw, None, json);
     };
-    let file = fetch(client, &url, &requested.object_prefix, &run.output, &export).await?;
-    eprintln!(
-        "done: {} users in {} files, each checked: {}",
-        export.users.done,
-        export.files.done,
-        file.display()
-    );
+    let file = fetch(client, url, &requested.object_prefix, output, &export).await?;
+    eprintln!("done: {}, each checked: {}", export.contents(), file.display());
     print_result(&raw, Some(&file), json)
 }
 

@@ -11,7 +11,12 @@ use indicatif::HumanCount;
 use super::progress::{self, Unit};
 use super::{CommandResult, WorkspaceArgument};
 use crate::config::Config;
+use crate::shutdown;
 use crate::users::import::{Importer, Input, Progress, Summary};
+use crate::words::count;
+
+/// What is said of an import that came to no end.
+const STAYS: &str = "what was written stays; run the same import again to finish it";
 
 /// One export record a line. A record that names an existing profile (service_id,
 /// external_id, alias, then email) replaces its fields; any other makes a profile. Bad lines
@@ -42,20 +47,17 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     let workspace = arguments.workspace.find(&mut app.store.snapshot().await?).await?;
     let mut shown = progress::Progress::begin(Unit::Bytes);
     let importer = Importer::new(app.store, app.clock, workspace);
-    let result = importer
-        .run(inputs, |told| match told {
-            Progress::Bad(bad) => shown.line(&format!("{}:{}: {}", bad.file, bad.line, bad.reason)),
-            Progress::Written(summary) => {
-                let users = HumanCount(summary.created + summary.replaced);
-                shown.update(&format!("{users} users"), read.load(Ordering::Relaxed), size);
-            }
-        })
-        .await;
+    let work = importer.run(inputs, |told| match told {
+        Progress::Bad(bad) => shown.line(&format!("{}:{}: {}", bad.file, bad.line, bad.reason)),
+        Progress::Written(summary) => {
+            let users = count(summary.created + summary.replaced, "user");
+            shown.update(&users, read.load(Ordering::Relaxed), size);
+        }
+    });
+    let result = shutdown::with_hint(work, STAYS).await?;
     let seconds = shown.seconds();
     drop(shown);
-    let summary = result.map_err(|error| {
-        format!("{error}\nwhat was written stays; run the same import again to finish it")
-    })?;
+    let summary = result.map_err(|error| format!("{error}\n{STAYS}"))?;
     print(&summary, seconds, arguments.json);
     match summary.bad {
         0 => Ok(()),
@@ -104,17 +106,14 @@ fn print(summary: &Summary, seconds: f64, json: bool) {
         return;
     }
     println!(
-        "{} users in {seconds:.1} s, {} a second: {} new, {} replaced, {} bad lines",
-        HumanCount(users),
+        "{} in {seconds:.1} s, {} a second: {} new, {} replaced, {}",
+        count(users, "user"),
         HumanCount(rate),
         HumanCount(summary.created),
         HumanCount(summary.replaced),
-        HumanCount(summary.bad),
+        count(summary.bad, "bad line"),
     );
     for (name, lines) in &summary.ignored {
-        println!(
-            "not a member of a user's record, left out: {name} ({} times)",
-            HumanCount(*lines)
-        );
+        println!("not a member of a user's record, left out: {name} ({})", count(*lines, "time"));
     }
 }

@@ -44,9 +44,9 @@ impl Retry for MigrateError {
 
 pub async fn run(config: Config, _arguments: Arguments) -> CommandResult {
     let started = Instant::now();
-    let rotated = loop {
+    let done = loop {
         match migrate(&config).await {
-            Ok(rotated) => break rotated,
+            Ok(done) => break done,
             Err(error) if error.can_retry() && started.elapsed() < PATIENCE => {
                 eprintln!("longshore: {error}; trying again");
                 tokio::time::sleep(Duration::from_secs(1)).await;
@@ -55,13 +55,16 @@ pub async fn run(config: Config, _arguments: Arguments) -> CommandResult {
         }
     };
     println!("the database and the log are at this version");
-    if rotated {
+    if let Some(note) = done.note {
+        eprintln!("longshore: {note}");
+    }
+    if done.rotated {
         println!("the stored secrets are sealed with the new LONGSHORE_SECRET_KEY");
     }
     Ok(())
 }
 
-async fn migrate(config: &Config) -> Result<bool, MigrateError> {
+async fn migrate(config: &Config) -> Result<setup::Done, MigrateError> {
     // A plain connection first: its error says more than that of a pool.
     inspect::reach(config).await?;
     let app = App::open(config.clone()).await?;

@@ -26,7 +26,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::app::App;
-use crate::config::{Config, Mode};
+use crate::config::{Config, ConfigError, Mode};
 use crate::setup;
 use crate::store::Tx;
 use crate::workspaces::{ChoiceError, Workspace, only_or_named};
@@ -154,7 +154,13 @@ pub async fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("longshore: {error}");
-            ExitCode::FAILURE
+            status(error.as_ref())
         }
     }
+}
+
+/// 2 where the settings cannot be used, as for a wrong option; else 1.
+fn status(error: &(dyn std::error::Error + 'static)) -> ExitCode {
+    let mut causes = std::iter::successors(Some(error), |error| error.source());
+    ExitCode::from(if causes.any(|cause| cause.is::<ConfigError>()) { 2 } else { 1 })
 }

@@ -4,7 +4,9 @@
 use std::io::IsTerminal as _;
 use std::time::{Duration, Instant};
 
-use indicatif::{HumanBytes, HumanCount, HumanDuration, ProgressBar, ProgressStyle};
+use indicatif::{HumanBytes, HumanDuration, ProgressBar, ProgressStyle};
+
+use crate::words;
 
 /// Between lines where there is no terminal.
 const LINE: Duration = Duration::from_secs(5);
@@ -19,7 +21,7 @@ pub enum Unit {
 impl Unit {
     fn text(self, count: u64) -> String {
         match self {
-            Self::Users => format!("{} users", HumanCount(count)),
+            Self::Users => words::count(count, "user"),
             Self::Bytes => HumanBytes(count).to_string(),
         }
     }

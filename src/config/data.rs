@@ -13,7 +13,7 @@ use crate::secrets::SecretKey;
 
 impl Config {
     /// The secret key: as set, else read from the data directory, else made there once
-    /// with mode 0600.
+    /// with mode 0600. Never made beside a database, whose secrets are sealed with another.
     pub fn secret_key(&self) -> Result<SecretKey, ConfigError> {
         let file = self.data.join("secret.key");
         let problem = |text: String| ConfigError { problems: vec![text] };
@@ -38,7 +38,16 @@ fn read_or_make_key(file: &Path) -> io::Result<String> {
     if let Some(directory) = file.parent() {
         private_directory(directory)?;
     }
+    // Looked at before the key: whoever makes both makes the key first.
+    let has_database = file.with_file_name("store.db").exists();
     if !file.exists() {
+        if has_database {
+            return Err(io::Error::new(
+                ErrorKind::NotFound,
+                "is missing, and the secrets of store.db beside it are sealed with it: put it \
+                 back from a backup, or set LONGSHORE_SECRET_KEY to what it held",
+            ));
+        }
         make_key(file)?;
     }
     fs::read_to_string(file)
@@ -78,5 +87,15 @@ mod tests {
         config.secret_key().unwrap();
         assert_eq!(fs::read_to_string(config.data.join("secret.key")).unwrap(), text);
         assert_eq!(fs::read_dir(&config.data).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_lost_key_is_not_replaced_beside_a_database() {
+        let directory = tempfile::tempdir().unwrap();
+        let config = Config { data: directory.path().into(), ..Config::default() };
+        fs::write(config.data.join("store.db"), "").unwrap();
+        let error = config.secret_key().unwrap_err().to_string();
+        assert!(error.contains("secret.key: is missing"), "{error}");
+        assert!(!config.data.join("secret.key").exists());
     }
 }

@@ -26,7 +26,7 @@ use super::consumer::Consumer;
 use super::{LogError, NewMessage, Topic};
 use crate::clock::Clock;
 use crate::config::{Config, private_directory};
-use crate::store::sqlite_pool;
+use crate::store::{in_words, sqlite_pool};
 
 /// How often messages that every group is done with are looked for.
 const TRIM_EVERY: Duration = Duration::from_secs(600);
@@ -39,7 +39,7 @@ const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
 impl From<sqlx::Error> for LogError {
     fn from(error: sqlx::Error) -> Self {
-        Self::Unavailable(format!("log.db: {error}"))
+        Self::Unavailable(format!("log.db: {}", in_words(&error)))
     }
 }
 
@@ -286,7 +286,10 @@ mod tests {
 
         log.append(message(vec![1; 1000])).await.unwrap();
         let error = log.append(message(vec![2; 1 << 20])).await.unwrap_err();
-        assert!(matches!(&error, LogError::Unavailable(text) if text.contains("full")), "{error}");
+        assert!(
+            matches!(&error, LogError::Unavailable(text) if text.contains("make room")),
+            "{error}"
+        );
         log.append(message(vec![3; 1000])).await.unwrap();
 
         sqlx::query("PRAGMA max_page_count = 100000").execute(&write).await.unwrap();

@@ -101,7 +101,7 @@ impl Kafka {
         consumer::open(&self.settings, group, topic, in_flight)
     }
 
-    pub(super) async fn create_topics(&self) -> Result<(), LogError> {
+    pub(super) async fn create_topics(&self) -> Result<Option<String>, LogError> {
         topics::create(&self.settings).await
     }
 

@@ -122,10 +122,11 @@ impl Log {
     }
 
     /// Creates the topics that are missing (`migrate`). Safe to run from many processes.
-    pub async fn create_topics(&self) -> Result<(), LogError> {
+    /// Answers what the operator should know of them, if anything.
+    pub async fn create_topics(&self) -> Result<Option<String>, LogError> {
         match self {
             // Opening made all there is to make.
-            Self::Embedded(_) => Ok(()),
+            Self::Embedded(_) => Ok(None),
             Self::Kafka(kafka) => kafka.create_topics().await,
         }
     }

@@ -148,6 +148,19 @@ pub fn parse_endpoint(text: &str) -> Option<Url> {
     })
 }
 
+/// What makes an address of `LONGSHORE_OBJECTS_URL` impossible, whatever the storage says.
+pub fn problem_of(address: &str) -> Option<String> {
+    let checked = Location::parse(address).and_then(|location| match location {
+        Location::Files(_) => Ok(()),
+        Location::S3(settings) => settings.check(),
+        Location::Azure(settings) => settings.check(),
+    });
+    checked.err().map(|error| match error {
+        ObjectError::Settings(text) => text,
+        other => other.to_string(),
+    })
+}
+
 /// What an address of `LONGSHORE_OBJECTS_URL` means.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Location {

@@ -75,7 +75,7 @@ pub(crate) use execute;
 /// What went wrong with the store.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    #[error("the database: {0}")]
+    #[error("the database: {}", in_words(.0))]
     Database(#[from] sqlx::Error),
     #[error("the database's schema: {0}")]
     Migrate(#[from] sqlx::migrate::MigrateError),
@@ -114,14 +114,36 @@ fn database_can_retry(error: &sqlx::Error) -> bool {
                 ["08", "53", "57", "58"].iter().any(|class| code.starts_with(class))
                     || ["40001", "40P01", "55P03", "25006", "25P03"].contains(&code)
             }
-            // SQLite: busy, locked, I/O error, full; extended codes keep these in the
-            // low byte.
-            Some(code) => {
-                code.parse::<u32>().is_ok_and(|code| matches!(code & 0xff, 5 | 6 | 10 | 13))
-            }
+            Some(code) => matches!(
+                sqlite_code(code),
+                Some(SQLITE_BUSY | SQLITE_LOCKED | SQLITE_IO_ERROR | SQLITE_FULL)
+            ),
             None => false,
         },
         _ => false,
+    }
+}
+
+const SQLITE_BUSY: u32 = 5;
+const SQLITE_LOCKED: u32 = 6;
+const SQLITE_IO_ERROR: u32 = 10;
+const SQLITE_FULL: u32 = 13;
+
+/// SQLite's code of an error without what extends it, which is above the low byte.
+fn sqlite_code(code: &str) -> Option<u32> {
+    let is_sqlite = code.len() < 5;
+    code.parse::<u32>().ok().filter(|_| is_sqlite).map(|code| code & 0xff)
+}
+
+/// The error's text. SQLite calls it an I/O error when there is no room for its shared memory,
+/// so of both it is said what they mostly mean.
+pub(crate) fn in_words(error: &sqlx::Error) -> String {
+    let code = error.as_database_error().and_then(|error| error.code());
+    match code.as_deref().and_then(sqlite_code) {
+        Some(SQLITE_IO_ERROR | SQLITE_FULL) => {
+            format!("{error}: the disk of the data directory is full or failing: make room")
+        }
+        _ => error.to_string(),
     }
 }
 
@@ -272,5 +294,19 @@ impl Tx {
             Self::Sqlite(tx) => tx.commit().await?,
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_of_sqlite_are_told_from_those_of_postgres() {
+        assert_eq!(sqlite_code("13"), Some(SQLITE_FULL));
+        // No room for its shared memory.
+        assert_eq!(sqlite_code("4874"), Some(SQLITE_IO_ERROR));
+        // PostgreSQL's disk full, whose low byte is nothing.
+        assert_eq!(sqlite_code("53100"), None);
     }
 }

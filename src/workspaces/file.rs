@@ -7,6 +7,7 @@ use std::hash::Hash;
 
 use ipnet::IpNet;
 use secrecy::SecretString;
+use serde_saphyr::{Error as YamlError, UserMessageFormatter};
 
 use super::expand::expand;
 use super::schema::{AppFile, AzureFile, KeyFile, S3File, StorageFile, Text, WorkspaceFile};
@@ -116,9 +117,22 @@ fn parse(text: &str) -> Result<Vec<WorkspaceFile>, FileError> {
     let options = serde_saphyr::options! { with_snippet: false };
     serde_saphyr::from_multiple_with_options(text, options).map_err(|error| {
         let line = error.location().map_or(0, |location| location.line());
-        let text = without_position(&error.to_string());
+        let text = without_position(&in_words(&error));
         FileError { problems: vec![Problem { line, path: String::new(), text }] }
     })
+}
+
+/// What the YAML reader found, for who writes the file and not for who wrote this program.
+fn in_words(error: &YamlError) -> String {
+    match error {
+        YamlError::Unexpected { expected: "mapping start", .. } => {
+            "members are meant here, each as `name: value`".into()
+        }
+        YamlError::Unexpected { expected: "sequence start", .. } => {
+            "a list is meant here, such as [a, b]".into()
+        }
+        error => error.render_with_formatter(&UserMessageFormatter),
+    }
 }
 
 /// Takes the position off the end of the YAML reader's text: it is said before it.

@@ -110,6 +110,7 @@ async fn a_service_that_cannot_work_does_not_start() {
         (&["gateway"][..], &["LOG_URL", "DATABASE_URL", "OBJECTS_URL", "PUBLIC_URL"][..]),
         (&["worker"], &["LOG_URL", "DATABASE_URL", "OBJECTS_URL", "PUBLIC_URL"]),
         (&["standalone", "--listen", "0.0.0.0:8080"], &["PUBLIC_URL"]),
+        (&["export", "list", "--url", "localhost:8080", "--key", "a\nkey"], &["URL", "KEY"]),
     ] {
         let output = longshore(arguments).await;
         let error = text(&output.stderr);
@@ -138,6 +139,21 @@ async fn doctor_finds_what_is_well() {
         assert!(found.lines().count() >= 3, "{found}");
         assert!(found.lines().all(|line| line.starts_with("ok")), "{found}");
         fleet.close().await;
+    }
+}
+
+/// As it is of a setting, though it is read only when it is needed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_broken_key_file_ends_with_the_status_of_settings() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let data = directory.path().join("longshore-data");
+    std::fs::create_dir(&data).expect("the data directory");
+    std::fs::write(data.join("secret.key"), "no key").expect("the key's file");
+    for command in [&["migrate"][..], &["key", "list"]] {
+        let output = longshore_in(directory.path(), command).await;
+        let error = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{command:?}: {error}");
+        assert!(error.contains("secret.key"), "{command:?}: {error}");
     }
 }
 

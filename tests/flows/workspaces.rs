@@ -50,7 +50,7 @@ impl World {
     async fn new(test: TestStore) -> Self {
         servers::install_tls();
         let app = App::open(test.config.clone()).await.unwrap();
-        assert!(!setup::run(&app).await.unwrap());
+        assert!(!setup::run(&app).await.unwrap().rotated);
         Self { app, test }
     }
 
@@ -410,10 +410,10 @@ async fn another_secret_key_is_refused_and_a_rotated_one_seals_anew(world: World
     let former = world.test.config.secret_key.as_ref();
     let both = world.with_secret_key(&new, former).await;
     setup::check(&both).await.unwrap();
-    assert!(setup::run(&both).await.unwrap(), "the keys were rotated");
+    assert!(setup::run(&both).await.unwrap().rotated, "the keys were rotated");
     let only_new = world.with_secret_key(&new, None).await;
     setup::check(&only_new).await.unwrap();
-    assert!(!setup::run(&only_new).await.unwrap());
+    assert!(!setup::run(&only_new).await.unwrap().rotated);
     let after = workspaces::callback_secret(&only_new, workspace.id).await.unwrap();
     assert_eq!(after, before);
     assert!(setup::check(&world.app).await.is_err(), "the former key serves no more");

@@ -20,6 +20,7 @@ use super::CommandResult;
 use super::export::{self, client::Client};
 use crate::config::Config;
 use crate::secrets::random_bytes;
+use crate::words::count;
 
 /// Generates users, imports them, exports them over the API, receives the callback,
 /// downloads the files and checks every line: all on a data directory that is removed at
@@ -82,9 +83,9 @@ async fn demo(directory: &Path, users: u64) -> CommandResult {
     let (finished, _) = export::wait(&client, &answer.object_prefix).await?;
     receiver.wait(&url).await?;
     step.end(format!(
-        "{} in {} files; the signature is valid",
+        "{} in {}; the signature is valid",
         HumanBytes(finished.bytes),
-        finished.files.done
+        count(finished.files.done, "file")
     ));
 
     let step = Step::begin(7, "download, and hold every line against what was imported");
@@ -96,7 +97,7 @@ async fn demo(directory: &Path, users: u64) -> CommandResult {
     if checked.users != users {
         return Err(format!("{} users were imported, {} came out", users, checked.users).into());
     }
-    step.end(format!("{} users, {} files", HumanCount(checked.users), checked.files));
+    step.end(format!("{}, {}", count(checked.users, "user"), count(checked.files as u64, "file")));
 
     println!(
         "\nAll is well: every user once, every field as it was imported, at most {} lines a file.\n\

@@ -9,6 +9,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::io::AsyncWriteExt as _;
 
+use crate::words::count;
+
 /// How long a service that does not answer, or asks to come back, is tried again.
 const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_secs(2);
@@ -105,6 +107,12 @@ impl Export {
             self.bytes,
             self.requested_at,
         )
+    }
+
+    /// Such as `5,001 users in 2 files`.
+    pub fn contents(&self) -> String {
+        let (users, files) = (self.users.done, self.files.done);
+        format!("{} in {}", count(users, "user"), count(files, "file"))
     }
 
     pub fn error_text(&self) -> &str {

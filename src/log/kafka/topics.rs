@@ -10,6 +10,7 @@ use tokio::time::timeout;
 
 use super::{MAX_BATCH_BYTES, Settings, Tracing, create as create_client, unavailable};
 use crate::log::{LogError, Topic};
+use crate::words::count;
 
 type Admin = AdminClient<Tracing>;
 
@@ -29,11 +30,11 @@ struct TopicState {
     behind: usize,
 }
 
-/// Creates the topics that are missing.
-pub(super) async fn create(settings: &Settings) -> Result<(), LogError> {
+/// Creates the topics that are missing; answers what the operator should know.
+pub(super) async fn create(settings: &Settings) -> Result<Option<String>, LogError> {
     let admin = admin(settings)?;
     let (admin, cluster) = describe_cluster(admin).await?;
-    let replication = attainable_replication(settings, cluster.brokers);
+    let (replication, note) = attainable_replication(settings, cluster.brokers);
     let min_in_sync = min_in_sync(replication).to_string();
     let max_bytes = MAX_BATCH_BYTES.to_string();
     let names: Vec<String> = Topic::ALL.iter().map(|topic| settings.topic(*topic)).collect();
@@ -51,7 +52,7 @@ pub(super) async fn create(settings: &Settings) -> Result<(), LogError> {
         })
         .collect();
     if missing.is_empty() {
-        return Ok(());
+        return Ok(note);
     }
     let options =
         AdminOptions::new().request_timeout(Some(PATIENCE * 2)).operation_timeout(Some(PATIENCE));
@@ -68,7 +69,7 @@ pub(super) async fn create(settings: &Settings) -> Result<(), LogError> {
         }
     }
     let_go(admin).await;
-    Ok(())
+    Ok(note)
 }
 
 /// What is wrong, a line each.
@@ -111,9 +112,13 @@ fn wrong_shape(settings: &Settings, name: &str, state: &TopicState, brokers: usi
     }
     if state.replication < settings.replication as usize {
         lines.push(format!(
-            "topic {name} is kept {} times and log.replication is {} (the cluster has {brokers} \
-             brokers): a broker that is lost may lose messages",
-            state.replication, settings.replication
+            "topic {name} is kept {} and log.replication is {} (the cluster has {}): a broker \
+             that is lost may lose messages; give the topic more copies with \
+             kafka-reassign-partitions, or set log.replication to {} if that is meant",
+            count(state.replication as u64, "time"),
+            settings.replication,
+            count(brokers as u64, "broker"),
+            state.replication
         ));
     }
     if state.behind > 0 {
@@ -185,18 +190,19 @@ async fn wrong_properties(
     Ok(lines)
 }
 
-/// The copies that this cluster can keep.
-fn attainable_replication(settings: &Settings, brokers: usize) -> i32 {
+/// The copies that this cluster can keep, and what to say where these are too few.
+fn attainable_replication(settings: &Settings, brokers: usize) -> (i32, Option<String>) {
     let brokers = i32::try_from(brokers).unwrap_or(i32::MAX).max(1);
-    if settings.replication > brokers {
-        tracing::warn!(
-            wanted = settings.replication,
-            brokers,
-            "the cluster has fewer brokers than log.replication: topics are kept as often as it \
-             can, and a broker that is lost may lose messages"
-        );
-    }
-    settings.replication.min(brokers)
+    let note = (settings.replication > brokers).then(|| {
+        format!(
+            "log.replication is {}, and the cluster has {}: new topics get no more copies than \
+             that, and a broker that is lost may lose messages; `longshore doctor` says how each \
+             topic is kept",
+            settings.replication,
+            count(brokers.unsigned_abs().into(), "broker")
+        )
+    });
+    (settings.replication.min(brokers), note)
 }
 
 /// Copies that must have a message before its append is answered.

@@ -70,6 +70,21 @@ fn a_file_is_read_whole() {
 }
 
 #[test]
+fn another_shape_is_said_in_words_of_the_file() {
+    for (text, wanted) in [
+        ("workspace: ~\n", "line 1: null is not allowed here"),
+        (
+            "workspace: a\nworkspace: b\n",
+            "line 2: duplicate mapping key: workspace not allowed here",
+        ),
+        ("workspace: a\nstorage: s3\n", "line 2: members are meant here, each as `name: value`"),
+        ("workspace: a\nkeys: {}\n", "line 2: a list is meant here, such as [a, b]"),
+    ] {
+        assert_eq!(problem(text), wanted);
+    }
+}
+
+#[test]
 fn unknown_names_are_refused_with_their_line() {
     for (text, line, name) in [
         ("workspace: a\ncurency: USD\n", "line 2: ", "curency"),
