@@ -80,7 +80,6 @@ impl Installation {
     pub async fn close(self) {
         self.pool.close().await;
         self.store.close().await;
-        self.place.destroy().await;
         self.fleet.close().await;
     }
 
