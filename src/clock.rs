@@ -50,6 +50,11 @@ pub fn utc_date(time: Timestamp) -> Date {
     time.to_zoned(TimeZone::UTC).date()
 }
 
+/// So many hours.
+pub fn hours(hours: u64) -> Duration {
+    Duration::from_secs(hours.saturating_mul(3_600))
+}
+
 /// A duration in the unit of stored times; one that is out of range is so long that it can
 /// still be added to a time.
 pub fn millis(duration: Duration) -> i64 {

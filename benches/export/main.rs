@@ -20,7 +20,7 @@ use std::path::PathBuf;
 use clap::Parser;
 
 use crate::longshore::Installation;
-use crate::report::{Measured, Report};
+use crate::report::Report;
 use crate::support::api::ALL_FIELDS;
 
 /// Users above which the pipes and the bound are not measured: they hold the users' records in
@@ -101,11 +101,4 @@ async fn main() {
         report.write(&file);
     }
     installation.close().await;
-}
-
-/// The median of an odd number of measurements, or the later of the middle two.
-pub fn median(measured: &[Measured]) -> &Measured {
-    let mut sorted: Vec<&Measured> = measured.iter().collect();
-    sorted.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
-    sorted[sorted.len() / 2]
 }

@@ -5,8 +5,6 @@ use std::path::Path;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::median;
-
 /// One measurement.
 #[derive(Clone, Debug, Serialize)]
 pub struct Measured {
@@ -109,4 +107,11 @@ impl Report {
         let text = serde_json::to_string_pretty(&report).expect("plain values are JSON");
         std::fs::write(file, text + "\n").expect("the file is written");
     }
+}
+
+/// The median of an odd number of measurements, or the later of the middle two.
+fn median(measured: &[Measured]) -> &Measured {
+    let mut sorted: Vec<&Measured> = measured.iter().collect();
+    sorted.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
+    sorted[sorted.len() / 2]
 }

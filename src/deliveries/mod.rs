@@ -29,7 +29,7 @@ use uuid::Uuid;
 
 use crate::app::App;
 use crate::claims::{self, Claim, ClaimError, Kind};
-use crate::clock::{Clock, from_ms, millis};
+use crate::clock::{Clock, from_ms, hours, millis};
 use crate::config::Config;
 use crate::faults::fail_point;
 use crate::panics;
@@ -250,7 +250,7 @@ fn item(id: Uuid) -> i64 {
 }
 
 fn retry_ms(config: &Config) -> i64 {
-    config.deliveries.retry_hours as i64 * 3_600_000
+    millis(hours(config.deliveries.retry_hours))
 }
 
 /// Makes one attempt at the delivery of `claim`, and notes what came of it together with

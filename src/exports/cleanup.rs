@@ -10,9 +10,11 @@ use std::time::Duration;
 use futures::{StreamExt as _, TryStreamExt as _};
 use tokio_util::sync::CancellationToken;
 
+use super::error::go_on;
 use super::{ExportError, Job, Plan, Progress, State, part_rows, rows, telemetry};
 use crate::app::App;
 use crate::claims::{self, Claim, ClaimError};
+use crate::clock::{hours, millis};
 use crate::faults::fail_point;
 use crate::objects::{ObjectError, ObjectKey, Objects, key};
 use crate::retry;
@@ -71,7 +73,7 @@ fn next_pass(app: &App, claim: &Claim, progress: &Progress, passed: bool) -> Opt
     let now = app.clock.now_ms();
     let attempt = u32::try_from(claim.attempt).unwrap_or(u32::MAX);
     let pause = retry::pause(attempt, PAUSE, LONGEST_PAUSE);
-    let patience = hours_ms(app.config.exports.cleanup_hours);
+    let patience = millis(hours(app.config.exports.cleanup_hours));
     let Some(ended) = progress.finished_at else { return Some(pause) };
     let until_expiry = progress.expires_at.map_or(0, |expires_at| expires_at - now);
     if until_expiry > 0 {
@@ -79,10 +81,6 @@ fn next_pass(app: &App, claim: &Claim, progress: &Progress, passed: bool) -> Opt
     }
     let patience = if passed { patience } else { 2 * patience };
     (now < ended + patience).then_some(pause)
-}
-
-fn hours_ms(hours: u64) -> i64 {
-    i64::try_from(hours.saturating_mul(3_600_000)).unwrap_or(i64::MAX / 4)
 }
 
 async fn pass(
@@ -157,9 +155,7 @@ async fn clean_folder(
     futures::stream::iter(parts)
         .map(Ok)
         .try_for_each_concurrent(REMOVALS_AT_ONCE, |part| async move {
-            if stop.is_cancelled() {
-                return Err(ExportError::Stopped);
-            }
+            go_on(stop)?;
             objects.delete(&job.file_key(plan, part, date)).await.map_err(ExportError::Own)
         })
         .await

@@ -1,5 +1,7 @@
 //! What can go wrong with an export's work.
 
+use tokio_util::sync::CancellationToken;
+
 use super::Failure;
 use crate::claims::ClaimError;
 use crate::log::LogError;
@@ -36,6 +38,11 @@ pub enum ExportError {
     /// Another try may help.
     #[error("{}", .0.detail)]
     Transient(Failure),
+}
+
+/// Between two steps: goes on unless asked to stop.
+pub(super) fn go_on(stop: &CancellationToken) -> Result<(), ExportError> {
+    if stop.is_cancelled() { Err(ExportError::Stopped) } else { Ok(()) }
 }
 
 impl From<ClaimError> for ExportError {

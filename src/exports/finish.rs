@@ -15,13 +15,14 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::archive::{self, Entry};
+use super::error::go_on;
 use super::part_rows::{self, Winner};
 use super::{
     ExportError, Failure, Job, Plan, Progress, State, download, part, rows, state, telemetry,
 };
 use crate::app::App;
 use crate::claims::{self, Claim, Kind};
-use crate::clock::from_ms;
+use crate::clock::{from_ms, millis};
 use crate::faults::fail_point;
 use crate::objects::{ByteStream, ObjectError, ObjectKey, Objects, PutOptions};
 use crate::workspaces;
@@ -105,14 +106,14 @@ async fn move_files(
     let moves = || futures::stream::iter(&moves).map(Ok::<_, ExportError>);
     moves()
         .try_for_each_concurrent(MOVES_AT_ONCE, |(winner, from, to)| async move {
-            check(stop)?;
+            go_on(stop)?;
             copy_once(objects, winner, from, to).await
         })
         .await?;
     fail_point!("finish::copied");
     moves()
         .try_for_each_concurrent(MOVES_AT_ONCE, |(_, from, _)| async move {
-            check(stop)?;
+            go_on(stop)?;
             objects.delete(from).await.map_err(ExportError::Own)
         })
         .await
@@ -160,7 +161,7 @@ async fn build_archive(
     let options = PutOptions { content_type: "application/zip", ..PutOptions::default() };
     let key = ObjectKey::ExportArchive { job: job.id, attempt: claim.attempt };
     let result = app.objects.put_stream(&key, size, body, options).await;
-    check(stop)?;
+    go_on(stop)?;
     result.map_err(ExportError::Objects)
 }
 
@@ -220,7 +221,7 @@ async fn complete(
 ) -> Result<(), ExportError> {
     let now = app.clock.now_ms();
     let valid = Duration::from_secs(app.config.exports.download_minutes * 60);
-    let expires_at = archive.map(|_| now + valid.as_millis() as i64);
+    let expires_at = archive.map(|_| now + millis(valid));
     let mut tx = app.store.write().await?;
     if !rows::done(&mut tx, job.id, archive, expires_at, now).await? {
         return Err(ExportError::Lost);
@@ -245,10 +246,6 @@ async fn complete(
         "the export is done"
     );
     Ok(())
-}
-
-fn check(stop: &CancellationToken) -> Result<(), ExportError> {
-    if stop.is_cancelled() { Err(ExportError::Stopped) } else { Ok(()) }
 }
 
 #[cfg(test)]

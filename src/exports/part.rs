@@ -12,6 +12,7 @@ use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
 use super::archive::Shape;
+use super::error::go_on;
 use super::fields::FieldSet;
 use super::pack::{self, Order, PackedPart};
 use super::part_rows::{PartResult, PartRow, Winner};
@@ -158,7 +159,7 @@ impl Task {
 }
 
 /// Writes a part's file under the name that all attempts at it share, with `result` as its
-/// metadata. Where an earlier attempt was first, the answer is what its file says of itself
+/// metadata. Where an earlier attempt was first, the answer is what its file says of itself,
 /// or `result` where the credentials may not look.
 pub async fn write_once(
     objects: &Objects,
@@ -183,10 +184,6 @@ pub async fn write_once(
     let earlier = earlier.ok_or_else(|| ExportError::Permanent(Failure::in_the_way(&path)))?;
     tracing::info!(path, "taken over from an earlier attempt");
     Ok(earlier)
-}
-
-fn go_on(stop: &CancellationToken) -> Result<(), ExportError> {
-    if stop.is_cancelled() { Err(ExportError::Stopped) } else { Ok(()) }
 }
 
 fn signed(bytes: u64) -> i64 {

@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use super::{ExportError, Job, rows};
 use crate::app::App;
+use crate::clock::millis;
 use crate::log::{Message, NewMessage, Topic};
 
 /// How long a caller waits for its message to be appended. The job is durable by then.
@@ -49,8 +50,7 @@ pub(super) async fn announce(app: &App, job: &Job) {
 /// planning came to no end before waits longer each time.
 pub async fn requeue(app: &App) -> Result<usize, ExportError> {
     let now = app.clock.now_ms();
-    let patience = Duration::from_secs(app.config.exports.requeue_seconds);
-    let patience = i64::try_from(patience.as_millis()).unwrap_or(i64::MAX / 4);
+    let patience = millis(Duration::from_secs(app.config.exports.requeue_seconds));
     // An idle SQLite never takes the write lock for this.
     let mut tx = app.store.snapshot().await?;
     if !rows::any_waiting(&mut tx, now - patience).await? {

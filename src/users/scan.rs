@@ -19,12 +19,6 @@ const ACTIVITY_BYTES: usize = 1 << 20;
 /// same records took 1.37 s in a shell's pipe; so, 300,000 took 3.88 s and 3.82 s.
 const FIRST_ROWS: i64 = 1_000;
 
-/// How many bodies to read after `rows` of them took `bytes`: one that has much in it is
-/// hundreds of kilobytes.
-fn rows_after(rows: usize, bytes: usize) -> i64 {
-    (rows * ACTIVITY_BYTES / bytes.max(1)).clamp(20, 5_000) as i64
-}
-
 /// A group of users, cut into stretches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cuts {
@@ -120,6 +114,23 @@ impl Stretch<'_> {
     }
 }
 
+impl Range {
+    /// Up to where users can be read with the activity at hand: up to `last`, where there is
+    /// no more of it. Then more of it is read at once where its bodies are small, and less
+    /// where they are large: one that has much in it is hundreds of kilobytes.
+    fn reach<K: Copy>(&mut self, activity: &[(K, Vec<u8>)], last: K) -> K {
+        let rows = activity.len();
+        match activity.last() {
+            Some((key, _)) if rows as i64 == self.activity_rows => {
+                let bytes: usize = activity.iter().map(|(_, body)| body.len()).sum();
+                self.activity_rows = (rows * ACTIVITY_BYTES / bytes.max(1)).clamp(20, 5_000) as i64;
+                *key
+            }
+            _ => last,
+        }
+    }
+}
+
 /// Reads a stretch in order, handing each user to `each`, whose error ends the reading and is
 /// answered in the inner result. Users stream past; only some activity is held. What the
 /// transaction sees is what is read: give it a [snapshot](crate::store::Store::snapshot).
@@ -146,27 +157,25 @@ async fn read_postgres<E>(
     each: &mut impl FnMut(UserRow<'_>) -> Result<(), E>,
 ) -> Result<Result<(), E>, StoreError> {
     while range.after < range.up_to {
-        let activity: Vec<(Uuid, Vec<u8>)> = sqlx::query_as(
-            "SELECT service_id, body FROM activity
-             WHERE slice = $1 AND workspace_id = $2 AND service_id > $3 AND service_id <= $4
-             ORDER BY service_id LIMIT $5",
-        )
-        .bind(range.slice)
-        .bind(range.workspace)
-        .bind(range.after)
-        .bind(range.up_to)
-        .bind(range.activity_rows)
-        .fetch_all(&mut **tx)
-        .await?;
-        // Users whose activity is at hand; all that are left where there is no more of it.
-        let up_to = match activity.last() {
-            Some((last, _)) if activity.len() as i64 == range.activity_rows => *last,
-            _ => range.up_to,
+        let activity: Vec<(Uuid, Vec<u8>)> = match range.activity_rows {
+            0 => Vec::new(),
+            rows => {
+                sqlx::query_as(
+                    "SELECT service_id, body FROM activity
+                     WHERE slice = $1 AND workspace_id = $2 AND service_id > $3 AND service_id <= $4
+                     ORDER BY service_id LIMIT $5",
+                )
+                .bind(range.slice)
+                .bind(range.workspace)
+                .bind(range.after)
+                .bind(range.up_to)
+                .bind(rows)
+                .fetch_all(&mut **tx)
+                .await?
+            }
         };
-        if !activity.is_empty() {
-            let bytes = activity.iter().map(|(_, body)| body.len()).sum();
-            range.activity_rows = rows_after(activity.len(), bytes);
-        }
+        // Users whose activity is at hand.
+        let up_to = range.reach(&activity, range.up_to);
         let activity: HashMap<Uuid, Vec<u8>> = activity.into_iter().collect();
         let mut users = sqlx::query(
             "SELECT service_id, doc FROM users
@@ -212,14 +221,7 @@ async fn read_sqlite<E>(
         .bind(range.activity_rows)
         .fetch_all(&mut **tx)
         .await?;
-        let up_to = match activity.last() {
-            Some((key, _)) if activity.len() as i64 == range.activity_rows => *key,
-            _ => last,
-        };
-        if !activity.is_empty() {
-            let bytes = activity.iter().map(|(_, body)| body.len()).sum();
-            range.activity_rows = rows_after(activity.len(), bytes);
-        }
+        let up_to = range.reach(&activity, last);
         let mut activity = activity.drain(..).peekable();
         let mut users = sqlx::query(
             "SELECT key, workspace_id, service_id, doc FROM users

@@ -143,17 +143,13 @@ async fn chaos() {
     for worker in WORKERS {
         fleet.ready(worker).await;
     }
-    let shown = fleet.run(&["control-group", "show", "--json"]).await;
-    let group: Value = serde_json::from_str(&shown).expect("JSON");
-    let segment = group["segment_id"].as_str().expect("a segment id").to_owned();
+    let segment = fleet.segment_id(&workspace.name).await;
     let parts = scale.users.div_ceil(scale.per_file);
     for (prefix, path) in &exports {
         let status = api.done(prefix).await;
         let wanted = Wanted { fields: &ALL_FIELDS, days: checker::days_of(&status), prefix };
         let files = checker::own_files(&place, &segment, "zip", &wanted).await;
-        assert_eq!(files.len(), parts);
-        let users = checker::lines(&files, &wanted);
-        checker::check(&users, checker::exactly(&records), &wanted);
+        checker::check_whole(&files, parts, &records, &wanted);
         eventually("the callback is there", || async {
             receiver.received().iter().any(|one| one.uri.path() == path)
         })

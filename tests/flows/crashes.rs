@@ -95,10 +95,8 @@ impl Scene {
         let wanted = Wanted { fields: &ALL_FIELDS, days, prefix };
         let files = match &self.place {
             Some(place) => {
-                let shown = self.fleet.run(&["control-group", "show", "--json"]).await;
-                let group: Value = serde_json::from_str(&shown).expect("JSON");
-                let segment = group["segment_id"].as_str().expect("a segment id");
-                checker::own_files(place, segment, "zip", &wanted).await
+                let segment = self.fleet.segment_id(&self.workspace.name).await;
+                checker::own_files(place, &segment, "zip", &wanted).await
             }
             None => {
                 let told = self.receiver.wait_for(1).await.remove(0);
@@ -107,9 +105,7 @@ impl Scene {
                 checker::downloaded(&self.api.download(address).await)
             }
         };
-        assert_eq!(files.len(), PARTS);
-        let users = checker::lines(&files, &wanted);
-        checker::check(&users, checker::exactly(&self.records), &wanted);
+        checker::check_whole(&files, PARTS, &self.records, &wanted);
         if let Some(place) = &self.place {
             let only_files = || async { place.list().await.len() == PARTS };
             eventually("nothing else is left in the bucket", only_files).await;

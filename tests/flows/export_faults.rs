@@ -73,13 +73,9 @@ impl Scene {
             days: checker::days_of(&status),
             prefix: &accepted.prefix,
         };
-        let shown = self.fleet.run(&["control-group", "show", "--json"]).await;
-        let group: Value = serde_json::from_str(&shown).expect("JSON");
-        let segment = group["segment_id"].as_str().expect("a segment id");
-        let files = checker::own_files(&self.place, segment, "zip", &wanted).await;
-        assert_eq!(files.len(), PARTS);
-        let users = checker::lines(&files, &wanted);
-        checker::check(&users, checker::exactly(&self.records), &wanted);
+        let segment = self.fleet.segment_id(&self.workspace.name).await;
+        let files = checker::own_files(&self.place, &segment, "zip", &wanted).await;
+        checker::check_whole(&files, PARTS, &self.records, &wanted);
         // What an upload left behind that came late is removed again.
         eventually("nothing else is left", || async { self.place.list().await.len() == PARTS })
             .await;

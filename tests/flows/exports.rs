@@ -131,7 +131,7 @@ impl Export {
         let files = match destination.is_own() {
             true => {
                 assert_eq!(accepted.url, None, "with own storage there is no url");
-                let segment = segment_id(fleet, &self.workspace.name).await;
+                let segment = fleet.segment_id(&self.workspace.name).await;
                 checker::own_files(place, &segment, destination.extension(), &wanted).await
             }
             false => checker::downloaded(&self.api.download(accepted.address()).await),
@@ -149,17 +149,6 @@ fn check_prefix(prefix: &str) {
     assert!(Uuid::try_parse(id).is_ok(), "{prefix}");
     let age = jiff::Timestamp::now().as_second() - seconds.parse::<i64>().expect("seconds");
     assert!((0..3_600).contains(&age), "{prefix} is of {age} s ago");
-}
-
-/// The group's segment id, as an operator asks for it.
-async fn segment_id(fleet: &Fleet, workspace: &str) -> String {
-    let group = group(fleet, workspace).await;
-    group["segment_id"].as_str().expect("a segment id").to_owned()
-}
-
-async fn group(fleet: &Fleet, workspace: &str) -> Value {
-    let shown = fleet.run(&["control-group", "show", "--workspace", workspace, "--json"]).await;
-    serde_json::from_str(&shown).expect("JSON")
 }
 
 /// Nothing is left but the files of the exports.
@@ -363,7 +352,7 @@ async fn while_users_change(backend: Backend) {
     }
     let wanted =
         Wanted { fields: &ALL_FIELDS, days: checker::days_of(&status), prefix: &accepted.prefix };
-    let segment = segment_id(&fleet, "acme").await;
+    let segment = fleet.segment_id("acme").await;
     let files = checker::own_files(&place, &segment, "zip", &wanted).await;
     let users = checker::lines(&files, &wanted);
     checker::check(&users, outcomes, &wanted);
@@ -438,7 +427,7 @@ async fn only_the_group_is_exported() {
             let percent = percent.to_string();
             fleet.run(&["control-group", "renew", "--percent", &percent]).await;
         }
-        let group = group(&fleet, "acme").await;
+        let group = fleet.control_group("acme").await;
         let slices: Vec<usize> =
             serde_json::from_value(group["slices"].clone()).expect("an array of numbers");
         assert_eq!(slices.len(), percent);

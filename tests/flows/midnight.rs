@@ -92,8 +92,7 @@ async fn an_export_across_midnight_lies_under_the_day_of_its_end(store: TestStor
     let (job, _) = latest(&installation).await;
     let wanted = Wanted { fields: &ALL_FIELDS, days: vec![tomorrow], prefix: &job.object_prefix };
     let files = checker::own_files(&place, &job.segment_id.to_string(), "zip", &wanted).await;
-    assert_eq!(files.len(), PARTS);
-    checker::check(&checker::lines(&files, &wanted), checker::exactly(&records), &wanted);
+    checker::check_whole(&files, PARTS, &records, &wanted);
     eventually("nothing lies under the other day", || async { place.list().await.len() == PARTS })
         .await;
     stop.cancel();

@@ -182,6 +182,12 @@ pub fn check(users: &[Value], mut outcomes: BTreeMap<String, Outcome>, wanted: &
     assert!(missing.is_empty(), "{} users are missing, such as {}", missing.len(), missing[0]);
 }
 
+/// An export of so many files, in which each of `records` is exactly once.
+pub fn check_whole(files: &[Unpacked], count: usize, records: &[String], wanted: &Wanted<'_>) {
+    assert_eq!(files.len(), count);
+    check(&lines(files, wanted), exactly(records), wanted);
+}
+
 /// Exports are in the order of slice and service_id, which follows creation.
 pub fn check_order(users: &[Value]) {
     let places = users.iter().map(|user| {

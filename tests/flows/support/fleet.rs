@@ -9,6 +9,7 @@ use std::sync::{LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
 use longshore::secrets::SecretKey;
+use serde_json::Value;
 use tempfile::TempDir;
 use uuid::Uuid;
 
@@ -174,6 +175,18 @@ impl Fleet {
         let path = file.to_str().expect("a path of ASCII");
         self.run(&["import", path, "--workspace", workspace]).await;
         std::fs::remove_file(file).expect("the file is removed");
+    }
+
+    /// The control group of a workspace, as an operator asks for it.
+    pub async fn control_group(&self, workspace: &str) -> Value {
+        let arguments = ["control-group", "show", "--workspace", workspace, "--json"];
+        serde_json::from_str(&self.run(&arguments).await).expect("JSON")
+    }
+
+    /// The segment id of that group, under which files lie in own storage.
+    pub async fn segment_id(&self, workspace: &str) -> String {
+        let group = self.control_group(workspace).await;
+        group["segment_id"].as_str().expect("a segment id").to_owned()
     }
 
     /// Writes a file beside the installation.
