@@ -4,11 +4,11 @@
 //! The document is gone through once and no tree is made of it: what is wanted is copied as
 //! text, the rest is skipped.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 
 use jiff::civil::Date;
-use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, Visitor};
+use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, Visitor};
 use serde::{Serializer as _, de};
 use serde_json::value::RawValue;
 use uuid::Uuid;
@@ -35,8 +35,8 @@ pub struct Broken {
 pub struct Projector {
     /// The members that are read from the document.
     members: Vec<&'static str>,
-    /// The custom attributes that are wanted one by one.
-    attributes: BTreeSet<String>,
+    /// The custom attributes that are wanted one by one, with their names as JSON.
+    attributes: BTreeMap<String, String>,
     purchases: bool,
     custom_events: bool,
     total_revenue: bool,
@@ -50,7 +50,11 @@ impl Projector {
     pub fn new(fields: &FieldSet, plan: &Plan) -> Self {
         Self {
             members: fields.members().filter(|member| !OF_ACTIVITY.contains(member)).collect(),
-            attributes: fields.attributes().clone(),
+            attributes: fields
+                .attributes()
+                .iter()
+                .map(|name| (name.clone(), quoted(name)))
+                .collect(),
             purchases: fields.wants(PURCHASES),
             custom_events: fields.wants(CUSTOM_EVENTS),
             total_revenue: fields.wants(TOTAL_REVENUE),
@@ -84,14 +88,15 @@ impl Projector {
 
     fn document(&self, user: &UserRow<'_>, line: &mut Object<'_>) -> Result<(), Reason> {
         // Inside of strings JSON has no control characters, so these are line breaks or
-        // tabs between tokens, which must not get into a line.
-        let compact = user.doc.bytes().all(|byte| byte >= b' ');
+        // tabs between tokens, which must not get into a line. Without an early end the
+        // loop is done many bytes at once.
+        let compact = !user.doc.bytes().fold(false, |found, byte| found | (byte < b' '));
         let mut json = serde_json::Deserializer::from_str(user.doc);
         let document = Document { projector: self, line, compact, has_service_id: false };
         let has_service_id = document.deserialize(&mut json)?;
         json.end()?;
         if !has_service_id && self.members.contains(&SERVICE_ID) {
-            serde_json::to_writer(line.member(SERVICE_ID)?, &user.service_id)?;
+            serde_json::to_writer(line.member(SERVICE_ID), &user.service_id)?;
         }
         Ok(())
     }
@@ -117,7 +122,7 @@ impl Projector {
                 )
                 .increment(1);
             }
-            line.member(TOTAL_REVENUE)?
+            line.member(TOTAL_REVENUE)
                 .extend_from_slice(money::format(total.millionths).as_bytes());
         }
         Ok(())
@@ -158,14 +163,23 @@ impl<'o> Object<'o> {
         Self { out, start }
     }
 
-    /// Begins a member: its value is to be appended to what this answers.
-    fn member(&mut self, name: &str) -> serde_json::Result<&mut Vec<u8>> {
+    /// Begins a member of the API's, in whose names is nothing to be escaped: its value is to
+    /// be appended to what this answers.
+    fn member(&mut self, name: &'static str) -> &mut Vec<u8> {
+        self.begin(&["\"", name, "\":"])
+    }
+
+    /// Begins a custom attribute, whose name is JSON already.
+    fn attribute(&mut self, name: &str) -> &mut Vec<u8> {
+        self.begin(&[name, ":"])
+    }
+
+    fn begin(&mut self, pieces: &[&str]) -> &mut Vec<u8> {
         if !self.is_empty() {
             self.out.push(b',');
         }
-        serde_json::to_writer(&mut *self.out, name)?;
-        self.out.push(b':');
-        Ok(self.out)
+        pieces.iter().for_each(|piece| self.out.extend_from_slice(piece.as_bytes()));
+        self.out
     }
 
     fn is_empty(&self) -> bool {
@@ -210,7 +224,7 @@ impl<'de> Visitor<'de> for Document<'_, '_, '_> {
                         compact: self.compact,
                     })?;
                 }
-                Some(member) => self.copy(member, map.next_value()?).map_err(A::Error::custom)?,
+                Some(member) => self.copy(member, map.next_value()?),
                 None => {
                     map.next_value::<IgnoredAny>()?;
                 }
@@ -221,12 +235,11 @@ impl<'de> Visitor<'de> for Document<'_, '_, '_> {
 }
 
 impl Document<'_, '_, '_> {
-    fn copy(&mut self, member: &'static str, value: &RawValue) -> serde_json::Result<()> {
+    fn copy(&mut self, member: &'static str, value: &RawValue) {
         if has_data(value.get()) {
-            copy_value(value, self.compact, self.line.member(member)?);
+            copy_value(value, self.compact, self.line.member(member));
             self.has_service_id |= member == SERVICE_ID;
         }
-        Ok(())
     }
 }
 
@@ -258,7 +271,7 @@ impl Visitor<'_> for MemberName<'_> {
 
 /// Goes through `custom_attributes` and copies those that are wanted one by one.
 struct Attributes<'p, 'l, 'o> {
-    names: &'p BTreeSet<String>,
+    names: &'p BTreeMap<String, String>,
     line: &'l mut Object<'o>,
     compact: bool,
 }
@@ -284,14 +297,12 @@ impl<'de> Visitor<'de> for Attributes<'_, '_, '_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let before = self.line.out.len();
-        let out = self.line.member(CUSTOM_ATTRIBUTES).map_err(A::Error::custom)?;
-        let mut object = Object::open(out);
+        let mut object = Object::open(self.line.member(CUSTOM_ATTRIBUTES));
         while let Some(name) = map.next_key_seed(AttributeName(self.names))? {
             match name {
                 Some(name) => {
                     let value = map.next_value()?;
-                    let out = object.member(name).map_err(A::Error::custom)?;
-                    copy_value(value, self.compact, out);
+                    copy_value(value, self.compact, object.attribute(name));
                 }
                 None => {
                     map.next_value::<IgnoredAny>()?;
@@ -307,8 +318,8 @@ impl<'de> Visitor<'de> for Attributes<'_, '_, '_> {
     }
 }
 
-/// Reads the name of a custom attribute: the same where it is wanted.
-struct AttributeName<'p>(&'p BTreeSet<String>);
+/// Reads the name of a custom attribute: the same as JSON where it is wanted.
+struct AttributeName<'p>(&'p BTreeMap<String, String>);
 
 impl<'de, 'p> DeserializeSeed<'de> for AttributeName<'p> {
     type Value = Option<&'p str>;
@@ -340,6 +351,11 @@ fn has_data(value: &str) -> bool {
     }
 }
 
+/// A text as JSON.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
 fn copy_value(value: &RawValue, compact: bool, out: &mut Vec<u8>) {
     if compact {
         out.extend_from_slice(value.get().as_bytes());
@@ -357,7 +373,7 @@ fn summaries<'a>(
     if summaries.peek().is_none() {
         return Ok(());
     }
-    serde_json::Serializer::new(line.member(member)?).collect_seq(summaries)
+    serde_json::Serializer::new(line.member(member)).collect_seq(summaries)
 }
 
 #[cfg(test)]

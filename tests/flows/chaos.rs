@@ -3,14 +3,15 @@
 //! `scripts/chaos export` runs it at full size; without it, a small form is a test like others.
 
 use std::collections::BTreeMap;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use serde_json::{Value, json};
 
-use crate::support::api::ALL_FIELDS;
-use crate::support::checker::{self, Wanted};
+use crate::support::api::{ALL_FIELDS, Api};
+use crate::support::checker::{self, Records, Wanted};
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::places::Place;
 use crate::support::proxy::{Proxy, Way};
@@ -48,16 +49,114 @@ impl Scale {
     }
 }
 
-struct Chaos {
+/// Exports of many users on the real servers, over a way to the S3 server that can be slow.
+struct Scene {
     fleet: Fleet,
+    api: Api,
+    place: Place,
+    proxy: Proxy,
+    workspace: WorkspaceFile,
+    receiver: Receiver,
+    records: Records,
+    files: usize,
+    /// Each export's prefix; its callback goes to a path of that name.
+    exports: Vec<String>,
+}
+
+impl Scene {
+    async fn new(scale: &Scale) -> Self {
+        println!("{} users, seed {} (CHAOS_SEED repeats the choices)", scale.users, scale.seed);
+        let place = Place::s3().await;
+        let proxy = Proxy::start(&servers::variable("LONGSHORE_TEST_S3_ENDPOINT")).await;
+        let settings = [
+            ("LONGSHORE_EXPORTS__USERS_PER_FILE", scale.per_file.to_string()),
+            ("LONGSHORE_EXPORTS__ATTEMPTS", "100".to_owned()),
+            ("LONGSHORE_EXPORTS__REQUEUE_SECONDS", "2".to_owned()),
+            ("LONGSHORE_WORKER__LEASE_MS", LEASE.as_millis().to_string()),
+        ];
+        let fleet = Fleet::start(Backend::Fleet(WORKERS.len()), &settings).await;
+        let workspace = WorkspaceFile::new("acme").with_storage(&place.at(&proxy.endpoint()));
+        let api = fleet.apply(std::slice::from_ref(&workspace)).await.remove(0);
+        let (users, seed) = (scale.users, scale.seed);
+        fleet
+            .shell(&format!(
+                "\"$LONGSHORE\" generate --users {users} --seed {seed} | tee users.ndjson | \
+                 \"$LONGSHORE\" import - > import.out"
+            ))
+            .await;
+        let records = Records::open(&fleet.directory().join("users.ndjson"));
+        assert_eq!(records.count(), users);
+        let files = users.div_ceil(scale.per_file);
+        let receiver = Receiver::start([]).await;
+        Self { fleet, api, place, proxy, workspace, receiver, records, files, exports: Vec::new() }
+    }
+
+    /// Asks for an export of all fields, with a callback.
+    async fn begin(&mut self) -> String {
+        let path = format!("/{}", self.exports.len());
+        let callback = self.receiver.url(&path);
+        let body = json!({ "fields_to_export": ALL_FIELDS, "callback_endpoint": callback });
+        let prefix = self.api.export(&body).await.prefix;
+        println!("export {prefix}");
+        self.exports.push(prefix.clone());
+        prefix
+    }
+
+    async fn is_open(&self, prefix: &str) -> bool {
+        let state = &self.api.status(prefix).await["state"];
+        ["queued", "planning", "running", "finishing"].iter().any(|open| state == open)
+    }
+
+    /// Looks at everything from outside, and ends.
+    async fn check(self) {
+        let segment = self.fleet.segment_id(&self.workspace.name).await;
+        for (number, prefix) in self.exports.iter().enumerate() {
+            let status = self.api.done(prefix).await;
+            let wanted = Wanted { fields: &ALL_FIELDS, days: checker::days_of(&status), prefix };
+            self.records.check(&self.place, &segment, self.files, &wanted).await;
+            let path = format!("/{number}");
+            eventually("the callback is there", || async {
+                self.receiver.received().iter().any(|one| one.uri.path() == path)
+            })
+            .await;
+        }
+        self.check_callbacks();
+        let files = self.files * self.exports.len();
+        eventually("only the files of the exports are left", || async {
+            self.place.list().await.len() == files
+        })
+        .await;
+        nothing_waits(&self.fleet).await;
+        println!("{} exports, each of every user once; nothing is left over", self.exports.len());
+        self.fleet.close().await;
+    }
+
+    /// One callback an export: repeated requests are of the same id.
+    fn check_callbacks(&self) {
+        let mut ids: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for one in self.receiver.received() {
+            let told = callbacks::verified(&one, &self.workspace.callback_secret);
+            assert_eq!(told, json!({ "success": true }));
+            let id = one.header("webhook-id").to_owned();
+            ids.entry(one.uri.path().to_owned()).or_default().push(id);
+        }
+        for (path, mut ids) in ids {
+            ids.dedup();
+            assert_eq!(ids.len(), 1, "callbacks at {path}");
+        }
+    }
+}
+
+/// What is still to be done to the workers.
+struct Strikes {
     random: StdRng,
     kills: usize,
     stops: usize,
 }
 
-impl Chaos {
+impl Strikes {
     /// Does something to a worker, as long as there is something left to do.
-    async fn strike(&mut self) {
+    async fn strike(&mut self, fleet: &mut Fleet) {
         let worker = WORKERS[self.random.random_range(0..WORKERS.len())];
         let left = self.kills + self.stops;
         if left == 0 {
@@ -66,15 +165,15 @@ impl Chaos {
         if self.random.random_range(0..left) < self.kills {
             self.kills -= 1;
             println!("  kill -9 {worker}");
-            self.fleet.kill(worker);
+            fleet.kill(worker);
             self.pause(0..1_000).await;
-            self.fleet.launch_with(worker, &[]).await;
+            fleet.launch_with(worker, &[]).await;
         } else {
             self.stops -= 1;
             println!("  SIGSTOP {worker}, past its lease");
-            self.fleet.stop(worker);
+            fleet.stop(worker);
             tokio::time::sleep(LEASE * 2).await;
-            self.fleet.go_on(worker);
+            fleet.go_on(worker);
         }
     }
 
@@ -87,92 +186,68 @@ impl Chaos {
 #[tokio::test(flavor = "multi_thread")]
 async fn chaos() {
     let scale = Scale::from_environment();
-    println!("{} users, seed {} (CHAOS_SEED repeats the choices)", scale.users, scale.seed);
-    let place = Place::s3().await;
-    let proxy = Proxy::start(&servers::variable("LONGSHORE_TEST_S3_ENDPOINT")).await;
-    let settings = [
-        ("LONGSHORE_EXPORTS__USERS_PER_FILE", scale.per_file.to_string()),
-        ("LONGSHORE_EXPORTS__ATTEMPTS", "100".to_owned()),
-        ("LONGSHORE_EXPORTS__REQUEUE_SECONDS", "2".to_owned()),
-        ("LONGSHORE_WORKER__LEASE_MS", LEASE.as_millis().to_string()),
-    ];
-    let fleet = Fleet::start(Backend::Fleet(WORKERS.len()), &settings).await;
-    let workspace = WorkspaceFile::new("acme").with_storage(&place.at(&proxy.endpoint()));
-    let api = fleet.apply(std::slice::from_ref(&workspace)).await.remove(0);
-    let (users, seed) = (scale.users, scale.seed);
-    fleet
-        .shell(&format!(
-            "\"$LONGSHORE\" generate --users {users} --seed {seed} > users.ndjson; \
-             \"$LONGSHORE\" import users.ndjson > import.out"
-        ))
-        .await;
-    let records = std::fs::read_to_string(fleet.directory().join("users.ndjson"));
-    let records: Vec<String> = records.expect("the users").lines().map(str::to_owned).collect();
-    let receiver = Receiver::start([]).await;
-    let mut chaos = Chaos {
-        fleet,
+    let mut scene = Scene::new(&scale).await;
+    let mut strikes = Strikes {
         random: StdRng::seed_from_u64(scale.seed),
         kills: scale.kills,
         stops: scale.stops,
     };
-
     // So that there is something under way to be hit.
-    proxy.set(Way::Slow(Duration::from_millis(20)));
-    let mut exports = Vec::new();
-    while chaos.kills + chaos.stops > 0 {
-        let path = format!("/{}", exports.len());
-        let body =
-            json!({ "fields_to_export": ALL_FIELDS, "callback_endpoint": receiver.url(&path) });
-        let (prefix, began) = (api.export(&body).await.prefix, Instant::now());
-        println!("export {prefix}");
-        let is_open = |state: &Value| {
-            ["queued", "planning", "running", "finishing"].iter().any(|open| state == open)
-        };
-        while is_open(&api.status(&prefix).await["state"]) {
-            chaos.pause(0..700).await;
-            if is_open(&api.status(&prefix).await["state"]) {
-                chaos.strike().await;
+    scene.proxy.set(Way::Slow(Duration::from_millis(20)));
+    while strikes.kills + strikes.stops > 0 {
+        let (prefix, began) = (scene.begin().await, Instant::now());
+        while scene.is_open(&prefix).await {
+            strikes.pause(0..700).await;
+            if scene.is_open(&prefix).await {
+                strikes.strike(&mut scene.fleet).await;
             }
         }
         println!("  ended after {:.1} s", began.elapsed().as_secs_f64());
-        exports.push((prefix, path));
     }
-    proxy.set(Way::Open);
-
-    let Chaos { mut fleet, .. } = chaos;
+    scene.proxy.set(Way::Open);
     for worker in WORKERS {
-        fleet.ready(worker).await;
+        scene.fleet.ready(worker).await;
     }
-    let segment = fleet.segment_id(&workspace.name).await;
-    let parts = scale.users.div_ceil(scale.per_file);
-    for (prefix, path) in &exports {
-        let status = api.done(prefix).await;
-        let wanted = Wanted { fields: &ALL_FIELDS, days: checker::days_of(&status), prefix };
-        let files = checker::own_files(&place, &segment, "zip", &wanted).await;
-        checker::check_whole(&files, parts, &records, &wanted);
-        eventually("the callback is there", || async {
-            receiver.received().iter().any(|one| one.uri.path() == path)
-        })
-        .await;
+    scene.check().await;
+}
+
+/// In the middle of an export PostgreSQL stands still for 20 s, and the S3 server is killed
+/// and started again. Others use these servers, so `scripts/chaos servers` asks for it alone.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "pauses and kills the servers: scripts/chaos servers"]
+async fn servers() {
+    let mut scene = Scene::new(&Scale::from_environment()).await;
+    let (prefix, began) = (scene.begin().await, Instant::now());
+    let files = scene.files as u64;
+    for (share, faults) in [
+        (3, vec!["signal postgres STOP", "", "signal postgres CONT"]),
+        (2, vec!["signal s3 KILL", "", "start s3"]),
+    ] {
+        let so_far = |status: &Value| status["files"]["done"].as_u64() >= Some(files / share);
+        scene.api.status_when(&prefix, "under way", so_far).await;
+        for fault in faults {
+            println!("  after {:.1} s: {fault}", began.elapsed().as_secs_f64());
+            match fault {
+                "" => tokio::time::sleep(Duration::from_secs(20)).await,
+                fault => services(fault),
+            }
+        }
     }
-    // One callback an export: repeated requests are of the same id.
-    let mut ids: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for one in receiver.received() {
-        let told = callbacks::verified(&one, &workspace.callback_secret);
-        assert_eq!(told, json!({ "success": true }));
-        ids.entry(one.uri.path().to_owned()).or_default().push(one.header("webhook-id").to_owned());
+    while scene.is_open(&prefix).await {
+        tokio::time::sleep(Duration::from_millis(200)).await;
     }
-    for (path, mut ids) in ids {
-        ids.dedup();
-        assert_eq!(ids.len(), 1, "callbacks at {path}");
+    println!("  ended after {:.1} s", began.elapsed().as_secs_f64());
+    for worker in WORKERS {
+        println!("  {worker} had at most {} resident", scene.fleet.system_status(worker, "VmHWM"));
     }
-    eventually("only the files of the exports are left", || async {
-        place.list().await.len() == parts * exports.len()
-    })
-    .await;
-    nothing_waits(&fleet).await;
-    println!("{} exports, each of every user once; nothing is left over", exports.len());
-    fleet.close().await;
+    scene.check().await;
+}
+
+/// Runs `scripts/services` with these words.
+fn services(words: &str) {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/services");
+    let status = Command::new(script).args(words.split(' ')).status();
+    assert!(status.expect("scripts/services runs").success(), "scripts/services {words}");
 }
 
 /// No row is left that somebody would still work on, but the later passes of removal.

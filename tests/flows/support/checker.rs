@@ -1,11 +1,17 @@
 //! Holds an export against what was imported. It knows the API's rules on its own: plain
 //! trees of JSON, and nothing of the program's.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::fs::File;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan as _};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
@@ -88,6 +94,21 @@ pub async fn own_files(
     wanted: &Wanted<'_>,
 ) -> Vec<Unpacked> {
     let mut files = Vec::new();
+    for key in own_keys(place, segment, extension, wanted).await {
+        files.push(unpack(&key, &place.get(&key).await, extension));
+    }
+    files.sort_by(|a, b| a.name.cmp(&b.name));
+    files
+}
+
+/// The keys of an export's files: that they lie where they should, and are called so.
+pub async fn own_keys(
+    place: &Place,
+    segment: &str,
+    extension: &str,
+    wanted: &Wanted<'_>,
+) -> Vec<String> {
+    let mut keys = Vec::new();
     let mut names = BTreeSet::new();
     let folder = format!("segment-export/{segment}/");
     for key in place.list().await {
@@ -103,19 +124,20 @@ pub async fn own_files(
         assert_eq!(found, extension, "{key}");
         assert!(Uuid::try_parse(name).is_ok(), "{key} has no random name");
         assert!(names.insert(name.to_owned()), "{key} is there twice");
-        let archive = place.get(&key).await;
-        archives::test_with_others(&archive, extension);
-        files.push(match extension {
-            "gz" => archives::gunzip(&archive),
-            _ => {
-                let mut unpacked = archives::unzip(&archive);
-                assert_eq!(unpacked.len(), 1, "{key} holds more than one file");
-                unpacked.remove(0)
-            }
-        });
+        keys.push(key);
     }
-    files.sort_by(|a, b| a.name.cmp(&b.name));
-    files
+    keys
+}
+
+/// The one file in an archive.
+pub fn unpack(key: &str, archive: &[u8], extension: &str) -> Unpacked {
+    archives::test_with_others(archive, extension);
+    if extension == "gz" {
+        return archives::gunzip(archive);
+    }
+    let mut unpacked = archives::unzip(archive);
+    assert_eq!(unpacked.len(), 1, "{key} holds more than one file");
+    unpacked.remove(0)
 }
 
 /// The files of the one ZIP behind a download address.
@@ -186,6 +208,77 @@ pub fn check(users: &[Value], mut outcomes: BTreeMap<String, Outcome>, wanted: &
 pub fn check_whole(files: &[Unpacked], count: usize, records: &[String], wanted: &Wanted<'_>) {
     assert_eq!(files.len(), count);
     check(&lines(files, wanted), exactly(records), wanted);
+}
+
+/// The records of a file, one a line, looked up one by one: more of them than memory holds.
+pub struct Records {
+    file: File,
+    /// Where each lies, and how long it is, by a hash of its [`identity`].
+    places: HashMap<u64, (u64, usize)>,
+}
+
+impl Records {
+    pub fn open(path: &Path) -> Self {
+        let file = File::open(path).expect("the records are there");
+        let mut reader = BufReader::new(&file);
+        let (mut places, mut at, mut line) = (HashMap::new(), 0, String::new());
+        while reader.read_line(&mut line).expect("records are UTF-8") > 0 {
+            let known: Known = serde_json::from_str(&line).expect("a record is JSON");
+            let identity = identity(&serde_json::to_value(known).expect("JSON"));
+            let earlier = places.insert(hash(&identity), (at, line.len()));
+            assert!(earlier.is_none(), "{identity} is there twice, or has another one's hash");
+            at += line.len() as u64;
+            line.clear();
+        }
+        Self { file, places }
+    }
+
+    pub fn count(&self) -> usize {
+        self.places.len()
+    }
+
+    fn read(&self, (at, length): (u64, usize)) -> Value {
+        let mut bytes = vec![0; length];
+        self.file.read_exact_at(&mut bytes, at).expect("the record is there");
+        serde_json::from_slice(&bytes).expect("a record is JSON")
+    }
+
+    /// Holds an export's ZIP files against the records, one file after the other: each
+    /// record is there exactly once, as imported.
+    pub async fn check(&self, place: &Place, segment: &str, files: usize, wanted: &Wanted<'_>) {
+        let keys = own_keys(place, segment, "zip", wanted).await;
+        assert_eq!(keys.len(), files);
+        let mut missing: HashSet<u64> = self.places.keys().copied().collect();
+        for key in keys {
+            let file = unpack(&key, &place.get(&key).await, "zip");
+            for user in lines(&[file], wanted) {
+                let identity = identity(&user);
+                let hash = hash(&identity);
+                assert!(missing.remove(&hash), "{identity} is not expected, or twice");
+                let record = self.read(self.places[&hash]);
+                let differences =
+                    wanted.days.iter().map(|day| difference(&user, &record, wanted.fields, *day));
+                let wrong: Option<Vec<String>> = differences.collect();
+                assert!(wrong.is_none(), "{identity}: {wrong:?}");
+            }
+        }
+        assert!(missing.is_empty(), "{} users are missing", missing.len());
+    }
+}
+
+/// The members of a record that it may be known by.
+#[derive(Deserialize, Serialize)]
+struct Known {
+    external_id: Option<Value>,
+    user_aliases: Option<Value>,
+    email: Option<Value>,
+    service_id: Option<Value>,
+}
+
+fn hash(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Exports are in the order of slice and service_id, which follows creation.
