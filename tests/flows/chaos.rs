@@ -15,7 +15,7 @@ use crate::support::fleet::{Backend, Fleet};
 use crate::support::places::Place;
 use crate::support::proxy::{Proxy, Way};
 use crate::support::receiver::Receiver;
-use crate::support::{WorkspaceFile, callbacks, eventually, servers, stores};
+use crate::support::{WorkspaceFile, callbacks, eventually, leftovers, servers};
 
 const WORKERS: [&str; 3] = ["worker-1", "worker-2", "worker-3"];
 
@@ -89,7 +89,7 @@ async fn chaos() {
     let scale = Scale::from_environment();
     println!("{} users, seed {} (CHAOS_SEED repeats the choices)", scale.users, scale.seed);
     let place = Place::s3().await;
-    let proxy = Proxy::start(&servers::variable("LONGSHORE_TEST_S3_ENDPOINT")).await;
+    let proxy = Proxy::to(&servers::variable("LONGSHORE_TEST_S3_ENDPOINT")).await;
     let settings = [
         ("LONGSHORE_EXPORTS__USERS_PER_FILE", scale.per_file.to_string()),
         ("LONGSHORE_EXPORTS__ATTEMPTS", "100".to_owned()),
@@ -170,23 +170,9 @@ async fn chaos() {
         place.list().await.len() == parts * exports.len()
     })
     .await;
-    nothing_waits(&fleet).await;
+    leftovers::no_work(&fleet).await;
+    leftovers::a_day_passes(&fleet).await;
+    assert_eq!(place.list().await.len(), parts * exports.len());
     println!("{} exports, each of every user once; nothing is left over", exports.len());
     fleet.close().await;
-}
-
-/// No row is left that somebody would still work on, but the later passes of removal.
-async fn nothing_waits(fleet: &Fleet) {
-    let database = fleet.database_url();
-    for rows in [
-        "SELECT 1 FROM claims WHERE kind <> 'export_cleanup'",
-        "SELECT 1 FROM export_parts p WHERE NOT EXISTS (SELECT FROM claims c WHERE c.job = p.job_id)",
-        "SELECT 1 FROM message_attempts",
-        "SELECT 1 FROM dead_letters",
-    ] {
-        eventually(&format!("none: {rows}"), || async {
-            stores::execute(&database, rows).await == 0
-        })
-        .await;
-    }
 }
