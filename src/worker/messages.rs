@@ -105,12 +105,13 @@ async fn consume<H: Handler>(
                     *failures = 0;
                     lanes.add(message, ack);
                 }
-                Err(error) => {
+                Err(error) if consumer.is_closed() => {
                     wait_for_log(shared, &error, failures).await;
-                    if consumer.is_closed() {
-                        return None;
-                    }
+                    return None;
                 }
+                // It tries again at its own pace. To wait here would be to wait once more for
+                // each error that it told before the log was back.
+                Err(error) => tracing::warn!(%error, "no messages can be taken for now"),
             },
         }
     }

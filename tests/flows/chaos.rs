@@ -16,7 +16,7 @@ use crate::support::fleet::{Backend, Fleet};
 use crate::support::places::Place;
 use crate::support::proxy::{Proxy, Way};
 use crate::support::receiver::Receiver;
-use crate::support::{WorkspaceFile, callbacks, eventually, servers, stores};
+use crate::support::{WorkspaceFile, callbacks, eventually, leftovers, servers};
 
 const WORKERS: [&str; 3] = ["worker-1", "worker-2", "worker-3"];
 
@@ -67,7 +67,7 @@ impl Scene {
     async fn new(scale: &Scale) -> Self {
         println!("{} users, seed {} (CHAOS_SEED repeats the choices)", scale.users, scale.seed);
         let place = Place::s3().await;
-        let proxy = Proxy::start(&servers::variable("LONGSHORE_TEST_S3_ENDPOINT")).await;
+        let proxy = Proxy::to(&servers::variable("LONGSHORE_TEST_S3_ENDPOINT")).await;
         let settings = [
             ("LONGSHORE_EXPORTS__USERS_PER_FILE", scale.per_file.to_string()),
             ("LONGSHORE_EXPORTS__ATTEMPTS", "100".to_owned()),
@@ -126,7 +126,9 @@ impl Scene {
             self.place.list().await.len() == files
         })
         .await;
-        nothing_waits(&self.fleet).await;
+        leftovers::no_work(&self.fleet).await;
+        leftovers::a_day_passes(&self.fleet).await;
+        assert_eq!(self.place.list().await.len(), files);
         println!("{} exports, each of every user once; nothing is left over", self.exports.len());
         self.fleet.close().await;
     }
@@ -248,20 +250,4 @@ fn services(words: &str) {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/services");
     let status = Command::new(script).args(words.split(' ')).status();
     assert!(status.expect("scripts/services runs").success(), "scripts/services {words}");
-}
-
-/// No row is left that somebody would still work on, but the later passes of removal.
-async fn nothing_waits(fleet: &Fleet) {
-    let database = fleet.database_url();
-    for rows in [
-        "SELECT 1 FROM claims WHERE kind <> 'export_cleanup'",
-        "SELECT 1 FROM export_parts p WHERE NOT EXISTS (SELECT FROM claims c WHERE c.job = p.job_id)",
-        "SELECT 1 FROM message_attempts",
-        "SELECT 1 FROM dead_letters",
-    ] {
-        eventually(&format!("none: {rows}"), || async {
-            stores::execute(&database, rows).await == 0
-        })
-        .await;
-    }
 }

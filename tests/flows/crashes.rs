@@ -10,7 +10,7 @@ use crate::support::checker::{self, Wanted};
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::places::Place;
 use crate::support::receiver::Receiver;
-use crate::support::{Api, WorkspaceFile, callbacks, eventually, people};
+use crate::support::{Api, WorkspaceFile, callbacks, eventually, people, stores};
 
 const PARTS: usize = 6;
 const PER_FILE: usize = 20;
@@ -162,6 +162,51 @@ killed! {
     after_the_finish: Backend::Fleet(1), "worker-1", true, "finish::done";
     before_the_callback_is_settled: Backend::Fleet(1), "worker-1", true, "delivery::answered";
     while_leftovers_are_removed: Backend::Fleet(1), "worker-1", true, "cleanup::removed";
+}
+
+/// The export's files are uploaded as on the day before, so that they are to be moved; at
+/// `point` of that its worker ends or stops.
+async fn moved_with(point: &str) -> (Scene, Accepted) {
+    let mut scene = Scene::own(Backend::Fleet(1)).await;
+    let failpoints = format!("plan::committed=stop,{point}");
+    scene.restart_with("worker-1", &failpoints).await;
+    let accepted = scene.request().await;
+    scene.has_stopped("worker-1").await;
+    let yesterday = "UPDATE export_jobs SET plan = jsonb_set(plan::jsonb, '{upload_date}',
+         to_jsonb(((plan::jsonb->>'upload_date')::date - 1)::text))::text";
+    assert_eq!(stores::execute(&scene.fleet.database_url(), yesterday).await, 1);
+    scene.fleet.go_on("worker-1");
+    (scene, accepted)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn between_the_copies_and_the_removals_of_a_move() {
+    let (mut scene, accepted) = moved_with("finish::copied=kill").await;
+    scene.has_ended("worker-1").await;
+    let place = scene.place.as_ref().expect("own storage");
+    assert_eq!(place.list().await.len(), 2 * PARTS);
+    scene.fleet.launch("worker-1").await;
+    scene.ends_whole(&accepted.prefix).await;
+    scene.fleet.close().await;
+}
+
+/// It wakes after another has moved the files, and removes none that are meant to stay.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mover_wakes_after_another_moved() {
+    let (mut scene, accepted) = moved_with("finish::copied=stop").await;
+    scene.has_stopped("worker-1").await;
+    let place = scene.place.clone().expect("own storage");
+    assert_eq!(place.list().await.len(), 2 * PARTS);
+    scene.fleet.launch("worker-2").await;
+    scene.ends_whole(&accepted.prefix).await;
+    scene.fleet.go_on("worker-1");
+    scene.fleet.ready("worker-1").await;
+    scene.fleet.terminate("worker-2").await;
+    let next = scene.api.export(&json!({ "fields_to_export": ALL_FIELDS })).await;
+    scene.api.done(&next.prefix).await;
+    let only_files = || async { place.list().await.len() == 2 * PARTS };
+    eventually("nothing else is left in the bucket", only_files).await;
+    scene.fleet.close().await;
 }
 
 /// The gateway ends between the job's commit and its message: nobody is answered, and yet what

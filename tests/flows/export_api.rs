@@ -35,7 +35,7 @@ async fn with_users(
 
 /// A way to the S3 server.
 async fn way_to_s3() -> Proxy {
-    Proxy::start(&servers::variable("LONGSHORE_TEST_S3_ENDPOINT")).await
+    Proxy::to(&servers::variable("LONGSHORE_TEST_S3_ENDPOINT")).await
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -43,7 +43,7 @@ struct Scene {
 impl Scene {
     async fn new(backend: Backend, attempts: u32) -> Self {
         let place = Place::s3().await;
-        let proxy = Proxy::start(&servers::variable("LONGSHORE_TEST_S3_ENDPOINT")).await;
+        let proxy = Proxy::to(&servers::variable("LONGSHORE_TEST_S3_ENDPOINT")).await;
         let fleet = Fleet::start(backend, &settings(attempts)).await;
         let workspace = WorkspaceFile::new("acme").with_storage(&place.at(&proxy.endpoint()));
         let api = fleet.apply(std::slice::from_ref(&workspace)).await.remove(0);

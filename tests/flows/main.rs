@@ -16,9 +16,11 @@ mod log;
 mod lost_commit;
 mod midnight;
 mod objects;
+mod outages;
 mod parts;
 mod shares;
 mod support;
+mod sweeping;
 mod users;
 mod workspaces;
 

@@ -57,7 +57,7 @@ async fn an_export_across_midnight_lies_under_the_day_of_its_end(store: TestStor
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     };
     let place = Place::s3().await;
-    let proxy = Proxy::start(&servers::variable("LONGSHORE_TEST_S3_ENDPOINT")).await;
+    let proxy = Proxy::to(&servers::variable("LONGSHORE_TEST_S3_ENDPOINT")).await;
     let workspace = WorkspaceFile::new("acme").with_storage(&place.at(&proxy.endpoint()));
     command(&["migrate"]).await;
     let installation = Installation::open(store, &workspace.document(), |config| {

@@ -151,13 +151,9 @@ async fn each_row_ends_as_its_work_does(test: TestStore) {
 async fn a_store_that_fell_silent_keeps_no_worker_from_stopping() {
     let test = TestStore::postgres().await;
     let mut config = test.config.clone();
-    let mut url: url::Url = config.database.url.unwrap().expose_secret().parse().unwrap();
-    let server = format!("{}:{}", url.host_str().unwrap(), url.port().unwrap_or(5432));
-    let proxy = Proxy::start(&server).await;
-    let way: url::Url = proxy.endpoint().parse().unwrap();
-    url.set_host(way.host_str()).unwrap();
-    url.set_port(way.port()).unwrap();
-    config.database.url = Some(url.to_string().into());
+    let address = config.database.url.unwrap();
+    let proxy = Proxy::to(address.expose_secret()).await;
+    config.database.url = Some(proxy.instead_of(address.expose_secret()).into());
     let store = Store::connect(&config).await.unwrap();
     let work = Arc::new(Scripted {
         store: store.clone(),

@@ -90,6 +90,12 @@ impl S3 {
             | "ServiceUnavailable" => {
                 ObjectError::Unavailable(format!("{self}: {action} is to be tried again ({code})"))
             }
+            // AWS has always room; these are of Ceph and versitygw, and of MinIO.
+            "QuotaExceeded" | "XMinioAdminBucketQuotaExceeded" | "XMinioStorageFull" => {
+                ObjectError::Unavailable(format!(
+                    "{self}: there is no room left ({code}): make room, or raise the quota"
+                ))
+            }
             _ if may_pass(status) => ObjectError::Unavailable(format!(
                 "{self}: {action} failed at the store ({status} {code})"
             )),

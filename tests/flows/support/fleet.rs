@@ -30,6 +30,15 @@ pub enum Backend {
     Fleet(usize),
 }
 
+/// What a process has done.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    /// Processor time.
+    pub cpu: Duration,
+    /// Lines printed.
+    pub lines: usize,
+}
+
 /// Running processes that share an installation. Dropped, they are killed, and what they
 /// used is removed.
 pub struct Fleet {
@@ -50,9 +59,20 @@ impl Fleet {
     /// Migrates a new installation and starts its processes. `settings` are environment
     /// variables, over those of every test.
     pub async fn start(backend: Backend, settings: &[(&str, String)]) -> Self {
+        Self::start_by(backend, settings, |_| {}).await
+    }
+
+    /// The same, with the environment changed by `lead`, such as to lead the way to a server
+    /// through a proxy.
+    pub async fn start_by(
+        backend: Backend,
+        settings: &[(&str, String)],
+        lead: impl FnOnce(&mut BTreeMap<String, String>),
+    ) -> Self {
         let mut fleet = Self::new(backend).await;
         let settings = settings.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
         fleet.environment.extend(settings);
+        lead(&mut fleet.environment);
         fleet.run(&["migrate"]).await;
         match backend {
             Backend::Embedded => fleet.launch("standalone").await,
@@ -225,6 +245,38 @@ impl Fleet {
         }
     }
 
+    /// Starts `standalone` with its data, as it is now, on a disk of its own of so many
+    /// mebibytes, and waits until it is ready. Commands do not see that disk, and what is
+    /// written to it goes with the process.
+    pub async fn launch_on_disk(&mut self, mebibytes: u32) {
+        let name = "standalone";
+        let ops = *self.ops.entry(name.to_owned()).or_insert_with(free_port);
+        let longshore = process::command(self.directory(), &self.environment);
+        let mut command = std::process::Command::new("unshare");
+        // Who is not root becomes it in a namespace of its own.
+        command.args(["--mount", "--map-root-user"]);
+        command.args([
+            "bash",
+            "-euc",
+            "cp -a \"$LONGSHORE_DATA\" seed
+             mount -t tmpfs -o size=$0m tmpfs \"$LONGSHORE_DATA\"
+             cp -a seed/. \"$LONGSHORE_DATA\"
+             exec \"$@\"",
+        ]);
+        command.arg(mebibytes.to_string()).arg(longshore.get_program()).arg(name);
+        command.current_dir(self.directory()).envs(&self.environment);
+        command.env("LONGSHORE_OPS_LISTEN", format!("127.0.0.1:{ops}"));
+        let process = Process::start(name, self.directory(), command);
+        self.processes.insert(name.to_owned(), process);
+        self.ready(name).await;
+    }
+
+    /// A path as a process sees it.
+    pub fn seen_by(&self, name: &str, path: &Path) -> PathBuf {
+        let root = PathBuf::from(format!("/proc/{}/root", self.processes[name].id()));
+        root.join(path.strip_prefix("/").expect("a whole path"))
+    }
+
     fn process(&mut self, name: &str) -> &mut Process {
         self.processes.get_mut(name).unwrap_or_else(|| panic!("no process {name}"))
     }
@@ -263,6 +315,21 @@ impl Fleet {
     /// What the system says of a process under a name of `/proc/<pid>/status`.
     pub fn system_status(&self, name: &str, field: &str) -> String {
         self.processes[name].status(field)
+    }
+
+    /// The status of a process's `/readyz`.
+    pub async fn readiness(&self, name: &str) -> u16 {
+        let address = format!("http://127.0.0.1:{}/readyz", self.ops[name]);
+        reqwest::get(address).await.expect("the operations listener answers").status().as_u16()
+    }
+
+    /// What each process has done so far.
+    pub fn efforts(&self) -> BTreeMap<String, Effort> {
+        let effort = |process: &Process| Effort {
+            cpu: process.cpu(),
+            lines: process.printed().lines().count(),
+        };
+        self.processes.iter().map(|(name, process)| (name.clone(), effort(process))).collect()
     }
 
     /// Runs a line of shell on this installation, where `$LONGSHORE` is the binary.

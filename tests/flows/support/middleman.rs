@@ -1,8 +1,8 @@
 //! A way to an HTTP server on which requests and answers can be tampered with.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
@@ -26,9 +26,13 @@ pub enum Trick {
 /// Chooses by a request's method and query.
 pub type PlayTrick = fn(&Method, &str) -> Option<Trick>;
 
+/// Leaves every request alone.
+pub const NO_TRICK: PlayTrick = |_, _| None;
+
 /// Listens until it is dropped.
 pub struct Middleman {
     endpoint: String,
+    trick: Arc<Mutex<PlayTrick>>,
     caught: Arc<AtomicUsize>,
     serving: JoinHandle<()>,
 }
@@ -38,7 +42,7 @@ struct Way {
     client: reqwest::Client,
     /// `http://host:port`.
     server: String,
-    trick: PlayTrick,
+    trick: Arc<Mutex<PlayTrick>>,
     caught: Arc<AtomicUsize>,
 }
 
@@ -47,11 +51,11 @@ impl Middleman {
     pub async fn start(server: &str, trick: PlayTrick) -> Self {
         servers::install_tls();
         let server = url::Url::parse(server).expect("an address");
-        let caught = Arc::new(AtomicUsize::new(0));
+        let (trick, caught) = (Arc::new(Mutex::new(trick)), Arc::new(AtomicUsize::new(0)));
         let way = Way {
             client: reqwest::Client::new(),
             server: server.origin().ascii_serialization(),
-            trick,
+            trick: trick.clone(),
             caught: caught.clone(),
         };
         let router = axum::Router::new().fallback(lead).with_state(way);
@@ -61,12 +65,17 @@ impl Middleman {
             axum::serve(listener, router).await.expect("served");
         });
         let endpoint = format!("http://{address}{}", server.path().trim_end_matches('/'));
-        Self { endpoint, caught, serving }
+        Self { endpoint, trick, caught, serving }
     }
 
     /// The server's address by this way.
     pub fn endpoint(&self) -> String {
         self.endpoint.clone()
+    }
+
+    /// Plays another trick from now on.
+    pub fn play(&self, trick: PlayTrick) {
+        *self.trick.lock().expect("no test panics here") = trick;
     }
 
     /// How many requests there were for which there is a trick.
@@ -82,7 +91,8 @@ impl Drop for Middleman {
 }
 
 async fn lead(State(way): State<Way>, request: Request) -> Response {
-    let trick = (way.trick)(request.method(), request.uri().query().unwrap_or_default());
+    let play = *way.trick.lock().expect("no test panics here");
+    let trick = play(request.method(), request.uri().query().unwrap_or_default());
     let Some(trick) = trick else { return lead_on(&way, request).await };
     let is_first = way.caught.fetch_add(1, Ordering::Relaxed) == 0;
     match trick {

@@ -9,6 +9,7 @@ pub mod checker;
 pub mod export_world;
 pub mod fleet;
 pub mod installation;
+pub mod leftovers;
 pub mod middleman;
 pub mod people;
 pub mod places;

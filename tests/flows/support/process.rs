@@ -46,6 +46,11 @@ impl Process {
         Self { name: name.to_owned(), child, files }
     }
 
+    /// Its number in the system.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     pub fn is_running(&mut self) -> bool {
         self.child.try_wait().expect("the process can be asked for").is_none()
     }
@@ -76,6 +81,16 @@ impl Process {
         let text = std::fs::read_to_string(path).expect("the process is there");
         let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
         line.unwrap_or_else(|| panic!("no {name} in {text}")).trim().to_owned()
+    }
+
+    /// The processor time that it has used (`/proc/<pid>/stat`).
+    pub fn cpu(&self) -> Duration {
+        let path = format!("/proc/{}/stat", self.child.id());
+        let text = std::fs::read_to_string(path).expect("the process is there");
+        // Behind its name, which may hold anything: the 14th and the 15th, in hundredths.
+        let (_, rest) = text.rsplit_once(')').expect("a name in parentheses");
+        let ticks = rest.split_whitespace().skip(11).take(2);
+        Duration::from_millis(ticks.map(|ticks| ticks.parse::<u64>().expect("ticks") * 10).sum())
     }
 
     /// Ends it at once, in the middle of whatever it does (SIGKILL).

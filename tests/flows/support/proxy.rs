@@ -1,11 +1,15 @@
-//! A way to a server that can become slow, or end.
+//! A way to a server that can become slow, lie, or end.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
+use url::Url;
+
+use super::fleet::free_port;
 
 /// How the way is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +21,23 @@ pub enum Way {
     Stuck,
     /// Connections are closed.
     Closed,
+    /// Connections are closed, and nobody listens for others.
+    Refused,
+    /// The server gets what it is asked, and nobody its answers.
+    Unanswered,
+    /// Answers come as garbage.
+    Garbled,
+}
+
+impl Way {
+    fn is_passable(self) -> bool {
+        !matches!(self, Self::Stuck | Self::Closed | Self::Refused)
+    }
+
+    /// Whether what was led on this way is of no use on another.
+    fn spoils(self) -> bool {
+        matches!(self, Self::Unanswered | Self::Garbled)
+    }
 }
 
 /// Listens until it is dropped.
@@ -25,26 +46,40 @@ pub struct Proxy {
     way: watch::Sender<Way>,
 }
 
+/// What it leads to.
+struct Server {
+    /// `host:port`.
+    address: String,
+    /// Of Kafka, how brokers call themselves in answers, and what is put in its place: clients
+    /// would go on without the proxy.
+    renamed: Option<[Vec<u8>; 2]>,
+}
+
 impl Proxy {
-    /// A way to `server` (`http://host:port`), open.
-    pub async fn start(server: &str) -> Self {
-        let server = server.trim_start_matches("http://").trim_end_matches('/').to_owned();
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let address = listener.local_addr().expect("an address");
+    /// A way to the server of an address, such as `http://host:port`; open.
+    pub async fn to(address: &str) -> Self {
+        let server = Url::parse(address).expect("an address");
+        let port =
+            server.port().or_else(|| server.scheme().starts_with("postgres").then_some(5432));
+        let address = format!("{}:{}", server.host_str().expect("a host"), port.unwrap_or(80));
+        Self::listen(|_| Server { address, renamed: None }).await
+    }
+
+    /// A way to the Kafka broker that is advertised as `broker` (`127.0.0.1:port`).
+    pub async fn to_kafka(broker: &str) -> Self {
+        let named = |port: u16| [b"127.0.0.1", &u32::from(port).to_be_bytes()[..]].concat();
+        let port = broker.strip_prefix("127.0.0.1:").and_then(|port| port.parse().ok());
+        let port = port.unwrap_or_else(|| panic!("no broker on this machine: {broker}"));
+        let address = broker.to_owned();
+        Self::listen(|own| Server { address, renamed: Some([named(port), named(own)]) }).await
+    }
+
+    /// `server` is given the port that is listened at.
+    async fn listen(server: impl FnOnce(u16) -> Server) -> Self {
+        let address = SocketAddr::from(([127, 0, 0, 1], free_port()));
+        let listener = TcpListener::bind(address).await.expect("a port");
         let (way, watched) = watch::channel(Way::Open);
-        tokio::spawn(async move {
-            let mut ended = watched.clone();
-            loop {
-                tokio::select! {
-                    accepted = listener.accept() => {
-                        let (client, _) = accepted.expect("a connection");
-                        tokio::spawn(lead(client, server.clone(), watched.clone()));
-                    }
-                    // The sender is gone with the proxy.
-                    gone = ended.changed() => if gone.is_err() { return },
-                }
-            }
-        });
+        tokio::spawn(accept(listener, Arc::new(server(address.port())), watched));
         Self { address, way }
     }
 
@@ -53,52 +88,91 @@ impl Proxy {
         format!("http://{}", self.address)
     }
 
-    /// Changes the way. Connections that it closes or blocks are cut, whatever goes on.
+    /// Its address, `host:port`.
+    pub fn address(&self) -> String {
+        self.address.to_string()
+    }
+
+    /// An address of the server (`postgres://…`), by this way.
+    pub fn instead_of(&self, address: &str) -> String {
+        let mut address = Url::parse(address).expect("an address");
+        address.set_ip_host(self.address.ip()).expect("an address with a host");
+        address.set_port(Some(self.address.port())).expect("an address with a port");
+        address.into()
+    }
+
+    /// Changes the way. Connections that it closes are cut at once, and those that were stuck
+    /// or garbled when that is over.
     pub fn set(&self, way: Way) {
         self.way.send_replace(way);
     }
 }
 
-/// Leads one connection until an end hangs up or the way is not passable any more.
-async fn lead(client: TcpStream, server: String, mut way: watch::Receiver<Way>) {
-    let passable = |way: &Way| matches!(way, Way::Open | Way::Slow(_));
-    let now = *way.borrow_and_update();
-    if now == Way::Stuck {
-        // Held, and dropped once the way changes.
-        let _ = way.changed().await;
-        return;
-    }
-    if now == Way::Closed {
-        return;
-    }
-    let Ok(server) = TcpStream::connect(server).await else { return };
-    let (from_client, to_client) = client.into_split();
-    let (from_server, to_server) = server.into_split();
-    let (mut watched, slowed) = (way.clone(), way.clone());
-    let pass = async {
-        tokio::join!(copy(from_client, to_server, Some(slowed)), copy(from_server, to_client, None))
-    };
-    tokio::select! {
-        _ = pass => {}
-        () = async { let _ = watched.wait_for(|way| !passable(way)).await; } => {}
-    }
-    if *way.borrow_and_update() == Way::Stuck {
-        let _ = way.changed().await;
+/// Takes connections until the proxy, and with it the sender, is gone.
+async fn accept(mut listener: TcpListener, server: Arc<Server>, mut way: watch::Receiver<Way>) {
+    let address = listener.local_addr().expect("an address");
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => {
+                let (client, _) = accepted.expect("a connection");
+                tokio::spawn(lead(client, server.clone(), way.clone()));
+            }
+            changed = way.changed() => if changed.is_err() { return },
+        }
+        if *way.borrow_and_update() == Way::Refused {
+            drop(listener);
+            if way.wait_for(|way| *way != Way::Refused).await.is_err() {
+                return;
+            }
+            listener = TcpListener::bind(address).await.expect("the same port");
+        }
     }
 }
 
-async fn copy(
+/// Leads one connection until an end hangs up or the way is not passable any more.
+async fn lead(client: TcpStream, server: Arc<Server>, mut way: watch::Receiver<Way>) {
+    let now = *way.borrow_and_update();
+    if now.is_passable() {
+        let Ok(stream) = TcpStream::connect(&server.address).await else { return };
+        let (from_client, to_client) = client.into_split();
+        let (from_server, to_server) = stream.into_split();
+        let requests = copy_requests(from_client, to_server, way.clone());
+        let answers = copy_answers(from_server, to_client, &server, way.clone());
+        // Not dropped before the end, so that who waits on a stuck way is not told.
+        let mut led = std::pin::pin!(async { tokio::join!(requests, answers) });
+        tokio::select! {
+            _ = &mut led => {}
+            () = until_cut(now, &mut way) => hold_while_stuck(&mut way).await,
+        }
+    } else {
+        hold_while_stuck(&mut way).await;
+    }
+}
+
+async fn hold_while_stuck(way: &mut watch::Receiver<Way>) {
+    let _ = way.wait_for(|way| *way != Way::Stuck).await;
+}
+
+/// Waits until the way cuts a connection that it led when it was `was`.
+async fn until_cut(mut was: Way, way: &mut watch::Receiver<Way>) {
+    while way.changed().await.is_ok() {
+        let now = *way.borrow_and_update();
+        if !now.is_passable() || was.spoils() && now != was {
+            return;
+        }
+        was = now;
+    }
+}
+
+async fn copy_requests(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
-    way: Option<watch::Receiver<Way>>,
+    way: watch::Receiver<Way>,
 ) {
     let mut piece = vec![0; 64 << 10];
-    while let Ok(length) = from.read(&mut piece).await {
-        if length == 0 {
-            break;
-        }
-        let wait = way.as_ref().map(|way| *way.borrow());
-        if let Some(Way::Slow(wait)) = wait {
+    while let Ok(length @ 1..) = from.read(&mut piece).await {
+        let now = *way.borrow();
+        if let Way::Slow(wait) = now {
             tokio::time::sleep(wait).await;
         }
         if to.write_all(&piece[..length]).await.is_err() {
@@ -106,4 +180,44 @@ async fn copy(
         }
     }
     let _ = to.shutdown().await;
+}
+
+async fn copy_answers(
+    mut from: impl AsyncRead + Unpin,
+    mut to: impl AsyncWrite + Unpin,
+    server: &Server,
+    way: watch::Receiver<Way>,
+) {
+    while let Some(mut piece) = next_answer(&mut from, server).await {
+        match *way.borrow() {
+            Way::Unanswered => continue,
+            Way::Garbled => piece.iter_mut().for_each(|byte| *byte = !*byte),
+            _ => {}
+        }
+        if to.write_all(&piece).await.is_err() {
+            break;
+        }
+    }
+    let _ = to.shutdown().await;
+}
+
+/// Some of what the server answers; of Kafka one answer, with brokers renamed.
+async fn next_answer(from: &mut (impl AsyncRead + Unpin), server: &Server) -> Option<Vec<u8>> {
+    let Some([name, new_name]) = &server.renamed else {
+        let mut piece = vec![0; 64 << 10];
+        let length = from.read(&mut piece).await.ok().filter(|length| *length > 0)?;
+        piece.truncate(length);
+        return Some(piece);
+    };
+    let size = from.read_u32().await.ok()?;
+    let mut answer = size.to_be_bytes().to_vec();
+    answer.resize(4 + size as usize, 0);
+    from.read_exact(&mut answer[4..]).await.ok()?;
+    let places = answer.windows(name.len()).enumerate();
+    let places: Vec<usize> =
+        places.filter(|(_, found)| found == name).map(|(place, _)| place).collect();
+    for place in places {
+        answer[place..place + new_name.len()].copy_from_slice(new_name);
+    }
+    Some(answer)
 }

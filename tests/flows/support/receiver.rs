@@ -11,6 +11,7 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
+use jiff::Timestamp;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -36,6 +37,7 @@ pub enum Answer {
 /// A request as it came.
 #[derive(Clone, Debug)]
 pub struct Received {
+    pub at: Timestamp,
     pub method: Method,
     pub uri: Uri,
     pub headers: HeaderMap,
@@ -140,7 +142,13 @@ async fn receive(
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
-    shared.received.lock().unwrap().push(Received { method, uri, headers, body });
+    shared.received.lock().unwrap().push(Received {
+        at: Timestamp::now(),
+        method,
+        uri,
+        headers,
+        body,
+    });
     let answer = shared.script.lock().unwrap().pop_front();
     match answer {
         None => StatusCode::OK.into_response(),

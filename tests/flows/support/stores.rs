@@ -94,22 +94,41 @@ impl TestStore {
     }
 }
 
-/// Runs a statement behind the program's back, on the database at an address; answers how
-/// many rows it changed.
-pub async fn execute(url: &str, sql: &'static str) -> u64 {
-    if url.starts_with("postgres") {
-        let pool = sqlx::PgPool::connect(url).await.expect("PostgreSQL answers");
-        let done = sqlx::query(sql).execute(&pool).await.expect("the statement is done");
-        pool.close().await;
-        return done.rows_affected();
-    }
+/// Runs one expression on a connection of its own to the database at an address.
+macro_rules! on_address {
+    ($url:expr, $pool:ident => $body:expr) => {
+        if $url.starts_with("postgres") {
+            let opened = sqlx::PgPool::connect($url).await.expect("PostgreSQL answers");
+            let $pool = &opened;
+            let result = $body;
+            opened.close().await;
+            result
+        } else {
+            let opened = open_file($url).await;
+            let $pool = &opened;
+            let result = $body;
+            opened.close().await;
+            result
+        }
+    };
+}
+
+async fn open_file(url: &str) -> sqlx::SqlitePool {
     let options = SqliteConnectOptions::from_str(url).expect("an address of SQLite");
     let options = options.busy_timeout(Duration::from_secs(30));
     let pool = SqlitePoolOptions::new().max_connections(1).connect_with(options).await;
-    let pool = pool.expect("the file opens");
-    let done = sqlx::query(sql).execute(&pool).await.expect("the statement is done");
-    pool.close().await;
-    done.rows_affected()
+    pool.expect("the file opens")
+}
+
+/// Runs a statement behind the program's back, on the database at an address; answers how
+/// many rows it changed.
+pub async fn execute(url: &str, sql: &'static str) -> u64 {
+    on_address!(url, pool => sqlx::query(sql).execute(pool).await.expect(sql).rows_affected())
+}
+
+/// What a `SELECT count(*)` says there.
+pub async fn count(url: &str, sql: &'static str) -> i64 {
+    on_address!(url, pool => sqlx::query_scalar(sql).fetch_one(pool).await.expect(sql))
 }
 
 /// Runs one expression on the connections of a [`Store`], whichever database it is.

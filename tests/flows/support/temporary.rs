@@ -13,6 +13,8 @@ use super::servers;
 /// Something on a server, removed when this is dropped.
 pub enum Temporary {
     Database(String),
+    /// A role of PostgreSQL that owns nothing any more.
+    Role(String),
     /// All topics whose names begin so.
     Topics(String),
     Bucket(S3Settings),
@@ -25,6 +27,7 @@ impl Temporary {
             Self::Database(name) => {
                 servers::administer(format!("DROP DATABASE {name} WITH (FORCE)")).await;
             }
+            Self::Role(name) => servers::administer(format!("DROP ROLE {name}")).await,
             Self::Topics(prefix) => delete_topics(prefix).await,
             Self::Bucket(settings) => remove_bucket(settings).await,
             Self::Container(settings) => {

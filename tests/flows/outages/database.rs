@@ -1,0 +1,89 @@
+//! The database is away, lies, has no room, or does not let anybody in any more.
+
+use serde_json::json;
+use url::Url;
+use uuid::Uuid;
+
+use super::{BROKEN_WAYS, Scene, endure};
+use crate::support::api::{Accepted, EXPORT};
+use crate::support::places::Place;
+use crate::support::proxy::Way;
+use crate::support::temporary::Temporary;
+use crate::support::{servers, stores};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn outages_of_the_database() {
+    // Of its own, since it is locked out later.
+    let role = format!("test_{}", Uuid::new_v4().simple());
+    servers::administer(format!("CREATE ROLE {role} LOGIN SUPERUSER")).await;
+    let _role = Temporary::Role(role.clone());
+    let mut database = Url::parse(&servers::variable("LONGSHORE_TEST_POSTGRES")).unwrap();
+    database.set_username(&role).unwrap();
+    let scene = Scene::with(Place::s3().await, 60, database.as_str()).await;
+    let accepted = scene.half_done("/").await;
+    for way in BROKEN_WAYS {
+        scene.database.set(way);
+        endure(&scene.fleet, &format!("the database: {way:?}")).await;
+        assert_eq!(scene.fleet.readiness("gateway").await, 503, "{way:?}");
+        scene.database.set(Way::Open);
+        goes_on(&scene, &accepted).await;
+    }
+    has_no_room(&scene).await;
+    goes_on(&scene, &accepted).await;
+    refuses(&scene, &role).await;
+    goes_on(&scene, &accepted).await;
+    scene.ends_whole(&accepted, "/").await;
+    scene.leaves_only(1).await;
+}
+
+async fn goes_on(scene: &Scene, accepted: &Accepted) {
+    scene.recovered().await;
+    scene.more_files(accepted, 1).await;
+}
+
+/// What PostgreSQL answers to writes when its disk is full, here from triggers.
+const FILL: [&str; 2] = [
+    "CREATE FUNCTION no_room() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        RAISE EXCEPTION 'could not extend file \"base/1/2\": No space left on device'
+            USING ERRCODE = 'disk_full';
+     END $$",
+    "DO $$ DECLARE t TEXT; BEGIN
+        FOREACH t IN ARRAY ARRAY['claims', 'export_jobs', 'export_parts', 'deliveries',
+                                 'message_attempts', 'dead_letters'] LOOP
+            EXECUTE format('CREATE TRIGGER no_room BEFORE INSERT OR UPDATE ON %I
+                            EXECUTE FUNCTION no_room()', t);
+        END LOOP;
+     END $$",
+];
+const MAKE_ROOM: &str = "DROP FUNCTION no_room CASCADE";
+
+async fn has_no_room(scene: &Scene) {
+    let database = scene.fleet.database_url();
+    for sql in FILL {
+        stores::execute(&database, sql).await;
+    }
+    let answer = scene.api.post(EXPORT, &json!({ "fields_to_export": ["email"] })).await;
+    assert_eq!(answer.status, 503, "{answer:?}");
+    endure(&scene.fleet, "the database: full").await;
+    stores::execute(&database, MAKE_ROOM).await;
+}
+
+/// The role may not log in any more, and who was in is put out: first some, then all.
+async fn refuses(scene: &Scene, role: &str) {
+    let put_out = |limit: &str| {
+        servers::administer(format!(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+             WHERE usename = '{role}' ORDER BY random() LIMIT {limit}"
+        ))
+    };
+    servers::administer(format!("ALTER ROLE {role} NOLOGIN")).await;
+    put_out("3").await;
+    endure(&scene.fleet, "the database: some connections refused").await;
+    put_out("ALL").await;
+    endure(&scene.fleet, "the database: all connections refused").await;
+    assert_eq!(scene.fleet.readiness("gateway").await, 503);
+    let doctor = scene.fleet.command(&["doctor"]).await;
+    let said = String::from_utf8_lossy(&doctor.stdout);
+    assert!(!doctor.status.success() && said.contains("not permitted to log in"), "{said}");
+    servers::administer(format!("ALTER ROLE {role} LOGIN")).await;
+}

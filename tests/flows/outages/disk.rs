@@ -1,0 +1,74 @@
+//! The disk of an installation on one machine is full: store and log at once.
+
+use std::fs::File;
+use std::io::{ErrorKind, Write as _};
+use std::path::Path;
+
+use serde_json::json;
+
+use super::{PER_FILE, SLOW, endure, settings};
+use crate::support::api::{ALL_FIELDS, EXPORT};
+use crate::support::checker::{self, Wanted};
+use crate::support::fleet::{Backend, Fleet};
+use crate::support::places::Place;
+use crate::support::proxy::{Proxy, Way};
+use crate::support::{WorkspaceFile, people, stores};
+
+const PARTS: usize = 20;
+
+/// The size of the disk.
+const MEBIBYTES: u32 = 24;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_disk() {
+    let place = Place::s3().await;
+    let proxy = Proxy::to(place.storage().1["endpoint"].as_str().expect("an endpoint")).await;
+    let mut fleet = Fleet::start(Backend::Embedded, &settings()).await;
+    let workspace = WorkspaceFile::new("acme").with_storage(&place.at(&proxy.endpoint()));
+    let api = fleet.apply(std::slice::from_ref(&workspace)).await.remove(0);
+    let records: Vec<String> =
+        (0..PARTS * PER_FILE).map(|number| people::simple(number, 1)).collect();
+    fleet.import("acme", &records).await;
+    let segment = fleet.segment_id("acme").await;
+    fleet.terminate("standalone").await;
+    fleet.launch_on_disk(MEBIBYTES).await;
+
+    proxy.set(SLOW);
+    let accepted = api.export_all().await;
+    api.status_when(&accepted.prefix, "under way", |status| {
+        status["files"]["done"].as_u64() >= Some(2)
+    })
+    .await;
+    let data = fleet.seen_by("standalone", &fleet.directory().join("data"));
+    fill(&data).await;
+    let answer = api.post(EXPORT, &json!({ "fields_to_export": ["email"] })).await;
+    assert_eq!(answer.status, 503, "{answer:?}");
+    endure(&fleet, "the disk: full").await;
+    assert_eq!(api.status(&accepted.prefix).await["state"], "running");
+
+    std::fs::remove_file(data.join(FILLER)).expect("room is made");
+    proxy.set(Way::Open);
+    let status = api.done(&accepted.prefix).await;
+    let days = checker::days_of(&status);
+    let wanted = Wanted { fields: &ALL_FIELDS, days, prefix: &accepted.prefix };
+    let files = checker::own_files(&place, &segment, "zip", &wanted).await;
+    checker::check_whole(&files, PARTS, &records, &wanted);
+    let another = api.export_all().await;
+    api.done(&another.prefix).await;
+    fleet.close().await;
+}
+
+const FILLER: &str = "filler";
+
+/// Leaves no room below the directory, nor within the files that are there already.
+async fn fill(data: &Path) {
+    let store = format!("sqlite://{}", data.join("store.db").display());
+    stores::execute(&store, "PRAGMA wal_checkpoint(TRUNCATE)").await;
+    let mut filler = File::create(data.join(FILLER)).expect("a file on the disk");
+    let full = loop {
+        if let Err(error) = filler.write_all(&[1; 4_096]) {
+            break error;
+        }
+    };
+    assert_eq!(full.kind(), ErrorKind::StorageFull);
+}

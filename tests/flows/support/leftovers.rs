@@ -1,0 +1,39 @@
+//! What exports may leave behind: what somebody asked for, and nothing else.
+
+use super::fleet::Fleet;
+use super::{eventually, stores};
+
+/// Waits until no row is left that somebody would still work on, but the later passes of
+/// removal.
+pub async fn no_work(fleet: &Fleet) {
+    let database = fleet.database_url();
+    for sql in [
+        "SELECT count(*) FROM claims WHERE kind <> 'export_cleanup'",
+        "SELECT count(*) FROM export_parts
+         WHERE job_id NOT IN (SELECT job FROM claims WHERE kind = 'export_cleanup')",
+        "SELECT count(*) FROM message_attempts",
+        "SELECT count(*) FROM dead_letters",
+        "SELECT count(*) FROM deliveries WHERE state = 'pending'",
+    ] {
+        eventually(&format!("0: {sql}"), || async { stores::count(&database, sql).await == 0 })
+            .await;
+    }
+}
+
+/// Puts the end of every export a day and an hour back, and waits for the last pass of
+/// removal: of the work not even a row is left then.
+pub async fn a_day_passes(fleet: &Fleet) {
+    let database = fleet.database_url();
+    let ended = "UPDATE export_jobs
+                 SET finished_at = finished_at - 90000000, expires_at = expires_at - 90000000";
+    stores::execute(&database, ended).await;
+    eventually("nothing is to be removed any more", || async {
+        // Again and again, since a pass that was under way puts off the next one.
+        let due = "UPDATE claims SET due_at = 0 WHERE kind = 'export_cleanup' AND owner IS NULL";
+        stores::execute(&database, due).await == 0
+            && stores::count(&database, "SELECT count(*) FROM claims").await == 0
+    })
+    .await;
+    assert_eq!(stores::count(&database, "SELECT count(*) FROM export_parts").await, 0);
+    no_work(fleet).await;
+}
