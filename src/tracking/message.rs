@@ -119,6 +119,31 @@ pub enum Identifier<'a> {
     Email(Cow<'a, str>),
 }
 
+impl Identifier<'_> {
+    /// Which decides where there are several: the lowest.
+    pub fn rank(&self) -> u8 {
+        match self {
+            Self::ExternalId(_) => 0,
+            Self::ServiceId(_) => 1,
+            Self::UserAlias(_) => 2,
+            Self::Email(_) => 3,
+        }
+    }
+
+    /// A text that is the same for the same identifier, and for no other.
+    pub fn key(&self) -> String {
+        let rank = self.rank();
+        match self {
+            Self::ExternalId(id) => format!("{rank}{id}"),
+            Self::ServiceId(id) => format!("{rank}{id}"),
+            Self::UserAlias(UserAlias { alias_name, alias_label }) => {
+                format!("{rank}{alias_label}\u{1f}{alias_name}")
+            }
+            Self::Email(email) => format!("{rank}{}", email.to_lowercase()),
+        }
+    }
+}
+
 /// An alias, as the API has it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct UserAlias<'a> {
@@ -208,20 +233,18 @@ fn is_false(value: &bool) -> bool {
 pub struct Json<'a>(Cow<'a, RawValue>);
 
 impl<'a> Json<'a> {
+    /// Takes text that is compact; the error says where it is not JSON.
+    pub fn compact(json: Cow<'a, str>) -> Result<Self, String> {
+        match json {
+            Cow::Borrowed(json) => serde_json::from_str(json).map(Cow::Borrowed),
+            Cow::Owned(json) => RawValue::from_string(json).map(Cow::Owned),
+        }
+        .map(Self)
+        .map_err(|error| error.to_string())
+    }
+
     pub fn get(&self) -> &str {
         self.0.get()
-    }
-}
-
-impl<'a> From<&'a RawValue> for Json<'a> {
-    fn from(value: &'a RawValue) -> Self {
-        Self(Cow::Borrowed(value))
-    }
-}
-
-impl From<Box<RawValue>> for Json<'_> {
-    fn from(value: Box<RawValue>) -> Self {
-        Self(Cow::Owned(value))
     }
 }
 
@@ -241,7 +264,7 @@ impl Serialize for Json<'_> {
 
 impl<'de: 'a, 'a> Deserialize<'de> for Json<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        <&RawValue>::deserialize(deserializer).map(Self::from)
+        <&RawValue>::deserialize(deserializer).map(|json| Self(Cow::Borrowed(json)))
     }
 }
 

@@ -3,6 +3,39 @@
 //!
 //! | module | is about |
 //! |---|---|
+//! | [`api`] | `POST /users/track` |
+//! | [`intake`] | from a request's body to its answer and its messages, and nothing else |
+//! | [`object`] | one object: read, checked, or what is wrong with it |
+//! | [`partitions`] | which objects stay together, and where they go |
 //! | [`message`] | what the log carries from the gateway to the workers |
 
+pub mod api;
+mod attributes;
+mod intake;
 pub mod message;
+mod object;
+mod partitions;
+mod properties;
+mod telemetry;
+mod values;
+
+/// The arrays of a request, in the order in which they are applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Attributes,
+    Events,
+    Purchases,
+}
+
+impl Kind {
+    const ALL: [Self; 3] = [Self::Attributes, Self::Events, Self::Purchases];
+
+    /// The name of the member.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Attributes => "attributes",
+            Self::Events => "events",
+            Self::Purchases => "purchases",
+        }
+    }
+}

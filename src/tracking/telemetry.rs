@@ -1,0 +1,18 @@
+//! What tracking counts.
+
+use super::Kind;
+
+/// Objects that are in the log.
+pub(super) fn taken(kind: Kind, objects: usize) {
+    metrics::counter!("longshore_track_objects_total", "array" => kind.name())
+        .increment(objects as u64);
+}
+
+/// An object that was left out. `reason` is the member that is wrong, of those that the API
+/// names.
+pub(super) fn refused(kind: Kind, reason: &'static str) {
+    metrics::counter!(
+        "longshore_track_refused_total", "array" => kind.name(), "reason" => reason
+    )
+    .increment(1);
+}
