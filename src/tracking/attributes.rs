@@ -81,16 +81,14 @@ impl<'a> Changes<'_, 'a> {
     }
 
     fn field(&mut self, field: Field, value: &'a RawValue) {
-        let note = |reader: &mut Reader<'a>, error: FieldError| {
-            reader.note_at(field.name(), error.field, error.reason);
-        };
         // Members that no field has are passed over, as everywhere.
-        match check::value(field, value.get(), &mut Vec::new()) {
-            Ok(value) => match Json::compact(value.unwrap_or_else(|| "null".to_owned()).into()) {
-                Ok(value) => self.attributes.fields.0.push((field.name().into(), value)),
-                Err(why) => self.reader.note(field.name(), why),
-            },
-            Err(error) => note(self.reader, error),
+        let value = check::value(field, value.get(), &mut Vec::new()).and_then(|value| {
+            let json = value.map_or("null".into(), Cow::Owned);
+            Json::compact(json).map_err(|why| FieldError::new(field.name(), why))
+        });
+        match value {
+            Ok(value) => self.attributes.fields.0.push((field.name().into(), value)),
+            Err(error) => self.reader.note_at(field.name(), error.field, error.reason),
         }
     }
 
@@ -108,28 +106,33 @@ impl<'a> Changes<'_, 'a> {
     }
 
     fn custom(&mut self, name: Cow<'a, str>, value: &'a RawValue) {
-        let added = check::attribute_name(&name).and_then(|()| self.add_custom(&name, value));
-        if let Err(why) = added {
-            self.reader.note_at(CUSTOM, format_args!("{CUSTOM}.{}", Place(&name)), why);
+        let read = check::attribute_name(&name).and_then(|()| custom_value(value.get()));
+        let read = read.and_then(|read| match self.names.insert(name.clone()) {
+            true => Ok(read),
+            false => Err("is there twice".to_owned()),
+        });
+        match read {
+            Ok((change, value)) => self.entries(change).0.push((name, value)),
+            Err(why) => {
+                self.reader.note_at(CUSTOM, format_args!("{CUSTOM}.{}", Place(&name)), why);
+            }
         }
     }
 
-    fn add_custom(&mut self, name: &Cow<'a, str>, value: &'a RawValue) -> Checked<()> {
-        json::check(value.get())?;
-        let (change, value) = change(value.get())?;
-        if !self.names.insert(name.clone()) {
-            return Err("is there twice".to_owned());
+    fn entries(&mut self, change: Change) -> &mut Entries<'a> {
+        match change {
+            Change::Set => &mut self.attributes.custom,
+            Change::Inc => &mut self.attributes.inc,
+            Change::Add => &mut self.attributes.add,
+            Change::Remove => &mut self.attributes.remove,
         }
-        let attributes = &mut self.attributes;
-        let entries = match change {
-            Change::Set => &mut attributes.custom,
-            Change::Inc => &mut attributes.inc,
-            Change::Add => &mut attributes.add,
-            Change::Remove => &mut attributes.remove,
-        };
-        entries.0.push((name.clone(), Json::compact(json::compacted(value))?));
-        Ok(())
     }
+}
+
+fn custom_value(json: &str) -> Checked<(Change, Json<'_>)> {
+    json::check(json)?;
+    let (change, value) = change(json)?;
+    Ok((change, Json::compact(json::compacted(value))?))
 }
 
 enum Change {

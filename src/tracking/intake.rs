@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::object::{self, Problem, Read};
+use super::object::{self, Problem, Taken};
 use super::partitions;
 use super::{Kind, telemetry};
 use crate::gateway::{ApiError, JsonText};
@@ -122,7 +122,7 @@ pub fn read(body: &JsonText, request: &Request) -> Result<Intake, ApiError> {
         let before = taken.len();
         for (index, element) in array?.0.into_iter().enumerate() {
             match object::read(kind, element, request.received_at) {
-                Ok(read) => taken.push(read),
+                Ok(object) => taken.push(object),
                 Err(problems) => report(kind, index, &problems, &mut errors),
             }
         }
@@ -142,7 +142,7 @@ pub fn read(body: &JsonText, request: &Request) -> Result<Intake, ApiError> {
     Ok(Intake { answer, messages: messages(taken, request)? })
 }
 
-fn messages(taken: Vec<Read<'_>>, request: &Request) -> Result<Vec<NewMessage>, ApiError> {
+fn messages(taken: Vec<Taken<'_>>, request: &Request) -> Result<Vec<NewMessage>, ApiError> {
     partitions::messages(taken, request)
         .map_err(|error| ApiError::Internal(format!("a message cannot be written: {error}")))
 }

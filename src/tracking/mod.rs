@@ -4,9 +4,10 @@
 //! | module | is about |
 //! |---|---|
 //! | [`api`] | `POST /users/track` |
-//! | [`intake`] | from a request's body to its answer and its messages, and nothing else |
-//! | [`object`] | one object: read, checked, or what is wrong with it |
-//! | [`partitions`] | which objects stay together, and where they go |
+//! | `intake` | from a request's body to its answer and its messages, and nothing else |
+//! | `object` | one object: read and checked, or what is wrong with it |
+//! | `attributes`, `properties`, `values` | what objects are made of |
+//! | `partitions` | which objects stay together, and where they go |
 //! | [`message`] | what the log carries from the gateway to the workers |
 
 pub mod api;

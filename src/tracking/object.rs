@@ -28,14 +28,14 @@ pub struct Problem {
 
 /// An object that is taken.
 #[derive(Debug)]
-pub struct Read<'a> {
+pub struct Taken<'a> {
     pub object: Object<'a>,
     /// Its identifiers beside the one that decides.
     pub beside: Vec<Identifier<'a>>,
 }
 
 /// Reads an element of an array. A time past `received_at` becomes that.
-pub fn read(kind: Kind, element: &RawValue, received_at: i64) -> Result<Read<'_>, Vec<Problem>> {
+pub fn read(kind: Kind, element: &RawValue, received_at: i64) -> Result<Taken<'_>, Vec<Problem>> {
     let mut reader = Reader::open(kind, element, received_at).map_err(|problem| vec![problem])?;
     let object = match kind {
         Kind::Attributes => attributes::read(&mut reader).map(Object::Attributes),
@@ -43,7 +43,7 @@ pub fn read(kind: Kind, element: &RawValue, received_at: i64) -> Result<Read<'_>
         Kind::Purchases => purchase(&mut reader).map(Object::Purchase),
     };
     match object {
-        Some(object) if reader.problems.is_empty() => Ok(Read { object, beside: reader.beside }),
+        Some(object) if reader.problems.is_empty() => Ok(Taken { object, beside: reader.beside }),
         _ => Err(reader.problems),
     }
 }

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::intake::Request;
 use super::message::{Batch, Identifier, Object, VERSION};
-use super::object::Read;
+use super::object::Taken;
 use crate::log::{MAX_MESSAGE_BYTES, NewMessage, Topic, partition_of};
 
 /// Bytes of a payload: what a message may have, and room for the request's id.
@@ -17,13 +17,13 @@ const MAX_PAYLOAD: usize = MAX_MESSAGE_BYTES - 1024;
 
 /// The messages, by partition; each has its objects in the request's order.
 pub(super) fn messages(
-    taken: Vec<Read<'_>>,
+    taken: Vec<Taken<'_>>,
     request: &Request,
 ) -> Result<Vec<NewMessage>, serde_json::Error> {
     let partitions = place(&taken, request);
     let mut by_partition: BTreeMap<i32, Vec<Object<'_>>> = BTreeMap::new();
-    for (read, partition) in taken.into_iter().zip(partitions) {
-        by_partition.entry(partition).or_default().push(read.object);
+    for (Taken { object, .. }, partition) in taken.into_iter().zip(partitions) {
+        by_partition.entry(partition).or_default().push(object);
     }
     let mut messages = Vec::with_capacity(by_partition.len());
     for (partition, objects) in by_partition {
@@ -64,7 +64,7 @@ fn fold(
 }
 
 /// The partition of each object.
-fn place(taken: &[Read<'_>], request: &Request) -> Vec<i32> {
+fn place(taken: &[Taken<'_>], request: &Request) -> Vec<i32> {
     let partition = |identifier: &Identifier<'_>| {
         let key = format!("{}\u{1f}{}", request.workspace, identifier.key());
         partition_of(key.as_bytes(), request.partitions)
@@ -84,15 +84,14 @@ fn place(taken: &[Read<'_>], request: &Request) -> Vec<i32> {
 }
 
 /// The group of each object, by the place of one of its members.
-fn groups(taken: &[Read<'_>]) -> Vec<usize> {
+fn groups(taken: &[Taken<'_>]) -> Vec<usize> {
     let mut groups: Vec<usize> = (0..taken.len()).collect();
     let mut deciding: HashMap<String, usize> = HashMap::with_capacity(taken.len());
-    for (at, read) in taken.iter().enumerate() {
-        let first = *deciding.entry(read.object.user().key()).or_insert(at);
-        groups[at] = first;
+    for (at, Taken { object, .. }) in taken.iter().enumerate() {
+        groups[at] = *deciding.entry(object.user().key()).or_insert(at);
     }
-    for (at, read) in taken.iter().enumerate() {
-        for identifier in &read.beside {
+    for (at, Taken { beside, .. }) in taken.iter().enumerate() {
+        for identifier in beside {
             if let Some(other) = deciding.get(&identifier.key()) {
                 let (one, other) = (root(&groups, at), root(&groups, *other));
                 groups[one.max(other)] = one.min(other);

@@ -8,12 +8,12 @@ use std::fmt;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
+/// Members that an object usually has at most.
+const FEW: usize = 16;
+
 /// An object's members in their order, each value as its text.
 #[derive(Default)]
 pub struct Members<'a>(pub Vec<(Cow<'a, str>, &'a RawValue)>);
-
-/// Names up to which each is compared with each.
-const FEW: usize = 16;
 
 impl<'a> Members<'a> {
     /// The value of a member, null too.
@@ -45,7 +45,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut members = Vec::new();
+                let mut members = Vec::with_capacity(FEW / 2);
                 while let Some((Text(name), value)) = map.next_entry()? {
                     members.push((name, value));
                 }
@@ -167,6 +167,7 @@ fn in_words(error: &serde_json::Error) -> String {
     match text.rsplit_once(", expected ") {
         Some((_, "a sequence")) => "an array is meant".to_owned(),
         Some((_, expected)) => format!("{expected} is meant"),
+        None if text == "recursion limit exceeded" => "is nested too deeply".to_owned(),
         None => text.to_owned(),
     }
 }

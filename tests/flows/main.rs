@@ -19,6 +19,7 @@ mod objects;
 mod parts;
 mod shares;
 mod support;
+mod track_api;
 mod users;
 mod workspaces;
 
