@@ -30,40 +30,42 @@ const REFUSED: &[&str] = &[
 pub(super) fn read<'a>(reader: &mut Reader<'a>) -> Option<Attributes<'a>> {
     let user = reader.user();
     let Members(members) = std::mem::take(&mut reader.members);
-    let (user, update_only) = user?;
-    let mut changes =
-        Changes { reader, names: HashSet::new(), attributes: empty(user, update_only) };
-    for (name, value) in members {
-        changes.member(name, value);
-    }
-    Some(changes.attributes)
-}
-
-fn empty(user: Identifier<'_>, update_only: bool) -> Attributes<'_> {
-    Attributes {
-        user,
-        update_only,
+    let mut changes = Changes {
+        reader,
+        email_identifies: matches!(user, None | Some((Identifier::Email(_), _))),
+        names: HashSet::new(),
         fields: Entries::default(),
         custom: Entries::default(),
         inc: Entries::default(),
         add: Entries::default(),
         remove: Entries::default(),
+    };
+    for (name, value) in members {
+        changes.member(name, value);
     }
+    let Changes { fields, custom, inc, add, remove, .. } = changes;
+    let (user, update_only) = user?;
+    Some(Attributes { user, update_only, fields, custom, inc, add, remove })
 }
 
 struct Changes<'r, 'a> {
     reader: &'r mut Reader<'a>,
-    attributes: Attributes<'a>,
+    /// Beside an identifier that decides it is a value to write.
+    email_identifies: bool,
     /// Of the custom attributes so far: they come in two places.
     names: HashSet<Cow<'a, str>>,
+    fields: Entries<'a>,
+    custom: Entries<'a>,
+    inc: Entries<'a>,
+    add: Entries<'a>,
+    remove: Entries<'a>,
 }
 
 impl<'a> Changes<'_, 'a> {
     fn member(&mut self, name: Cow<'a, str>, value: &'a RawValue) {
         match name.as_ref() {
             "external_id" | "service_id" | "user_alias" | "_update_existing_only" => {}
-            // Beside an identifier that decides it is a value to write.
-            "email" if matches!(self.attributes.user, Identifier::Email(_)) => {}
+            "email" if self.email_identifies => {}
             CUSTOM => self.all_custom(value),
             refused if REFUSED.contains(&refused) => self.refuse(refused, value),
             other => match Field::from_name(other) {
@@ -87,7 +89,7 @@ impl<'a> Changes<'_, 'a> {
             Json::compact(json).map_err(|why| FieldError::new(field.name(), why))
         });
         match value {
-            Ok(value) => self.attributes.fields.0.push((field.name().into(), value)),
+            Ok(value) => self.fields.0.push((field.name().into(), value)),
             Err(error) => self.reader.note_at(field.name(), error.field, error.reason),
         }
     }
@@ -121,10 +123,10 @@ impl<'a> Changes<'_, 'a> {
 
     fn entries(&mut self, change: Change) -> &mut Entries<'a> {
         match change {
-            Change::Set => &mut self.attributes.custom,
-            Change::Inc => &mut self.attributes.inc,
-            Change::Add => &mut self.attributes.add,
-            Change::Remove => &mut self.attributes.remove,
+            Change::Set => &mut self.custom,
+            Change::Inc => &mut self.inc,
+            Change::Add => &mut self.add,
+            Change::Remove => &mut self.remove,
         }
     }
 }

@@ -87,6 +87,7 @@ fn purchase<'a>(reader: &mut Reader<'a>) -> Option<Purchase<'a>> {
 /// An object that is being read.
 pub(super) struct Reader<'a> {
     pub members: Members<'a>,
+    kind: Kind,
     beside: Vec<Identifier<'a>>,
     received_at: i64,
     problems: Vec<Problem>,
@@ -104,7 +105,7 @@ impl<'a> Reader<'a> {
         if let Some(name) = members.repeated() {
             return Err(problem(format!("{}: is there twice", Place(name))));
         }
-        Ok(Self { members, beside: Vec::new(), received_at, problems: Vec::new() })
+        Ok(Self { members, kind, beside: Vec::new(), received_at, problems: Vec::new() })
     }
 
     /// The value of a member that is there and not null.
@@ -141,14 +142,21 @@ impl<'a> Reader<'a> {
     /// user_alias, email; an alias makes nobody.
     pub fn user(&mut self) -> Option<(Identifier<'a>, bool)> {
         let before = self.problems.len();
-        let identifiers = [
+        let stronger = [
             self.optional("external_id", check::identifier).map(Identifier::ExternalId),
             self.optional("service_id", values::service_id).map(Identifier::ServiceId),
             self.optional("user_alias", values::user_alias).map(Identifier::UserAlias),
-            self.optional("email", values::email).map(Identifier::Email),
         ];
+        let email = match self.kind {
+            // Here it is an attribute, and checked as such.
+            Kind::Attributes if stronger.iter().any(Option::is_some) => {
+                self.value("email").and_then(|email| values::email(email).ok())
+            }
+            _ => self.optional("email", values::email),
+        };
+        let identifiers = stronger.into_iter().chain([email.map(Identifier::Email)]);
         let asked = self.optional("_update_existing_only", values::boolean).unwrap_or(false);
-        let mut identifiers = identifiers.into_iter().flatten();
+        let mut identifiers = identifiers.flatten();
         let Some(decides) = identifiers.next() else {
             if self.problems.len() == before {
                 let text = "an external_id, a service_id, a user_alias or an email is required";

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use longshore::log::{Message, Topic};
+use longshore::log::{Message, Topic, partition_of};
 use longshore::tracking::message::Batch;
 use reqwest::{Method, header};
 use serde_json::{Value, json};
@@ -112,6 +112,8 @@ async fn what_is_answered_is_in_the_log(backend: Backend, gateway: &str) {
     let first: Value = serde_json::from_slice(&first.payload).unwrap();
     let now = first["received_at"].as_i64().unwrap();
     assert!(now > 1_700_000_000_000, "{first}");
+    let home = format!("{}\u{1f}0ann", first["workspace"]);
+    assert_eq!(second.partition, partition_of(home.as_bytes(), 4), "where ann always goes");
     let mut objects = first["objects"].as_array().unwrap().clone();
     // Bob and the alias may be on the same partition.
     objects.retain(|object| object.to_string().to_lowercase().contains("ann"));

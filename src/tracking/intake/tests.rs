@@ -319,6 +319,21 @@ fn attributes_and_events_have_their_own_rules() {
 }
 
 #[test]
+fn of_an_attribute_object_everything_is_said_once() {
+    let refused = |object: &str| refused(Kind::Attributes, object);
+    let email = "email: an email address is meant";
+    assert_eq!(refused(r#"{"external_id":"e","email":"nobody"}"#), [email]);
+    assert_eq!(
+        refused(r#"{"email":"nobody","dob":"x"}"#),
+        [email, "dob: a date YYYY-MM-DD is meant"]
+    );
+    let two = refused(r#"{"first_name":5}"#);
+    assert!(two[0].ends_with("is required") && two[1].starts_with("first_name: "), "{two:?}");
+    let removed = taken(Kind::Attributes, r#"{"external_id":"e","email":""}"#);
+    assert!(removed.contains(r#""fields":{"email":null}"#), "{removed}");
+}
+
+#[test]
 fn lengths_are_of_characters_and_payloads_of_bytes() {
     let at_most = format!("\"{}\"", "é".repeat(255));
     for name in ["external_id", "product_id", "app_id"] {
