@@ -77,16 +77,36 @@ pub fn serialize_time<S: Serializer>(ms: &i64, serializer: S) -> Result<S::Ok, S
     serializer.collect_str(&format_args!("{:.3}", from_ms(*ms)))
 }
 
-/// A time in ISO 8601, as it is stored: with an offset (`+0200` too), or without one and
-/// read as UTC; a date alone is its midnight.
+/// A time as it is stored, from ISO 8601: with an offset (`+0200` too), or without one and
+/// read as UTC; a date alone is its midnight. Or from the pattern
+/// `yyyy-MM-dd'T'HH:mm:ss:SSSZ`, which has a colon before the milliseconds.
 pub fn parse_time(text: &str) -> Result<i64, String> {
+    let time = iso_8601(text).or_else(|| iso_8601(&with_point(text)?));
+    time.ok_or_else(|| "a date and time in ISO 8601 is meant".to_owned())
+}
+
+/// Whether a text is a date and a time of day.
+pub fn is_date_and_time(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_digit() || c == '+' || c == '-')
+        && text.contains(['T', 't', ' '])
+        && parse_time(text).is_ok()
+}
+
+fn iso_8601(text: &str) -> Option<i64> {
     if let Ok(time) = text.parse::<Timestamp>() {
-        return Ok(time.as_millisecond());
+        return Some(time.as_millisecond());
     }
-    text.parse::<DateTime>()
-        .and_then(|time| time.to_zoned(TimeZone::UTC))
-        .map(|time| time.timestamp().as_millisecond())
-        .map_err(|_| "a date and time in ISO 8601 is meant".to_owned())
+    let time = text.parse::<DateTime>().and_then(|time| time.to_zoned(TimeZone::UTC));
+    time.ok().map(|time| time.timestamp().as_millisecond())
+}
+
+/// The same with a point before the milliseconds, where the pattern has a colon.
+fn with_point(text: &str) -> Option<String> {
+    let seconds = "yyyy-MM-ddTHH:mm:ss".len();
+    let (head, tail) = text.split_at_checked(seconds)?;
+    let tail = tail.strip_prefix(':')?;
+    let digits = tail.bytes().take_while(u8::is_ascii_digit).count();
+    (digits == 3).then(|| format!("{head}.{tail}"))
 }
 
 #[cfg(test)]
@@ -101,11 +121,28 @@ mod tests {
             ("2021-06-28T19:02:43.032+02:00", 1_624_899_763_032),
             ("2021-06-28T17:02:43", 1_624_899_763_000),
             ("2021-06-28", 1_624_838_400_000),
+            ("2021-06-28T17:02:43:032+0000", 1_624_899_763_032),
+            ("2021-06-28T19:02:43:032+0200", 1_624_899_763_032),
+            ("2021-06-28T17:02:43:032Z", 1_624_899_763_032),
         ] {
             assert_eq!(parse_time(text), Ok(ms), "{text}");
+            assert_eq!(is_date_and_time(text), text.contains('T'), "{text}");
         }
         assert_eq!(format_time(1_624_899_763_032), "2021-06-28T17:02:43.032Z");
         assert_eq!(format_time(1_624_899_763_910), "2021-06-28T17:02:43.910Z");
-        assert!(parse_time("28/06/2021").is_err());
+        for text in [
+            "28/06/2021",
+            "",
+            "2021-06-28T17:02:43:03+0000",
+            "2021-06-28T17:02:43:0320+0000",
+            "2021-06-28T17:02:43:",
+            "2021-02-30T00:00:00Z",
+            "2021-06-28 to 30",
+            "1 T",
+            "éééééééééééé",
+        ] {
+            assert!(parse_time(text).is_err(), "{text}");
+            assert!(!is_date_and_time(text), "{text}");
+        }
     }
 }

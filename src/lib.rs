@@ -29,6 +29,7 @@
 //! | [`claims`] | rows shared out among workers: lease, attempts, fairness between jobs |
 //! | [`objects`] | object keys, S3, Azure and files behind one face; ZIP and gzip |
 //! | [`worker`] | which roles run, message to domain, retry or dead letter, drain |
+//! | [`tracking`] | attributes, events and purchases, from the call to the log |
 //! | [`exports`] | from the request to the files of users and the callback |
 //! | [`users`] | profiles, identities, activity; import and generate |
 //! | [`workspaces`] | what the workspace file declares: keys, storage, control group |
@@ -60,6 +61,7 @@ pub mod setup;
 pub mod shutdown;
 pub mod store;
 pub mod telemetry;
+pub mod tracking;
 pub mod users;
 pub mod words;
 pub mod worker;

@@ -13,7 +13,7 @@ use crate::config::Config;
 use crate::retry::{self, Retry as _};
 use crate::setup::{self, SetupError};
 use crate::worker::{self, Role, WorkerError};
-use crate::{exports, gateway, shutdown, telemetry};
+use crate::{exports, gateway, shutdown, telemetry, tracking};
 
 /// The pause before what is away is asked again, and the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
@@ -71,7 +71,8 @@ impl Service {
     pub async fn serve(&self, listener: TcpListener) -> CommandResult {
         let address: SocketAddr = listener.local_addr()?;
         tracing::info!(%address, "the gateway listens");
-        let router = gateway::router(self.app.clone(), exports::api::routes());
+        let routes = exports::api::routes().merge(tracking::api::routes());
+        let router = gateway::router(self.app.clone(), routes);
         gateway::serve(self.app.clone(), router, listener, self.shutdown.clone()).await;
         Ok(())
     }

@@ -7,6 +7,7 @@ use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, header};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::error::Category;
 
@@ -18,11 +19,38 @@ use crate::app::App;
 const LINGER: Duration = Duration::from_secs(2);
 const LINGER_TIMES: usize = 4;
 
+/// Bytes up to which an error may repeat the value that is wrong.
+const LONGEST_ERROR: usize = 200;
+
 /// A request's JSON body, as an extractor: over the size limit 413, another Content-Type
 /// 415, not JSON 400 with line and column, wrong members 400 naming the member.
 pub struct Json<T>(pub T);
 
 impl<T: DeserializeOwned> FromRequest<App> for Json<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
+        JsonText::from_request(request, app).await?.parse().map(Self)
+    }
+}
+
+/// The same for a handler that has the body's text borrowed by what is read from it: not yet
+/// looked at beyond its size, Content-Type and encoding.
+pub struct JsonText(String);
+
+impl JsonText {
+    /// Reads the members; the errors are those of [`Json`].
+    pub fn parse<'a, T: Deserialize<'a>>(&'a self) -> Result<T, ApiError> {
+        parse(&self.0)
+    }
+
+    /// Its length in bytes.
+    pub fn bytes(&self) -> usize {
+        self.0.len()
+    }
+}
+
+impl FromRequest<App> for JsonText {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
@@ -35,7 +63,13 @@ impl<T: DeserializeOwned> FromRequest<App> for Json<T> {
         if !body.is_empty() && !is_json(&head.headers) {
             return Err(ApiError::UnsupportedMediaType);
         }
-        parse(&body).map(Self)
+        utf8(body).map(Self)
+    }
+}
+
+impl From<String> for JsonText {
+    fn from(text: String) -> Self {
+        Self(text)
     }
 }
 
@@ -79,14 +113,22 @@ fn is_json(headers: &HeaderMap) -> bool {
         .is_some_and(|subtype| subtype == "json" || subtype.ends_with("+json"))
 }
 
-/// Reads JSON whole before its members, so that what is wrong with the JSON is said first.
-fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
-    let text = std::str::from_utf8(body).map_err(|error| {
-        let position = error.valid_up_to();
+fn utf8(body: Bytes) -> Result<String, ApiError> {
+    String::from_utf8(body.into()).map_err(|error| {
+        let position = error.utf8_error().valid_up_to();
         ApiError::Invalid(format!("The request body is not valid UTF-8 at byte {position}"))
-    })?;
+    })
+}
+
+/// Reads the members of a JSON object. Where that fails, what is wrong with the JSON is said
+/// before what is wrong with its members.
+fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, ApiError> {
+    let is_object = text.trim_ascii_start().starts_with('{');
+    if is_object && let Ok(value) = serde_json::from_str(text) {
+        return Ok(value);
+    }
     serde_json::from_str::<IgnoredAny>(text).map_err(|error| not_json(&error))?;
-    if !text.trim_ascii_start().starts_with('{') {
+    if !is_object {
         return Err(ApiError::Invalid("The request body must be a JSON object".into()));
     }
     let mut json = serde_json::Deserializer::from_str(text);
@@ -108,14 +150,20 @@ fn not_json(error: &serde_json::Error) -> ApiError {
 fn wrong_member(path: &str, error: &serde_json::Error) -> String {
     let text = error.to_string();
     let what = text.rsplit_once(" at line ").map_or(text.as_str(), |(what, _)| what);
+    // It may repeat a value of any length.
+    let what = match what.rsplit_once(", expected ") {
+        Some((_, expected)) if what.len() > LONGEST_ERROR => {
+            format!("invalid type, expected {expected}")
+        }
+        _ => what.to_owned(),
+    };
     // The root is a dot: there the text itself names what is missing.
-    if path == "." { what.to_owned() } else { format!("{path}: {what}") }
+    if path == "." { what } else { format!("{path}: {what}") }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde::Deserialize;
 
     #[derive(Debug, Deserialize)]
     struct Shape {
@@ -125,7 +173,8 @@ mod tests {
     }
 
     fn refusal(body: &[u8]) -> String {
-        match parse::<Shape>(body) {
+        let body = Bytes::copy_from_slice(body);
+        match utf8(body).and_then(|text| parse::<Shape>(&text)) {
             Err(ApiError::Invalid(text)) => text,
             other => panic!("{other:?}"),
         }
@@ -133,7 +182,7 @@ mod tests {
 
     #[test]
     fn a_body_is_read_and_unknown_members_are_ignored() {
-        let shape: Shape = parse(br#"{"name":"n","other":[1],"many":[1,2]}"#).unwrap();
+        let shape: Shape = parse(r#"{"name":"n","other":[1],"many":[1,2]}"#).unwrap();
         assert_eq!((shape.name.as_str(), shape.many.as_slice()), ("n", &[1u8, 2][..]));
     }
 
@@ -160,6 +209,7 @@ mod tests {
         assert!(!refusal(br#"{"name":1}"#).contains("line"));
         let deep = [vec![b'['; 10_000], vec![b']'; 10_000]].concat();
         let nested = [&br#"{"name":"n","deep":"#[..], &deep, b"}"].concat();
+        let nested = String::from_utf8(nested).unwrap();
         assert!(parse::<Shape>(&nested).is_ok(), "unknown members are skipped at any depth");
         assert!(parse::<serde_json::Value>(&nested).is_err(), "wanted ones are not");
     }

@@ -15,7 +15,7 @@ mod serve;
 use uuid::Uuid;
 
 pub use auth::protected;
-pub use body::Json;
+pub use body::{Json, JsonText};
 pub use error::ApiError;
 pub use serve::{BindError, bind, router, serve};
 

@@ -109,6 +109,15 @@ pub const METRICS: &[Metric] = &[
         "longshore_messages_total",
         "Messages worked on, by topic and outcome (done, dead_letter, handed_back)",
     ),
+    counter(
+        "longshore_track_objects_total",
+        "Objects of POST /users/track that were taken, by array (attributes, events, purchases)",
+    ),
+    counter(
+        "longshore_track_refused_total",
+        "Objects of POST /users/track that were left out, by array and reason: the member that \
+         is wrong, identifier where nobody is named, object where it cannot be read at all",
+    ),
 ];
 
 /// Upper bounds of histograms, in seconds: from a look-up to a large export's part.

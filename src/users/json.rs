@@ -2,13 +2,36 @@
 //! looked at and passed on without being turned into something else.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
+/// Members that an object usually has at most.
+const FEW: usize = 16;
+
 /// An object's members in their order, each value as its text.
+#[derive(Default)]
 pub struct Members<'a>(pub Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'a> Members<'a> {
+    /// The value of a member, null too.
+    pub fn get(&self, name: &str) -> Option<&'a str> {
+        self.0.iter().find(|(n, _)| n == name).map(|(_, value)| value.get())
+    }
+
+    /// A name that is there twice, if any.
+    pub fn repeated(&self) -> Option<&str> {
+        let names = || self.0.iter().map(|(name, _)| name.as_ref());
+        if self.0.len() <= FEW {
+            let is_repeated = |(at, name): &(usize, &str)| names().take(*at).any(|n| n == *name);
+            return names().enumerate().find(is_repeated).map(|(_, name)| name);
+        }
+        let mut seen = HashSet::with_capacity(self.0.len());
+        names().find(|name| !seen.insert(*name))
+    }
+}
 
 impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -22,7 +45,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut members = Vec::new();
+                let mut members = Vec::with_capacity(FEW / 2);
                 while let Some((Text(name), value)) = map.next_entry()? {
                     members.push((name, value));
                 }
@@ -64,56 +87,68 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
 }
 
 /// Any value that every reader can read: no NUL character, no half of a surrogate pair, no
-/// number past what a double holds, nesting within reason.
-struct Sound;
+/// number past what a double holds, nesting within reason; and of which `text` accepts every
+/// string, given with whether it is inside an array.
+#[derive(Clone, Copy)]
+struct Sound<F> {
+    text: F,
+    in_array: bool,
+}
 
-impl<'de> Deserialize<'de> for Sound {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(SoundVisitor)
+impl<'de, F: TextCheck> DeserializeSeed<'de> for Sound<F> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
     }
 }
 
-struct SoundVisitor;
+trait TextCheck: Fn(&str, bool) -> Result<(), &'static str> + Copy {}
 
-impl<'de> Visitor<'de> for SoundVisitor {
-    type Value = Sound;
+impl<F: Fn(&str, bool) -> Result<(), &'static str> + Copy> TextCheck for F {}
+
+impl<'de, F: TextCheck> Visitor<'de> for Sound<F> {
+    type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a value")
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<Sound, E> {
-        Ok(Sound)
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
     }
 
-    fn visit_i64<E>(self, _: i64) -> Result<Sound, E> {
-        Ok(Sound)
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        Ok(())
     }
 
-    fn visit_u64<E>(self, _: u64) -> Result<Sound, E> {
-        Ok(Sound)
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        Ok(())
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<Sound, E> {
-        Ok(Sound)
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        Ok(())
     }
 
-    fn visit_unit<E>(self) -> Result<Sound, E> {
-        Ok(Sound)
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
     }
 
-    fn visit_str<E: Error>(self, text: &str) -> Result<Sound, E> {
-        without_nul(text).map(|()| Sound)
+    fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
+        without_nul(text)?;
+        (self.text)(text, self.in_array).map_err(E::custom)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Sound, A::Error> {
-        while seq.next_element::<Sound>()?.is_some() {}
-        Ok(Sound)
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
+        while seq.next_element_seed(Self { in_array: true, ..self })?.is_some() {}
+        Ok(())
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Sound, A::Error> {
-        while map.next_entry::<Sound, Sound>()?.is_some() {}
-        Ok(Sound)
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while map.next_key::<Text<'_>>()?.is_some() {
+            map.next_value_seed(self)?;
+        }
+        Ok(())
     }
 }
 
@@ -121,20 +156,38 @@ fn without_nul<E: Error>(text: &str) -> Result<(), E> {
     if text.contains('\0') { Err(E::custom("has a NUL character")) } else { Ok(()) }
 }
 
-/// Parses a value; the error says what is wrong without where in the line.
+/// Parses a value; the error says what is wrong, without the value and where in the line.
 pub fn parse<'a, T: Deserialize<'a>>(json: &'a str) -> Result<T, String> {
-    serde_json::from_str(json).map_err(|error| {
-        let text = error.to_string();
-        match text.rfind(" at line ") {
-            Some(place) => text[..place].to_owned(),
-            None => text,
-        }
-    })
+    serde_json::from_str(json).map_err(|error| in_words(&error))
+}
+
+fn in_words(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let text = text.rsplit_once(" at line ").map_or(text.as_str(), |(text, _)| text);
+    match text.rsplit_once(", expected ") {
+        Some((_, "a sequence")) => "an array is meant".to_owned(),
+        Some((_, expected)) => format!("{expected} is meant"),
+        None if text == "recursion limit exceeded" => "is nested too deeply".to_owned(),
+        None => text.to_owned(),
+    }
 }
 
 /// Whether every reader can read the value.
 pub fn check(json: &str) -> Result<(), String> {
-    parse::<Sound>(json).map(|_| ())
+    check_texts(json, |_, _| Ok(()))
+}
+
+/// [`check`], and whether `text` accepts every string that is not a name; it is told whether
+/// the string is inside an array, at any depth.
+pub fn check_texts(
+    json: &str,
+    text: impl Fn(&str, bool) -> Result<(), &'static str> + Copy,
+) -> Result<(), String> {
+    let mut deserializer = serde_json::Deserializer::from_str(json);
+    Sound { text, in_array: false }
+        .deserialize(&mut deserializer)
+        .and_then(|()| deserializer.end())
+        .map_err(|error| in_words(&error))
 }
 
 /// Hands over the pieces of valid JSON that remain without the white space between its parts.
@@ -152,6 +205,16 @@ pub fn compact(json: &str, mut piece: impl FnMut(&str)) {
 /// Appends valid JSON without the white space between its parts.
 pub fn push_compact(out: &mut String, json: &str) {
     compact(json, |piece| out.push_str(piece));
+}
+
+/// Valid JSON without the white space between its parts, copied only where it has some.
+pub fn compacted(json: &str) -> Cow<'_, str> {
+    if !json.bytes().any(|byte| byte.is_ascii_whitespace()) {
+        return Cow::Borrowed(json);
+    }
+    let mut out = String::with_capacity(json.len());
+    push_compact(&mut out, json);
+    Cow::Owned(out)
 }
 
 /// Appends a string with its quotes.

@@ -6,7 +6,7 @@
 //! that are stored and never exported. A field without data is absent. Values are JSON
 //! texts that were checked once and are passed on as they came.
 
-mod check;
+pub(crate) mod check;
 
 use serde_json::value::RawValue;
 

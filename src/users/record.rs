@@ -6,7 +6,6 @@ use std::fmt::Write as _;
 
 use jiff::ToSpan as _;
 use jiff::civil::Date;
-use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::activity::{Activity, Summary, WINDOW_DAYS};
@@ -54,16 +53,14 @@ impl Record {
     /// Reads a line. `now_ms` is the import's time: what happened later happened then, and
     /// no id is from later. `currency` is what `total_revenue` is in.
     pub fn parse(line: &str, now_ms: i64, currency: &str) -> Result<Self, RecordError> {
-        let Members(members) = json::parse(line).map_err(RecordError::Json)?;
+        let members: Members<'_> = json::parse(line).map_err(RecordError::Json)?;
+        if let Some(name) = members.repeated() {
+            return Err(FieldError::new(name, "is there twice").into());
+        }
         let mut ignored = Vec::new();
         let mut profile = Profile::default();
         let mut activity = Activity::default();
-        let mut seen = Vec::with_capacity(members.len());
-        for (name, value) in &members {
-            if seen.contains(&name) {
-                return Err(FieldError::new(name.as_ref(), "is there twice").into());
-            }
-            seen.push(name);
+        for (name, value) in &members.0 {
             match (name.as_ref(), value.get()) {
                 (_, "null") => {}
                 ("purchases", value) => {
@@ -151,17 +148,14 @@ fn entries(
 ) -> Result<(), FieldError> {
     let items: Vec<Members<'_>> =
         json::parse(json).map_err(|reason| FieldError::new(field, reason))?;
-    for (index, Members(members)) in items.iter().enumerate() {
+    for (index, members) in items.iter().enumerate() {
         let refuse = |member: &str, reason: &str| {
             FieldError::new(format!("{field}[{index}].{member}"), reason)
         };
-        let get = |member: &str| {
-            let value = members.iter().find(|(name, _)| name == member);
-            value.map(|(_, value)| *value).ok_or_else(|| refuse(member, "is missing"))
-        };
+        let get = |member: &str| members.get(member).ok_or_else(|| refuse(member, "is missing"));
         let text = |member: &str| {
-            let json::Text(text) = json::parse(RawValue::get(get(member)?))
-                .map_err(|reason| refuse(member, &reason))?;
+            let json::Text(text) =
+                json::parse(get(member)?).map_err(|reason| refuse(member, &reason))?;
             Ok(text)
         };
         let moment = |member: &str| parse_time(&text(member)?).map_err(|why| refuse(member, &why));
@@ -170,7 +164,7 @@ fn entries(
             return Err(refuse("name", &format!("1 to {MAX_TEXT} characters are meant")));
         }
         let (first, last) = (moment("first")?, moment("last")?);
-        let count = json::parse::<u64>(get("count")?.get()).unwrap_or(0);
+        let count = json::parse::<u64>(get("count")?).unwrap_or(0);
         if count == 0 {
             return Err(refuse("count", "a whole number from 1 is meant"));
         }

@@ -31,7 +31,7 @@ pub use groups::ControlGroup;
 pub use rows::{by_id, by_name, control_group, list};
 pub use schema::json_schema;
 pub use storage::{StorageError, callback_secret, open_storage};
-pub use values::network;
+pub use values::{check_currency, network};
 
 /// A workspace: the space that a key belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]

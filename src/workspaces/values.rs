@@ -34,15 +34,22 @@ pub(super) fn name(text: &str) -> Checked<String> {
     }
 }
 
-/// An active code of ISO 4217 that is money: no metals, no codes for testing.
 pub(super) fn currency(text: &str) -> Checked<String> {
+    check_currency(text).map(|()| text.to_owned())
+}
+
+/// Whether a text is an active code of ISO 4217 that is money: no metals, no codes for
+/// testing.
+pub fn check_currency(text: &str) -> Checked<()> {
     match Currency::from_code(text) {
+        // Has a successor for accounting, and is in use beside it.
+        Some(Currency::VES) => Ok(()),
         Some(currency) if currency.is_special() => {
             Err(format!("{text} is no currency that anything is paid in"))
         }
         Some(currency) => match currency.is_superseded() {
             Some(new) => Err(format!("{text} was replaced by {}", new.code())),
-            None => Ok(text.to_owned()),
+            None => Ok(()),
         },
         None => Err(format!("{text:?} is no ISO 4217 currency code, such as USD")),
     }
@@ -247,7 +254,9 @@ mod tests {
 
     #[test]
     fn currencies_zones_and_networks_are_known_ones() {
-        assert!(currency("EUR").is_ok());
+        for text in ["EUR", "VES"] {
+            assert!(currency(text).is_ok(), "{text}");
+        }
         for text in ["eur", "EURO", "XXX", "XAU", "HRK", ""] {
             assert!(currency(text).is_err(), "{text}");
         }

@@ -21,6 +21,7 @@ mod parts;
 mod shares;
 mod support;
 mod sweeping;
+mod track_api;
 mod users;
 mod workspaces;
 

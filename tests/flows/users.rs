@@ -36,6 +36,7 @@ on_both_stores!(World =>
     bad_lines_are_told_and_the_rest_go_in,
     an_erased_user_leaves_nothing_behind,
     one_address_of_several_users_erases_nobody,
+    what_is_never_exported_is_kept_as_well,
     commands_say_what_they_did,
 );
 
@@ -552,6 +553,23 @@ async fn one_address_of_several_users_erases_nobody(world: World) {
     let refused = erase::erase(world.store(), &world.workspace, "x@acme.example").await;
     assert!(matches!(refused, Err(FindError::Several(ids)) if ids.len() == 2));
     assert_eq!(world.count().await, 2);
+}
+
+async fn what_is_never_exported_is_kept_as_well(world: World) {
+    let stored = json!({
+        "email_subscribe": "opted_in", "push_subscribe": "unsubscribed",
+        "push_tokens": [{"app_id": "a", "token": "t", "device_id": "d", "kind": "live_activity"}],
+        "subscription_groups": [{"subscription_group_id": "g", "subscription_state": "subscribed"}],
+        "current_location": {"longitude": 1.5, "latitude": -2},
+        "date_of_first_session": "2021-06-28T17:02:43.032Z", "date_of_last_session": "2021-06-29",
+    });
+    let mut line = stored.clone();
+    line["external_id"] = json!("ann");
+    world.import_well(&[line.to_string()]).await;
+    let shown = world.show("ann").await.unwrap();
+    for (name, value) in stored.as_object().unwrap() {
+        assert_eq!(&shown[name], value, "{name}");
+    }
 }
 
 async fn commands_say_what_they_did(world: World) {

@@ -1,7 +1,6 @@
 //! What each field may hold (api.md, "Global control group export user record").
 
 use std::borrow::Cow;
-use std::collections::HashSet;
 
 use jiff::civil::Date;
 use serde_json::value::RawValue;
@@ -60,7 +59,7 @@ pub fn value(
 fn plain(field: Field, text: &str) -> Result<(), String> {
     let form = |good: bool, meant: &str| if good { Ok(()) } else { Err(meant.to_owned()) };
     match field {
-        Field::ExternalId => identifier(text),
+        Field::ExternalId => plain_identifier(text),
         Field::Email => email(text),
         Field::Phone => {
             form(is_e164(text), "a number in E.164 is meant: + and 7 to 15 digits, the first not 0")
@@ -106,7 +105,8 @@ fn is_e164(text: &str) -> bool {
     })
 }
 
-fn email(text: &str) -> Result<(), String> {
+/// An address in its outer form; whether mail gets there is another question.
+pub fn email(text: &str) -> Result<(), String> {
     let good = text.rsplit_once('@').is_some_and(|(local, domain)| {
         !local.is_empty()
             && !domain.is_empty()
@@ -117,11 +117,21 @@ fn email(text: &str) -> Result<(), String> {
 
 /// External ids and aliases are compared byte by byte and typed by people: no control
 /// characters.
-fn identifier(text: &str) -> Result<(), String> {
+fn plain_identifier(text: &str) -> Result<(), String> {
     if text.chars().any(char::is_control) {
         return Err("has a control character".to_owned());
     }
     Ok(())
+}
+
+/// An external id, or a part of an alias.
+pub fn identifier(json: &str) -> Result<Cow<'_, str>, String> {
+    let text = text(json)?;
+    plain_identifier(&text)?;
+    if text.is_empty() {
+        return Err("is empty".to_owned());
+    }
+    Ok(text)
 }
 
 /// A string of at most [`MAX_TEXT`] characters.
@@ -131,7 +141,8 @@ pub fn text(json: &str) -> Result<Cow<'_, str>, String> {
     Ok(text)
 }
 
-fn short(text: &str) -> Result<(), String> {
+/// At most [`MAX_TEXT`] characters.
+pub fn short(text: &str) -> Result<(), String> {
     // More bytes than that many characters can have need no counting.
     if text.len() > MAX_TEXT && (text.len() > MAX_TEXT * 4 || text.chars().count() > MAX_TEXT) {
         return Err(format!("has more than {MAX_TEXT} characters"));
@@ -169,9 +180,9 @@ fn last_coordinates(json: &str) -> Result<String, String> {
 }
 
 fn current_location(json: &str) -> Result<String, String> {
-    let Members(members) = json::parse(json)?;
-    let get = |name: &str| members.iter().find(|(n, _)| n == name).map(|(_, value)| value.get());
-    let (Some(longitude), Some(latitude)) = (get("longitude"), get("latitude")) else {
+    let members: Members<'_> = json::parse(json)?;
+    let (Some(longitude), Some(latitude)) = (members.get("longitude"), members.get("latitude"))
+    else {
         return Err("an object with longitude and latitude is meant".to_owned());
     };
     degrees(longitude, 180.0, "longitude")?;
@@ -186,22 +197,22 @@ pub fn aliases(json: &str) -> Result<Vec<Alias>, String> {
         _ => vec![json::parse(json)?],
     };
     let mut aliases = Vec::with_capacity(items.len());
-    for Members(members) in items {
-        let part = |name: &str| {
-            let value = members.iter().find(|(n, _)| n == name).map(|(_, value)| value.get());
-            let text = text(value.unwrap_or("null")).map_err(|why| format!("{name}: {why}"))?;
-            identifier(&text).map_err(|why| format!("{name}: {why}"))?;
-            if text.is_empty() {
-                return Err(format!("{name}: is empty"));
-            }
-            Ok(text.into_owned())
-        };
-        let alias = Alias { label: part("alias_label")?, name: part("alias_name")? };
+    for members in &items {
+        let alias = alias(members)?;
         if !aliases.contains(&alias) {
             aliases.push(alias);
         }
     }
     Ok(aliases)
+}
+
+/// The alias of an alias object.
+pub fn alias(members: &Members<'_>) -> Result<Alias, String> {
+    let part = |name: &str| {
+        let text = members.get(name).ok_or("is missing".to_owned()).and_then(identifier);
+        text.map(Cow::into_owned).map_err(|why| format!("{name}: {why}"))
+    };
+    Ok(Alias { label: part("alias_label")?, name: part("alias_name")? })
 }
 
 /// The array of alias objects, as exported.
@@ -218,18 +229,15 @@ pub fn aliases_json(aliases: &[Alias]) -> String {
 /// Custom attributes, each value as it came; what is null is absent.
 fn custom_attributes(json: &str) -> Result<Option<String>, FieldError> {
     let field = Field::CustomAttributes.name();
-    let Members(members) = json::parse(json).map_err(|reason| FieldError::new(field, reason))?;
-    let mut names = HashSet::with_capacity(members.len());
+    let members: Members<'_> =
+        json::parse(json).map_err(|reason| FieldError::new(field, reason))?;
     let mut out = String::with_capacity(json.len());
-    for (name, value) in &members {
+    for (name, value) in &members.0 {
         if let Err(reason) = attribute_name(name) {
             return Err(FieldError::new(field, reason));
         }
-        let named = |reason| FieldError::new(format!("{field}.{name}"), reason);
-        if !names.insert(name) {
-            return Err(named("is there twice".to_owned()));
-        }
-        json::check(value.get()).map_err(named)?;
+        json::check(value.get())
+            .map_err(|reason| FieldError::new(format!("{field}.{name}"), reason))?;
         if value.get() == "null" {
             continue;
         }
@@ -238,6 +246,9 @@ fn custom_attributes(json: &str) -> Result<Option<String>, FieldError> {
         out.push(':');
         json::push_compact(&mut out, value.get());
     }
+    if let Some(name) = members.repeated() {
+        return Err(FieldError::new(format!("{field}.{name}"), "is there twice"));
+    }
     if out.is_empty() {
         return Ok(None);
     }
@@ -245,7 +256,8 @@ fn custom_attributes(json: &str) -> Result<Option<String>, FieldError> {
     Ok(Some(out))
 }
 
-fn attribute_name(name: &str) -> Result<(), String> {
+/// The name of a custom attribute.
+pub fn attribute_name(name: &str) -> Result<(), String> {
     if name.is_empty() {
         return Err("an attribute has an empty name".to_owned());
     }
@@ -313,12 +325,11 @@ fn objects(
     let items: Vec<Members<'_>> =
         json::parse(json).map_err(|reason| FieldError::new(field, reason))?;
     let mut out = String::with_capacity(json.len());
-    for (index, Members(members)) in items.iter().enumerate() {
+    for (index, members) in items.iter().enumerate() {
         out.push(if index == 0 { '[' } else { ',' });
         let start = out.len();
         for (name, kind) in shape {
-            let value = members.iter().find(|(n, _)| n == name).map(|(_, value)| value.get());
-            let value = member(*kind, value.unwrap_or("null"))
+            let value = member(*kind, members.get(name).unwrap_or("null"))
                 .map_err(|reason| FieldError::new(format!("{field}[{index}].{name}"), reason))?;
             if let Some(value) = value {
                 out.push(if out.len() == start { '{' } else { ',' });
@@ -329,7 +340,7 @@ fn objects(
         }
         out.push_str(if out.len() == start { "{}" } else { "}" });
         let known = |name: &str| shape.iter().any(|(known, _)| *known == name);
-        let unknown = members.iter().filter(|(name, _)| !known(name));
+        let unknown = members.0.iter().filter(|(name, _)| !known(name));
         ignored.extend(unknown.map(|(name, _)| format!("{field}.{name}")));
     }
     if items.is_empty() {

@@ -1,0 +1,170 @@
+//! Attribute objects: fields of the profile, and custom attributes.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use serde_json::value::RawValue;
+
+use super::message::{Attributes, Entries, Identifier, Json};
+use super::object::{Place, Reader};
+use super::values::Checked;
+use crate::users::json::{self, Members};
+use crate::users::profile::{Field, FieldError, check};
+
+const CUSTOM: &str = "custom_attributes";
+
+/// What no attribute object sets: the service's own, and what comes from elsewhere.
+const REFUSED: &[&str] = &[
+    "created_at",
+    "random_bucket",
+    "purchases",
+    "custom_events",
+    "total_revenue",
+    "apps",
+    "devices",
+    "uninstalled_at",
+    "user_aliases",
+];
+
+/// Reads an attribute object; none where something is wrong, which is noted.
+pub(super) fn read<'a>(reader: &mut Reader<'a>) -> Option<Attributes<'a>> {
+    let user = reader.user();
+    let Members(members) = std::mem::take(&mut reader.members);
+    let mut changes = Changes {
+        reader,
+        email_identifies: matches!(user, None | Some((Identifier::Email(_), _))),
+        names: HashSet::new(),
+        fields: Entries::default(),
+        custom: Entries::default(),
+        inc: Entries::default(),
+        add: Entries::default(),
+        remove: Entries::default(),
+    };
+    for (name, value) in members {
+        changes.member(name, value);
+    }
+    let Changes { fields, custom, inc, add, remove, .. } = changes;
+    let (user, update_only) = user?;
+    Some(Attributes { user, update_only, fields, custom, inc, add, remove })
+}
+
+struct Changes<'r, 'a> {
+    reader: &'r mut Reader<'a>,
+    /// Beside an identifier that decides it is a value to write.
+    email_identifies: bool,
+    /// Of the custom attributes so far: they come in two places.
+    names: HashSet<Cow<'a, str>>,
+    fields: Entries<'a>,
+    custom: Entries<'a>,
+    inc: Entries<'a>,
+    add: Entries<'a>,
+    remove: Entries<'a>,
+}
+
+impl<'a> Changes<'_, 'a> {
+    fn member(&mut self, name: Cow<'a, str>, value: &'a RawValue) {
+        match name.as_ref() {
+            "external_id" | "service_id" | "user_alias" | "_update_existing_only" => {}
+            "email" if self.email_identifies => {}
+            CUSTOM => self.all_custom(value),
+            refused if REFUSED.contains(&refused) => self.refuse(refused, value),
+            other => match Field::from_name(other) {
+                Some(field) => self.field(field, value),
+                None => self.custom(name, value),
+            },
+        }
+    }
+
+    fn refuse(&mut self, name: &str, value: &RawValue) {
+        let name = REFUSED.iter().find(|refused| **refused == name);
+        if let Some(name) = name.filter(|_| value.get() != "null") {
+            self.reader.note(name, "cannot be set");
+        }
+    }
+
+    fn field(&mut self, field: Field, value: &'a RawValue) {
+        // Members that no field has are passed over, as everywhere.
+        let value = check::value(field, value.get(), &mut Vec::new()).and_then(|value| {
+            let json = value.map_or("null".into(), Cow::Owned);
+            Json::compact(json).map_err(|why| FieldError::new(field.name(), why))
+        });
+        match value {
+            Ok(value) => self.fields.0.push((field.name().into(), value)),
+            Err(error) => self.reader.note_at(field.name(), error.field, error.reason),
+        }
+    }
+
+    /// The field that holds custom attributes: each of its members is one.
+    fn all_custom(&mut self, value: &'a RawValue) {
+        if value.get() == "null" {
+            return;
+        }
+        match json::parse::<Members<'a>>(value.get()) {
+            Ok(Members(members)) => {
+                members.into_iter().for_each(|(name, value)| self.custom(name, value));
+            }
+            Err(why) => self.reader.note(CUSTOM, why),
+        }
+    }
+
+    fn custom(&mut self, name: Cow<'a, str>, value: &'a RawValue) {
+        let read = check::attribute_name(&name).and_then(|()| custom_value(value.get()));
+        let read = read.and_then(|read| match self.names.insert(name.clone()) {
+            true => Ok(read),
+            false => Err("is there twice".to_owned()),
+        });
+        match read {
+            Ok((change, value)) => self.entries(change).0.push((name, value)),
+            Err(why) => {
+                self.reader.note_at(CUSTOM, format_args!("{CUSTOM}.{}", Place(&name)), why);
+            }
+        }
+    }
+
+    fn entries(&mut self, change: Change) -> &mut Entries<'a> {
+        match change {
+            Change::Set => &mut self.custom,
+            Change::Inc => &mut self.inc,
+            Change::Add => &mut self.add,
+            Change::Remove => &mut self.remove,
+        }
+    }
+}
+
+fn custom_value(json: &str) -> Checked<(Change, Json<'_>)> {
+    json::check(json)?;
+    let (change, value) = change(json)?;
+    Ok((change, Json::compact(json::compacted(value))?))
+}
+
+enum Change {
+    Set,
+    Inc,
+    Add,
+    Remove,
+}
+
+/// What a custom attribute's value asks for: an object of `inc`, `add` or `remove` alone
+/// changes the value that is there, anything else is the new value.
+fn change(json: &str) -> Checked<(Change, &str)> {
+    if !json.starts_with('{') {
+        return Ok((Change::Set, json));
+    }
+    let Members(members) = json::parse(json)?;
+    let is_change = |name: &str| matches!(name, "inc" | "add" | "remove");
+    if members.is_empty() || !members.iter().all(|(name, _)| is_change(name)) {
+        return Ok((Change::Set, json));
+    }
+    let [(name, value)] = members.as_slice() else {
+        return Err("one of inc, add and remove is meant".to_owned());
+    };
+    let (change, firsts, meant) = match name.as_ref() {
+        "inc" => (Change::Inc, "-0123456789", "a number"),
+        "add" => (Change::Add, "[", "an array"),
+        _ => (Change::Remove, "[", "an array"),
+    };
+    if !value.get().starts_with(|first| firsts.contains(first)) {
+        return Err(format!("{name}: {meant} is meant"));
+    }
+    Ok((change, value.get()))
+}

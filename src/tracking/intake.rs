@@ -1,0 +1,160 @@
+//! A request's body becomes the answer and the messages, all of them before the first is
+//! appended: what is wrong is said at once, and the rest is taken.
+
+use std::fmt;
+
+use serde::de::{IgnoredAny, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::object::{self, Problem, Taken};
+use super::partitions;
+use super::{Kind, telemetry};
+use crate::gateway::{ApiError, JsonText};
+use crate::log::NewMessage;
+
+/// Objects that an array may have.
+const MOST_OBJECTS: usize = 75;
+
+const NOTHING_VALID: &str =
+    "Valid data must be provided in the 'attributes', 'events', or 'purchases' fields.";
+
+/// Who sent a body, and when.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub workspace: i32,
+    /// Milliseconds since the epoch.
+    pub received_at: i64,
+    /// Of the log.
+    pub partitions: u32,
+    pub request_id: String,
+}
+
+/// What a request comes to: its answer, once the messages are in the log.
+#[derive(Debug)]
+pub struct Intake {
+    pub answer: Answer,
+    pub messages: Vec<NewMessage>,
+}
+
+/// The answer to a request of which something was taken. A counter is of the objects taken,
+/// and there where its array was sent.
+#[derive(Debug, Serialize)]
+pub struct Answer {
+    message: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attributes_processed: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    events_processed: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    purchases_processed: Option<usize>,
+    /// What was left out, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    errors: Vec<Value>,
+}
+
+impl Answer {
+    /// How many objects of an array were taken.
+    pub fn processed(&self, kind: Kind) -> usize {
+        let count = match kind {
+            Kind::Attributes => self.attributes_processed,
+            Kind::Events => self.events_processed,
+            Kind::Purchases => self.purchases_processed,
+        };
+        count.unwrap_or(0)
+    }
+}
+
+/// A body's arrays; null counts as absent, and other members are passed over.
+#[derive(Deserialize)]
+struct Body<'a> {
+    #[serde(default, borrow)]
+    attributes: Option<Array<'a>>,
+    #[serde(default, borrow)]
+    events: Option<Array<'a>>,
+    #[serde(default, borrow)]
+    purchases: Option<Array<'a>>,
+}
+
+/// The elements of an array, one more at most than it may have.
+struct Array<'a>(Vec<&'a RawValue>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Array<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct ArrayVisitor;
+
+        impl<'de> Visitor<'de> for ArrayVisitor {
+            type Value = Array<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an array of objects")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+                let mut elements = Vec::new();
+                while elements.len() <= MOST_OBJECTS
+                    && let Some(element) = seq.next_element()?
+                {
+                    elements.push(element);
+                }
+                while seq.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(Array(elements))
+            }
+        }
+
+        deserializer.deserialize_seq(ArrayVisitor)
+    }
+}
+
+/// Reads a body. Does nothing beyond: the same body comes to the same messages.
+pub fn read(body: &JsonText, request: &Request) -> Result<Intake, ApiError> {
+    let Body { attributes, events, purchases } = body.parse()?;
+    let arrays =
+        [(Kind::Attributes, attributes), (Kind::Events, events), (Kind::Purchases, purchases)];
+    let too_many = |Array(elements): &Array<'_>| elements.len() > MOST_OBJECTS;
+    if arrays.iter().any(|(_, array)| array.as_ref().is_some_and(too_many)) {
+        return Err(ApiError::Invalid("Max Input Length Exceeded".into()));
+    }
+    let mut taken = Vec::new();
+    let mut errors = Vec::new();
+    let processed = arrays.map(|(kind, array)| {
+        let before = taken.len();
+        for (index, element) in array?.0.into_iter().enumerate() {
+            match object::read(kind, element, request.received_at) {
+                Ok(object) => taken.push(object),
+                Err(problems) => report(kind, index, &problems, &mut errors),
+            }
+        }
+        Some(taken.len() - before)
+    });
+    if taken.is_empty() {
+        return Err(ApiError::InvalidMany(NOTHING_VALID.into(), errors));
+    }
+    let [attributes_processed, events_processed, purchases_processed] = processed;
+    let answer = Answer {
+        message: "success",
+        attributes_processed,
+        events_processed,
+        purchases_processed,
+        errors,
+    };
+    Ok(Intake { answer, messages: messages(taken, request)? })
+}
+
+fn messages(taken: Vec<Taken<'_>>, request: &Request) -> Result<Vec<NewMessage>, ApiError> {
+    partitions::messages(taken, request)
+        .map_err(|error| ApiError::Internal(format!("a message cannot be written: {error}")))
+}
+
+fn report(kind: Kind, index: usize, problems: &[Problem], errors: &mut Vec<Value>) {
+    if let Some(first) = problems.first() {
+        telemetry::refused(kind, first.reason);
+    }
+    errors.extend(problems.iter().map(
+        |problem| json!({ "type": problem.text, "input_array": kind.name(), "index": index }),
+    ));
+}
+
+#[cfg(test)]
+mod tests;

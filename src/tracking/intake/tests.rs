@@ -1,0 +1,473 @@
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::log::partition_of;
+use crate::tracking::message::Batch;
+
+mod any;
+
+const NOW: i64 = 1_700_000_000_000;
+
+fn request() -> Request {
+    Request { workspace: 7, received_at: NOW, partitions: 8, request_id: "r".into() }
+}
+
+/// The answer and the messages as text by partition, or the status's message and its errors.
+type Outcome = Result<(Value, BTreeMap<i32, String>), (String, Vec<Value>)>;
+
+fn take(body: impl Into<String>) -> Outcome {
+    match read(&JsonText::from(body.into()), &request()) {
+        Ok(Intake { answer, messages }) => {
+            let by_partition = messages.into_iter().map(|message| {
+                assert_eq!((message.topic.name(), message.request_id.as_str()), ("tracking", "r"));
+                (message.partition.unwrap(), String::from_utf8(message.payload).unwrap())
+            });
+            Ok((serde_json::to_value(answer).unwrap(), by_partition.collect()))
+        }
+        Err(ApiError::Invalid(message)) => Err((message, Vec::new())),
+        Err(ApiError::InvalidMany(message, errors)) => Err((message, errors)),
+        Err(other) => panic!("{other:?}"),
+    }
+}
+
+/// The only object of a message that must be the only one.
+fn taken(kind: Kind, object: &str) -> String {
+    let (answer, messages) = take(format!(r#"{{"{}":[{object}]}}"#, kind.name())).unwrap();
+    let counter = format!("{}_processed", kind.name());
+    assert_eq!(answer, json!({ "message": "success", counter: 1 }), "{object}");
+    let payload = messages.into_values().next().unwrap();
+    let begin = format!(r#"{{"v":1,"workspace":7,"received_at":{NOW},"objects":["#);
+    let objects = payload.strip_prefix(&begin).unwrap_or_else(|| panic!("{payload}"));
+    objects.strip_suffix("]}").unwrap().to_owned()
+}
+
+/// What an object is refused with; the rest of the request is taken.
+fn refused(kind: Kind, object: &str) -> Vec<String> {
+    let array = kind.name();
+    let name = if kind == Kind::Events { "purchases" } else { "events" };
+    let good = match kind {
+        Kind::Events => purchase(""),
+        _ => r#"{"external_id":"good","name":"n","time":"2023-01-01"}"#.to_owned(),
+    };
+    let body = format!(r#"{{"{array}":[{object}],"{name}":[{good}]}}"#);
+    let (answer, messages) = take(body).unwrap_or_else(|error| panic!("{object}: {error:?}"));
+    assert_eq!(answer[format!("{array}_processed")], 0, "{object}: {answer}");
+    assert_eq!(answer[format!("{name}_processed")], 1, "{object}: {answer}");
+    assert_eq!(messages.len(), 1);
+    let (message, errors) = take(format!(r#"{{"{array}":[{object}]}}"#)).unwrap_err();
+    assert_eq!(message, NOTHING_VALID);
+    assert_eq!(answer["errors"], json!(errors), "{object}");
+    let texts = errors.into_iter().map(|error| {
+        assert_eq!((&error["input_array"], &error["index"]), (&json!(array), &json!(0)));
+        error["type"].as_str().unwrap().to_owned()
+    });
+    texts.collect()
+}
+
+fn purchase(more: &str) -> String {
+    let comma = if more.is_empty() { "" } else { "," };
+    format!(
+        r#"{{"external_id":"e","product_id":"tea","currency":"USD","price":1,"time":"2023-01-01"{comma}{more}}}"#
+    )
+}
+
+/// A purchase of which one member is replaced.
+fn with(name: &str, value: &str) -> String {
+    let mut members: BTreeMap<&str, &str> = [
+        ("external_id", r#""e""#),
+        ("product_id", r#""tea""#),
+        ("currency", r#""USD""#),
+        ("price", "1"),
+        ("time", r#""2023-01-01""#),
+    ]
+    .into();
+    members.insert(name, value);
+    let members: Vec<_> =
+        members.iter().map(|(name, value)| format!("\"{name}\":{value}")).collect();
+    format!("{{{}}}", members.join(","))
+}
+
+#[test]
+fn objects_become_one_form() {
+    for (kind, object, message) in [
+        (
+            Kind::Purchases,
+            r#" { "external_id" : "e", "email": "a@b", "product_id": "t\u00eaa", "currency": "EUR",
+                  "price": 2.5e0, "quantity": 2, "time": "2021-06-28T19:02:43.032+0200",
+                  "app_id": "x", "unknown": {}, "service_id": null,
+                  "properties": { "a" : [ 1.10 , {"b": "2021-06-28"} ], "gone": null, "c": "d" } } "#,
+            r#"{"purchase":{"user":{"external_id":"e"},"product_id":"têa","currency":"EUR","price":2500000,"quantity":2,"time":1624899763032,"app_id":"x","properties":{"a":[1.10,{"b":"2021-06-28"}],"c":"d"}}}"#,
+        ),
+        (
+            Kind::Purchases,
+            r#"{"user_alias":{"alias_label":"l","alias_name":"n","x":1},"_update_existing_only":false,
+                "email":"a@b","product_id":"p","currency":"JPY","price":-0.0,
+                "time":"2999-01-01T00:00:00:000Z","properties":{"gone":null}}"#,
+            r#"{"purchase":{"user":{"user_alias":{"alias_name":"n","alias_label":"l"}},"update_only":true,"product_id":"p","currency":"JPY","price":0,"quantity":1,"time":1700000000000}}"#,
+        ),
+        (
+            Kind::Events,
+            r#"{"service_id":"0190B9A6-1C00-7000-8000-000000000000","email":"a@b","name":"seen",
+                "time":"1969-12-31T23:59:59Z","_update_existing_only":true,
+                "properties":{"price":1,"at":"2021-06-28T17:02:43:032+0000"}}"#,
+            r#"{"event":{"user":{"service_id":"0190b9a6-1c00-7000-8000-000000000000"},"update_only":true,"name":"seen","time":-1000,"properties":{"price":1,"at":"2021-06-28T17:02:43:032+0000"}}}"#,
+        ),
+        (
+            Kind::Attributes,
+            r#"{"external_id":"e","email":"A@b","first_name":"Zo\u00eb","phone":null,"gender":"nil",
+                "created_at":null,"email_subscribe":"opted_in",
+                "current_location":{"latitude":2,"longitude":1,"x":3},"date_of_last_session":"2023-01-01",
+                "push_tokens":[{"token":"t","app_id":"a"}],
+                "tier":"","on":false,"old":null,"list":[ 1 ],"visits":{"inc":-1.5},
+                "more":{"add":["a"]},"less":{"remove":[{}]},"object":{"inc":1,"x":2},"none":{},
+                "custom_attributes":{"deep":{"add":[]},"n":1.10}}"#,
+            r#"{"attributes":{"user":{"external_id":"e"},"fields":{"email":"A@b","first_name":"Zoë","phone":null,"gender":null,"email_subscribe":"opted_in","current_location":{"longitude":1,"latitude":2},"date_of_last_session":"2023-01-01","push_tokens":[{"app_id":"a","token":"t"}]},"custom":{"tier":"","on":false,"old":null,"list":[1],"object":{"inc":1,"x":2},"none":{},"n":1.10},"inc":{"visits":-1.5},"add":{"more":["a"],"deep":[]},"remove":{"less":[{}]}}}"#,
+        ),
+        (
+            Kind::Attributes,
+            r#"{"email":"a@b","custom_attributes":null}"#,
+            r#"{"attributes":{"user":{"email":"a@b"}}}"#,
+        ),
+    ] {
+        assert_eq!(taken(kind, object), message);
+    }
+}
+
+#[test]
+fn what_is_wrong_is_said_by_its_member() {
+    let long = format!("\"{}\"", "é".repeat(256));
+    for (name, value, problem) in [
+        ("external_id", "5", "external_id: a string is meant"),
+        ("external_id", r#""""#, "external_id: is empty"),
+        ("external_id", r#""a\u0007""#, "external_id: has a control character"),
+        ("external_id", r#""a\u0000""#, "external_id: has a NUL character"),
+        ("external_id", r#""\ud800""#, "external_id: "),
+        ("external_id", &long, "external_id: has more than 255 characters"),
+        ("service_id", r#""x""#, "service_id: a UUID is meant"),
+        ("user_alias", r#""x""#, "user_alias: an object is meant"),
+        ("user_alias", r#"{"alias_name":"x"}"#, "user_alias: alias_label: is missing"),
+        (
+            "user_alias",
+            r#"{"alias_label":"x","alias_name":""}"#,
+            "user_alias: alias_name: is empty",
+        ),
+        (
+            "user_alias",
+            r#"{"alias_label":"x","alias_label":"x","alias_name":"y"}"#,
+            "user_alias: alias_label: is there twice",
+        ),
+        ("email", r#""nobody""#, "email: an email address is meant"),
+        ("email", "[]", "email: a string is meant"),
+        ("app_id", "5", "app_id: a string is meant"),
+        ("product_id", "null", "product_id: is required"),
+        ("product_id", r#""""#, "product_id: 1 to 255 characters are meant"),
+        ("product_id", "7", "product_id: a string is meant"),
+        ("product_id", &long, "product_id: has more than 255 characters"),
+        ("currency", "null", "currency: is required"),
+        ("currency", r#""usd""#, "currency: "),
+        ("currency", r#""HRK""#, "currency: HRK was replaced by EUR"),
+        ("currency", r#""XTS""#, "currency: XTS is no currency"),
+        ("currency", r#""Euro""#, "currency: an ISO 4217 code"),
+        ("price", "null", "price: is required"),
+        ("price", r#""1.5""#, "price: a number is meant"),
+        ("price", "true", "price: a number is meant"),
+        ("price", "-0.00000001", "price: is negative"),
+        ("price", "1e400", "price: is too large"),
+        ("price", "9223372036855", "price: is too large"),
+        ("quantity", "0", "quantity: a whole number from 1 to 100 is meant"),
+        ("quantity", "101", "quantity: "),
+        ("quantity", "-1", "quantity: "),
+        ("quantity", "1.0", "quantity: "),
+        ("quantity", "\"1\"", "quantity: "),
+        ("quantity", "18446744073709551617", "quantity: "),
+        ("time", "null", "time: is required"),
+        ("time", "1624899763", "time: a string is meant"),
+        ("time", r#""yesterday""#, "time: a date and time in ISO 8601 is meant"),
+        ("time", r#""2021-02-29T00:00:00Z""#, "time: "),
+        ("_update_existing_only", "1", "_update_existing_only: a boolean is meant"),
+        ("properties", "[]", "properties: an object is meant"),
+        ("properties", r#""x""#, "properties: an object is meant"),
+        ("properties", r#"{"":1}"#, "properties.: a property has an empty name"),
+        ("properties", r#"{"$a":1}"#, "properties.$a: the name begins with a dollar sign"),
+        ("properties", r#"{"price":1}"#, "properties.price: the name is reserved"),
+        ("properties", r#"{"a":1,"a":1}"#, "properties: a: is there twice"),
+        ("properties", r#"{"a":1e999}"#, "properties.a: "),
+        ("properties", r#"{"a":"\u0000"}"#, "properties.a: has a NUL character"),
+        ("properties", r#"{"a":["\udc00"]}"#, "properties.a: "),
+        (
+            "properties",
+            r#"{"a":["2021-06-28T17:02:43Z"]}"#,
+            "properties.a: has a datetime inside an array",
+        ),
+        ("properties", r#"{"a":{"b":[{"c":"2021-06-28 17:02"}]}}"#, "properties.a: has a datetime"),
+        ("properties", r#"{"a":["2021-06-28T17:02:43:032+0000"]}"#, "properties.a: has a datetime"),
+    ] {
+        let problems = refused(Kind::Purchases, &with(name, value));
+        assert_eq!(problems.len(), 1, "{name} {value}: {problems:?}");
+        assert!(problems[0].starts_with(problem), "{name} {value}: {problems:?}");
+    }
+    let nested = |depth: usize| format!(r#"{{"a":{}{}}}"#, "[".repeat(depth), "]".repeat(depth));
+    taken(Kind::Purchases, &with("properties", &nested(127)));
+    let problems = refused(Kind::Purchases, &with("properties", &nested(128)));
+    assert!(problems[0].starts_with("properties.a: is nested too deeply"), "{problems:?}");
+    let long_property = format!(r#"{{"a":{long},{long}:1}}"#);
+    let problems = refused(Kind::Purchases, &with("properties", &long_property));
+    assert_eq!(problems[0], "properties.a: has more than 255 characters");
+    assert!(problems[1].ends_with("…: the name has more than 255 characters"), "{problems:?}");
+    let hundred = |price: &str| {
+        let price = format!("\"price\":{price}");
+        purchase(r#""quantity":100"#).replace("\"price\":1", &price)
+    };
+    assert!(taken(Kind::Purchases, &hundred("92233720368.54")).contains("92233720368540000"));
+    let problems = refused(Kind::Purchases, &hundred("92233720368.55"));
+    assert!(problems[0].starts_with("price: is too large"), "{problems:?}");
+    assert!(
+        taken(Kind::Purchases, &with("price", "9223372036854.775807"))
+            .contains("9223372036854775807")
+    );
+}
+
+#[test]
+fn attributes_and_events_have_their_own_rules() {
+    let many = format!("\"{}\"", "x".repeat(256));
+    for (kind, object, problem) in [
+        (
+            Kind::Events,
+            r#"{"external_id":"e","time":"2023-01-01"}"#.to_owned(),
+            "name: is required",
+        ),
+        (Kind::Events, r#"{"external_id":"e","name":"n"}"#.into(), "time: is required"),
+        (
+            Kind::Events,
+            format!(r#"{{"external_id":"e","name":{many},"time":"2023-01-01"}}"#),
+            "name: has more",
+        ),
+        (
+            Kind::Events,
+            r#"{"name":"n","time":"2023-01-01"}"#.into(),
+            "an external_id, a service_id, a user_alias or an email is required",
+        ),
+        (Kind::Attributes, r#"{"first_name":"Ann"}"#.into(), "an external_id, "),
+        (
+            Kind::Attributes,
+            r#"{"external_id":"e","user_aliases":[]}"#.into(),
+            "user_aliases: cannot be set",
+        ),
+        (
+            Kind::Attributes,
+            r#"{"external_id":"e","total_revenue":1}"#.into(),
+            "total_revenue: cannot be set",
+        ),
+        (
+            Kind::Attributes,
+            r#"{"external_id":"e","dob":"1.1.2000"}"#.into(),
+            "dob: a date YYYY-MM-DD is meant",
+        ),
+        (
+            Kind::Attributes,
+            r#"{"external_id":"e","push_tokens":[{"app_id":"a"}]}"#.into(),
+            "push_tokens[0].token: is missing",
+        ),
+        (
+            Kind::Attributes,
+            r#"{"external_id":"e","push_tokens":"x"}"#.into(),
+            "push_tokens: an array is meant",
+        ),
+        (
+            Kind::Attributes,
+            r#"{"external_id":"e","first_name":5}"#.into(),
+            "first_name: a string is meant",
+        ),
+        (Kind::Attributes, r#"{"external_id":"e","":1}"#.into(), "custom_attributes"),
+        (Kind::Attributes, format!(r#"{{"external_id":"e",{many}:1}}"#), "custom_attributes"),
+        (
+            Kind::Attributes,
+            r#"{"external_id":"e","a":{"inc":"1"}}"#.into(),
+            "custom_attributes.a: inc: a number is meant",
+        ),
+        (
+            Kind::Attributes,
+            r#"{"external_id":"e","a":{"add":1}}"#.into(),
+            "custom_attributes.a: add: an array is meant",
+        ),
+        (
+            Kind::Attributes,
+            r#"{"external_id":"e","a":{"add":[],"remove":[]}}"#.into(),
+            "custom_attributes.a: one of",
+        ),
+        (Kind::Attributes, r#"{"external_id":"e","a":"\ud800"}"#.into(), "custom_attributes.a: "),
+        (
+            Kind::Attributes,
+            r#"{"external_id":"e","custom_attributes":[]}"#.into(),
+            "custom_attributes: an object is meant",
+        ),
+        (
+            Kind::Attributes,
+            r#"{"external_id":"e","a":1,"custom_attributes":{"a":2}}"#.into(),
+            "custom_attributes.a: is there twice",
+        ),
+        (Kind::Attributes, r#"{"external_id":"e","a":1,"a":2}"#.into(), "a: is there twice"),
+        (
+            Kind::Attributes,
+            format!(r#"{{"external_id":"e","a":"{}"}}"#, "x".repeat(1 << 20)),
+            "the object is larger than 1024 KiB",
+        ),
+    ] {
+        let problems = refused(kind, &object);
+        assert!(problems[0].starts_with(problem), "{problem}: {problems:?}");
+    }
+}
+
+#[test]
+fn of_an_attribute_object_everything_is_said_once() {
+    let refused = |object: &str| refused(Kind::Attributes, object);
+    let email = "email: an email address is meant";
+    assert_eq!(refused(r#"{"external_id":"e","email":"nobody"}"#), [email]);
+    assert_eq!(
+        refused(r#"{"email":"nobody","dob":"x"}"#),
+        [email, "dob: a date YYYY-MM-DD is meant"]
+    );
+    let two = refused(r#"{"first_name":5}"#);
+    assert!(two[0].ends_with("is required") && two[1].starts_with("first_name: "), "{two:?}");
+    let removed = taken(Kind::Attributes, r#"{"external_id":"e","email":""}"#);
+    assert!(removed.contains(r#""fields":{"email":null}"#), "{removed}");
+}
+
+#[test]
+fn lengths_are_of_characters_and_payloads_of_bytes() {
+    let at_most = format!("\"{}\"", "é".repeat(255));
+    for name in ["external_id", "product_id", "app_id"] {
+        taken(Kind::Purchases, &with(name, &at_most));
+    }
+    taken(Kind::Purchases, &with("properties", &format!(r#"{{"a":{at_most},{at_most}:1}}"#)));
+    // Flat properties have no limit together, nested ones have.
+    let property = |bytes: usize| format!(r#"{{"a":["{}"]}}"#, "x".repeat(bytes - 10));
+    assert_eq!(property(51_200).len(), 51_200);
+    taken(Kind::Purchases, &with("properties", &property(51_200)));
+    let spaced = property(51_200).replace(":[", "  :  [  ");
+    taken(Kind::Purchases, &with("properties", &spaced));
+    let problems = refused(Kind::Purchases, &with("properties", &property(51_201)));
+    assert_eq!(problems, ["properties: with arrays or objects, 51200 bytes are the most"]);
+    let flat: Vec<_> = (0..300).map(|n| format!("\"{n}\":\"{}\"", "x".repeat(200))).collect();
+    taken(Kind::Purchases, &with("properties", &format!("{{{}}}", flat.join(","))));
+}
+
+#[test]
+fn everything_is_said_at_once_and_the_rest_is_taken() {
+    let body = format!(
+        r#"{{"attributes":[5,{{"external_id":"a","dob":"x"}}],
+            "purchases":[{{"price":-1,"quantity":0}},{},[],null],"events":[],"unknown":[1]}}"#,
+        purchase("")
+    );
+    let (answer, messages) = take(body).unwrap();
+    let problem = |array: &str, index: usize, text: &str| json!({ "type": text, "input_array": array, "index": index });
+    let nobody = "an external_id, a service_id, a user_alias or an email is required";
+    let quantity = "quantity: a whole number from 1 to 100 is meant";
+    let not_an_object = "the object: an object is meant";
+    assert_eq!(
+        answer,
+        json!({
+            "message": "success", "attributes_processed": 0, "events_processed": 0,
+            "purchases_processed": 1,
+            "errors": [
+                problem("attributes", 0, not_an_object),
+                problem("attributes", 1, "dob: a date YYYY-MM-DD is meant"),
+                problem("purchases", 0, nobody),
+                problem("purchases", 0, "product_id: is required"),
+                problem("purchases", 0, "currency: is required"),
+                problem("purchases", 0, "price: is negative"),
+                problem("purchases", 0, quantity),
+                problem("purchases", 0, "time: is required"),
+                problem("purchases", 2, not_an_object),
+                problem("purchases", 3, not_an_object),
+            ]
+        })
+    );
+    assert_eq!(messages.len(), 1);
+    let bad: Vec<_> = (0..30).map(|n| format!("\"${n}\":1")).collect();
+    let problems = refused(Kind::Purchases, &with("properties", &format!("{{{}}}", bad.join(","))));
+    assert_eq!(problems.len(), 10, "no more than this of one object");
+}
+
+#[test]
+fn requests_without_anything_valid_are_refused() {
+    for body in ["{}", r#"{"purchases":null}"#, r#"{"events":[],"attributes":[]}"#, r#"{"x":1}"#] {
+        assert_eq!(take(body), Err((NOTHING_VALID.to_owned(), Vec::new())), "{body}");
+    }
+    let many = |objects: usize| {
+        let purchases = vec![purchase(""); objects].join(",");
+        format!(r#"{{"purchases":[{purchases}],"events":[]}}"#)
+    };
+    assert_eq!(take(many(75)).unwrap().0["purchases_processed"], 75);
+    assert_eq!(take(many(76)), Err(("Max Input Length Exceeded".to_owned(), Vec::new())));
+    for (body, part) in [
+        (r#"{"purchases":{}}"#, "purchases: invalid type: map, expected an array of objects"),
+        (r#"{"events":"x"}"#, "events: invalid type"),
+        (r#"{"events":[],"events":[]}"#, "duplicate field `events`"),
+        (r#"{"events":5,}"#, "not valid JSON"),
+        ("[]", "must be a JSON object"),
+    ] {
+        let (message, errors) = take(body).unwrap_err();
+        assert!(message.contains(part) && errors.is_empty(), "{body}: {message}");
+    }
+    let long = format!(r#"{{"events":"{}"}}"#, "x".repeat(100_000));
+    assert!(take(long).unwrap_err().0.len() < 200, "an error repeats no long value");
+}
+
+/// The messages of a body, decoded, by partition.
+fn batches(payloads: &BTreeMap<i32, String>) -> Vec<Batch<'_>> {
+    payloads.values().map(|payload| Batch::decode(payload.as_bytes()).unwrap()).collect()
+}
+
+/// The users of each message.
+fn users(body: String) -> Vec<Vec<String>> {
+    let (_, payloads) = take(body).unwrap();
+    let users = |batch: &Batch<'_>| batch.objects.iter().map(|o| o.user().key()).collect();
+    batches(&payloads).iter().map(users).collect()
+}
+
+#[test]
+fn objects_of_one_identifier_stay_together_and_in_order() {
+    let event = |user: &str| format!(r#"{{{user},"name":"x","time":"2023-01-01"}}"#);
+    let alias = r#""user_alias":{"alias_name":"n","alias_label":"l"}"#;
+    let ann = [
+        event(r#""email":"ANN@b""#),
+        event(alias),
+        event(&format!(r#""external_id":"ann",{alias}"#)),
+    ];
+    // Enough strangers for every partition to have one.
+    let strangers = (0..40).map(|n| event(&format!(r#""external_id":"s{n}""#)));
+    let events: Vec<_> = ann.into_iter().chain(strangers).collect();
+    let body = format!(
+        r#"{{"events":[{}],
+            "attributes":[{{"external_id":"bob","email":"shared@b"}},
+                          {{"external_id":"ann","email":"ann@B"}},
+                          {{"external_id":"cat","email":"shared@b"}}]}}"#,
+        events.join(",")
+    );
+    let messages = users(body);
+    assert_eq!(messages.len(), 8);
+    let home = |user: &str| {
+        let partition = partition_of(format!("7\u{1f}{user}").as_bytes(), 8);
+        &messages[partition as usize]
+    };
+    let names = ["0ann", "2l\u{1f}n", "3ann@b"];
+    let of_ann = home("0ann").iter().filter(|user| names.contains(&user.as_str()));
+    assert_eq!(of_ann.collect::<Vec<_>>(), ["0ann", "3ann@b", "2l\u{1f}n", "0ann"]);
+    // An email that decides nowhere holds nobody together.
+    for user in ["0bob", "0cat", "0s7"] {
+        assert!(home(user).contains(&user.to_owned()), "{user} is elsewhere");
+    }
+}
+
+#[test]
+fn times_to_come_count_as_now() {
+    for (time, ms) in [
+        ("2999-01-01", NOW),
+        ("2023-11-14T22:13:20.001Z", NOW),
+        ("2023-11-14T22:13:19.999Z", NOW - 1),
+    ] {
+        let object = taken(Kind::Purchases, &with("time", &format!("\"{time}\"")));
+        assert!(object.contains(&format!("\"time\":{ms}")), "{object}");
+    }
+}

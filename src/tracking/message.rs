@@ -1,0 +1,369 @@
+//! What the log carries from the gateway to the workers: the objects of one request that
+//! fall on one partition, checked and in one form, so that a worker only applies them.
+//!
+//! A message is a [`Batch`] as compact JSON, which an operator can read and a worker decodes
+//! without copying:
+//!
+//! ```json
+//! {"v":1,"workspace":7,"received_at":1624899763032,"objects":[
+//!   {"attributes":{"user":{"external_id":"ann"},"fields":{"first_name":"Ann","phone":null},
+//!                  "custom":{"tier":"gold","old":null},"inc":{"visits":1}}},
+//!   {"event":{"user":{"email":"bob@acme.example"},"name":"seen","time":1624899763000}},
+//!   {"purchase":{"user":{"user_alias":{"alias_name":"c","alias_label":"crm"}},
+//!                "update_only":true,"product_id":"tea","currency":"EUR","price":2500000,
+//!                "quantity":2,"time":1624899763000,"properties":{"size":"L"}}}]}
+//! ```
+//!
+//! Members that a later version adds are passed over by an earlier one; what an earlier one
+//! must not pass over gets another `v`.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
+use uuid::Uuid;
+
+use crate::retry::Retry;
+
+/// The version that this program writes, and the only one that it reads.
+pub const VERSION: u32 = 1;
+
+/// The payload of a message of [`Topic::Tracking`](crate::log::Topic::Tracking).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Batch<'a> {
+    pub v: u32,
+    pub workspace: i32,
+    /// When the gateway took the request, in milliseconds since the epoch: "now" for
+    /// everything that is done with it. No time of an object is later.
+    pub received_at: i64,
+    /// In the order in which they are to be applied.
+    #[serde(borrow)]
+    pub objects: Vec<Object<'a>>,
+}
+
+/// Why a message cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MessageError {
+    #[error("messages of version {0} are not known to this program")]
+    Version(u32),
+    #[error("not a message of tracking: {0}")]
+    Damaged(String),
+}
+
+impl Retry for MessageError {}
+
+impl<'a> Batch<'a> {
+    /// Reads a payload; texts without escapes are borrowed from it.
+    pub fn decode(payload: &'a [u8]) -> Result<Self, MessageError> {
+        #[derive(Deserialize)]
+        struct Version {
+            v: u32,
+        }
+        match serde_json::from_slice::<Self>(payload) {
+            Ok(batch) if batch.v == VERSION => Ok(batch),
+            Ok(batch) => Err(MessageError::Version(batch.v)),
+            Err(error) => Err(match serde_json::from_slice(payload) {
+                Ok(Version { v }) if v != VERSION => MessageError::Version(v),
+                _ => MessageError::Damaged(error.to_string()),
+            }),
+        }
+    }
+}
+
+/// One object of a request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Object<'a> {
+    #[serde(borrow)]
+    Attributes(Attributes<'a>),
+    #[serde(borrow)]
+    Event(Event<'a>),
+    #[serde(borrow)]
+    Purchase(Purchase<'a>),
+}
+
+impl<'a> Object<'a> {
+    pub fn user(&self) -> &Identifier<'a> {
+        match self {
+            Self::Attributes(attributes) => &attributes.user,
+            Self::Event(event) => &event.user,
+            Self::Purchase(purchase) => &purchase.user,
+        }
+    }
+
+    /// Whether it is dropped where no such user exists, instead of making one.
+    pub fn update_only(&self) -> bool {
+        match self {
+            Self::Attributes(attributes) => attributes.update_only,
+            Self::Event(event) => event.update_only,
+            Self::Purchase(purchase) => purchase.update_only,
+        }
+    }
+}
+
+/// Who an object is about: of the identifiers that it gave, the one that decides.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Identifier<'a> {
+    #[serde(borrow)]
+    ExternalId(Cow<'a, str>),
+    /// Creates nobody.
+    ServiceId(Uuid),
+    /// Always with `update_only`.
+    #[serde(borrow)]
+    UserAlias(UserAlias<'a>),
+    /// As it was given; compared in lower case.
+    #[serde(borrow)]
+    Email(Cow<'a, str>),
+}
+
+impl Identifier<'_> {
+    /// Which decides where there are several: the lowest.
+    pub fn rank(&self) -> u8 {
+        match self {
+            Self::ExternalId(_) => 0,
+            Self::ServiceId(_) => 1,
+            Self::UserAlias(_) => 2,
+            Self::Email(_) => 3,
+        }
+    }
+
+    /// A text that is the same for the same identifier, and for no other.
+    pub fn key(&self) -> String {
+        let rank = self.rank();
+        match self {
+            Self::ExternalId(id) => format!("{rank}{id}"),
+            Self::ServiceId(id) => format!("{rank}{id}"),
+            Self::UserAlias(UserAlias { alias_name, alias_label }) => {
+                format!("{rank}{alias_label}\u{1f}{alias_name}")
+            }
+            Self::Email(email) => format!("{rank}{}", email.to_lowercase()),
+        }
+    }
+}
+
+/// An alias, as the API has it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct UserAlias<'a> {
+    #[serde(borrow)]
+    pub alias_name: Cow<'a, str>,
+    #[serde(borrow)]
+    pub alias_label: Cow<'a, str>,
+}
+
+/// Changes of a user's profile. No name is in more than one of its members, nor twice in one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attributes<'a> {
+    #[serde(borrow)]
+    pub user: Identifier<'a>,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub update_only: bool,
+    /// Fields of the [profile](crate::users::profile::Field) by name, each value in the form
+    /// in which the profile keeps it; null removes.
+    #[serde(default, borrow, skip_serializing_if = "Entries::is_empty")]
+    pub fields: Entries<'a>,
+    /// Custom attributes to set, their values as they came; null removes.
+    #[serde(default, borrow, skip_serializing_if = "Entries::is_empty")]
+    pub custom: Entries<'a>,
+    /// Numbers to add to custom attributes.
+    #[serde(default, borrow, skip_serializing_if = "Entries::is_empty")]
+    pub inc: Entries<'a>,
+    /// Arrays whose elements are to be added to custom attributes that are arrays.
+    #[serde(default, borrow, skip_serializing_if = "Entries::is_empty")]
+    pub add: Entries<'a>,
+    /// Arrays whose elements are to be removed from them.
+    #[serde(default, borrow, skip_serializing_if = "Entries::is_empty")]
+    pub remove: Entries<'a>,
+}
+
+/// Something that a user did.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event<'a> {
+    #[serde(borrow)]
+    pub user: Identifier<'a>,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub update_only: bool,
+    /// 1 to 255 characters.
+    #[serde(borrow)]
+    pub name: Cow<'a, str>,
+    /// Milliseconds since the epoch.
+    pub time: i64,
+    #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
+    pub app_id: Option<Cow<'a, str>>,
+    /// An object that has members; none of them is null.
+    #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
+    pub properties: Option<Json<'a>>,
+}
+
+/// A purchase; `quantity` of them, to be exact.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Purchase<'a> {
+    #[serde(borrow)]
+    pub user: Identifier<'a>,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub update_only: bool,
+    /// 1 to 255 characters.
+    #[serde(borrow)]
+    pub product_id: Cow<'a, str>,
+    /// An active code of ISO 4217, in upper case.
+    #[serde(borrow)]
+    pub currency: Cow<'a, str>,
+    /// Of one, in millionths of the currency; from 0, and no more than `quantity` times it
+    /// fits as well.
+    pub price: i64,
+    /// 1 to 100.
+    pub quantity: u8,
+    /// Milliseconds since the epoch.
+    pub time: i64,
+    #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
+    pub app_id: Option<Cow<'a, str>>,
+    /// An object that has members; none of them is null.
+    #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
+    pub properties: Option<Json<'a>>,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+/// A value as compact JSON that every reader can read.
+#[derive(Clone, Debug)]
+pub struct Json<'a>(Cow<'a, RawValue>);
+
+impl<'a> Json<'a> {
+    /// Takes text that is compact; the error says where it is not JSON.
+    pub fn compact(json: Cow<'a, str>) -> Result<Self, String> {
+        match json {
+            Cow::Borrowed(json) => serde_json::from_str(json).map(Cow::Borrowed),
+            Cow::Owned(json) => RawValue::from_string(json).map(Cow::Owned),
+        }
+        .map(Self)
+        .map_err(|error| error.to_string())
+    }
+
+    pub fn get(&self) -> &str {
+        self.0.get()
+    }
+}
+
+impl PartialEq for Json<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.get() == other.get()
+    }
+}
+
+impl Eq for Json<'_> {}
+
+impl Serialize for Json<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Json<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        <&RawValue>::deserialize(deserializer).map(|json| Self(Cow::Borrowed(json)))
+    }
+}
+
+/// Names and values, in their order: an object in the message.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Entries<'a>(pub Vec<(Cow<'a, str>, Json<'a>)>);
+
+impl Entries<'_> {
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl Serialize for Entries<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Entries<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct EntriesVisitor;
+
+        impl<'de> Visitor<'de> for EntriesVisitor {
+            type Value = Entries<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut entries = Vec::new();
+                while let Some((Name(name), value)) = map.next_entry()? {
+                    entries.push((name, value));
+                }
+                Ok(Entries(entries))
+            }
+        }
+
+        deserializer.deserialize_map(EntriesVisitor)
+    }
+}
+
+/// Borrowed where it can be, which a plain [`Cow`] never is as a map's key.
+#[derive(Deserialize)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EXAMPLE: &str = concat!(
+        r#"{"v":1,"workspace":7,"received_at":1624899763032,"objects":["#,
+        r#"{"attributes":{"user":{"external_id":"ann"},"fields":{"first_name":"Ann","phone":null},"#,
+        r#""custom":{"tier":"gold","old":null},"inc":{"visits":1},"add":{"a":[1]},"remove":{"b":[{}]}}},"#,
+        r#"{"event":{"user":{"email":"Bob@acme.example"},"name":"seen","time":1624899763000}},"#,
+        r#"{"event":{"user":{"service_id":"0190b9a6-1c00-7000-8000-000000000000"},"name":"\"","time":1,"app_id":"x"}},"#,
+        r#"{"purchase":{"user":{"user_alias":{"alias_name":"c","alias_label":"crm"}},"update_only":true,"#,
+        r#""product_id":"tea","currency":"EUR","price":2500000,"quantity":2,"time":-5,"properties":{"n":1.10}}}]}"#,
+    );
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let batch = Batch::decode(EXAMPLE.as_bytes()).unwrap();
+        assert_eq!(serde_json::to_string(&batch).unwrap(), EXAMPLE);
+        let Object::Purchase(tea) = &batch.objects[3] else { panic!("{:?}", batch.objects[3]) };
+        assert_eq!((tea.price, tea.quantity, tea.update_only), (2_500_000, 2, true));
+        assert_eq!(tea.properties.as_ref().map(Json::get), Some(r#"{"n":1.10}"#));
+        let only: Vec<bool> = batch.objects.iter().map(Object::update_only).collect();
+        assert_eq!(only, [false, false, false, true]);
+    }
+
+    #[test]
+    fn texts_without_escapes_are_borrowed() {
+        let batch = Batch::decode(EXAMPLE.as_bytes()).unwrap();
+        let Object::Attributes(ann) = &batch.objects[0] else { panic!("{:?}", batch.objects[0]) };
+        assert!(matches!(ann.user, Identifier::ExternalId(Cow::Borrowed("ann"))));
+        assert!(matches!(ann.custom.0[0], (Cow::Borrowed("tier"), Json(Cow::Borrowed(_)))));
+        let Object::Event(seen) = &batch.objects[1] else { panic!("{:?}", batch.objects[1]) };
+        assert!(matches!(seen.name, Cow::Borrowed("seen")));
+        let Object::Purchase(tea) = &batch.objects[3] else { panic!("{:?}", batch.objects[3]) };
+        assert!(matches!(tea.properties, Some(Json(Cow::Borrowed(_)))));
+        let Identifier::UserAlias(alias) = &tea.user else { panic!("{:?}", tea.user) };
+        assert!(matches!(alias.alias_name, Cow::Borrowed("c")));
+    }
+
+    #[test]
+    fn members_of_later_versions_are_passed_over_and_other_versions_refused() {
+        let more = EXAMPLE.replacen("\"v\":1,", "\"v\":1,\"more\":{},", 1);
+        assert!(Batch::decode(more.as_bytes()).is_ok());
+        for (payload, error) in [
+            (EXAMPLE.replacen("\"v\":1", "\"v\":2", 1), MessageError::Version(2)),
+            (r#"{"v":3,"objects":{}}"#.to_owned(), MessageError::Version(3)),
+        ] {
+            assert_eq!(Batch::decode(payload.as_bytes()), Err(error));
+        }
+        for damaged in ["", "{}", r#"{"v":1}"#, "[1]", "\u{0}"] {
+            let error = Batch::decode(damaged.as_bytes()).unwrap_err();
+            assert!(matches!(error, MessageError::Damaged(_)), "{damaged:?}: {error}");
+        }
+    }
+}

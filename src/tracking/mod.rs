@@ -1,0 +1,42 @@
+//! Tracking: what customers' servers say about their users. Attributes, events and
+//! purchases, checked at the gateway, and carried to the workers by the log.
+//!
+//! | module | is about |
+//! |---|---|
+//! | [`api`] | `POST /users/track` |
+//! | `intake` | from a request's body to its answer and its messages, and nothing else |
+//! | `object` | one object: read and checked, or what is wrong with it |
+//! | `attributes`, `properties`, `values` | what objects are made of |
+//! | `partitions` | which objects stay together, and where they go |
+//! | [`message`] | what the log carries from the gateway to the workers |
+
+pub mod api;
+mod attributes;
+mod intake;
+pub mod message;
+mod object;
+mod partitions;
+mod properties;
+mod telemetry;
+mod values;
+
+/// The arrays of a request, in the order in which they are applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Attributes,
+    Events,
+    Purchases,
+}
+
+impl Kind {
+    const ALL: [Self; 3] = [Self::Attributes, Self::Events, Self::Purchases];
+
+    /// The name of the member.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Attributes => "attributes",
+            Self::Events => "events",
+            Self::Purchases => "purchases",
+        }
+    }
+}

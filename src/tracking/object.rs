@@ -1,0 +1,196 @@
+//! One object of a request: read into the form that the log carries, or everything that is
+//! wrong with it (api.md: Purchase object, Limits).
+
+use std::fmt::Display;
+
+use serde_json::value::RawValue;
+
+use super::message::{Event, Identifier, Object, Purchase};
+use super::properties::RESERVED_ON_PURCHASES;
+use super::values::{self, Checked};
+use super::{Kind, attributes, properties};
+use crate::users::json::{self, Members};
+use crate::users::profile::{self, check};
+
+/// Bytes that an event or a purchase may have as it is sent: a message has room for it.
+const MAX_BYTES: usize = 4 << 20;
+
+/// Problems of one object that are told; one who has more sees the others later.
+const MOST_PROBLEMS: usize = 10;
+
+/// What is wrong with an object: a text for the customer, without values, and the member as
+/// metrics have it, which is none that a customer named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    pub reason: &'static str,
+    pub text: String,
+}
+
+/// An object that is taken.
+#[derive(Debug)]
+pub struct Taken<'a> {
+    pub object: Object<'a>,
+    /// Its identifiers beside the one that decides.
+    pub beside: Vec<Identifier<'a>>,
+}
+
+/// Reads an element of an array. A time past `received_at` becomes that.
+pub fn read(kind: Kind, element: &RawValue, received_at: i64) -> Result<Taken<'_>, Vec<Problem>> {
+    let mut reader = Reader::open(kind, element, received_at).map_err(|problem| vec![problem])?;
+    let object = match kind {
+        Kind::Attributes => attributes::read(&mut reader).map(Object::Attributes),
+        Kind::Events => event(&mut reader).map(Object::Event),
+        Kind::Purchases => purchase(&mut reader).map(Object::Purchase),
+    };
+    match object {
+        Some(object) if reader.problems.is_empty() => Ok(Taken { object, beside: reader.beside }),
+        _ => Err(reader.problems),
+    }
+}
+
+fn event<'a>(reader: &mut Reader<'a>) -> Option<Event<'a>> {
+    let user = reader.user();
+    let name = reader.required("name", values::name);
+    let time = reader.time();
+    let app_id = reader.optional("app_id", check::text);
+    let properties = properties::read(reader, &[]);
+    let (user, update_only) = user?;
+    Some(Event { user, update_only, name: name?, time: time?, app_id, properties })
+}
+
+fn purchase<'a>(reader: &mut Reader<'a>) -> Option<Purchase<'a>> {
+    let user = reader.user();
+    let product_id = reader.required("product_id", values::name);
+    let currency = reader.required("currency", values::currency);
+    let price = reader.required("price", values::price);
+    let quantity = reader.optional("quantity", values::quantity).unwrap_or(1);
+    if price.is_some_and(|price| price.checked_mul(quantity.into()).is_none()) {
+        reader.note("price", values::too_much());
+    }
+    let time = reader.time();
+    let app_id = reader.optional("app_id", check::text);
+    let properties = properties::read(reader, RESERVED_ON_PURCHASES);
+    let (user, update_only) = user?;
+    Some(Purchase {
+        user,
+        update_only,
+        product_id: product_id?,
+        currency: currency?,
+        price: price?,
+        quantity,
+        time: time?,
+        app_id,
+        properties,
+    })
+}
+
+/// An object that is being read.
+pub(super) struct Reader<'a> {
+    pub members: Members<'a>,
+    kind: Kind,
+    beside: Vec<Identifier<'a>>,
+    received_at: i64,
+    problems: Vec<Problem>,
+}
+
+impl<'a> Reader<'a> {
+    fn open(kind: Kind, element: &'a RawValue, received_at: i64) -> Result<Self, Problem> {
+        let problem = |text: String| Problem { reason: "object", text };
+        let most = if kind == Kind::Attributes { profile::MAX_BYTES } else { MAX_BYTES };
+        if element.get().len() > most {
+            return Err(problem(format!("the object is larger than {} KiB", most >> 10)));
+        }
+        let members: Members<'a> =
+            json::parse(element.get()).map_err(|why| problem(format!("the object: {why}")))?;
+        if let Some(name) = members.repeated() {
+            return Err(problem(format!("{}: is there twice", Place(name))));
+        }
+        Ok(Self { members, kind, beside: Vec::new(), received_at, problems: Vec::new() })
+    }
+
+    /// The value of a member that is there and not null.
+    fn value(&self, name: &str) -> Option<&'a str> {
+        self.members.get(name).filter(|value| *value != "null")
+    }
+
+    /// A member that may be absent; none also where it is wrong, which is noted.
+    pub fn optional<T>(
+        &mut self,
+        name: &'static str,
+        read: impl FnOnce(&'a str) -> Checked<T>,
+    ) -> Option<T> {
+        let read = read(self.value(name)?);
+        read.map_err(|why| self.note(name, why)).ok()
+    }
+
+    fn required<T>(
+        &mut self,
+        name: &'static str,
+        read: impl FnOnce(&'a str) -> Checked<T>,
+    ) -> Option<T> {
+        if self.value(name).is_none() {
+            self.note(name, "is required");
+        }
+        self.optional(name, read)
+    }
+
+    fn time(&mut self) -> Option<i64> {
+        self.required("time", values::time).map(|time| time.min(self.received_at))
+    }
+
+    /// Who is meant, and whether nobody is to be made: external_id decides, then service_id,
+    /// user_alias, email; an alias makes nobody.
+    pub fn user(&mut self) -> Option<(Identifier<'a>, bool)> {
+        let before = self.problems.len();
+        let stronger = [
+            self.optional("external_id", check::identifier).map(Identifier::ExternalId),
+            self.optional("service_id", values::service_id).map(Identifier::ServiceId),
+            self.optional("user_alias", values::user_alias).map(Identifier::UserAlias),
+        ];
+        let email = match self.kind {
+            // Here it is an attribute, and checked as such.
+            Kind::Attributes if stronger.iter().any(Option::is_some) => {
+                self.value("email").and_then(|email| values::email(email).ok())
+            }
+            _ => self.optional("email", values::email),
+        };
+        let identifiers = stronger.into_iter().chain([email.map(Identifier::Email)]);
+        let asked = self.optional("_update_existing_only", values::boolean).unwrap_or(false);
+        let mut identifiers = identifiers.flatten();
+        let Some(decides) = identifiers.next() else {
+            if self.problems.len() == before {
+                let text = "an external_id, a service_id, a user_alias or an email is required";
+                self.problems.push(Problem { reason: "identifier", text: text.to_owned() });
+            }
+            return None;
+        };
+        self.beside = identifiers.collect();
+        let update_only = asked || matches!(decides, Identifier::UserAlias(_));
+        Some((decides, update_only))
+    }
+
+    /// Notes what is wrong with a member.
+    pub fn note(&mut self, member: &'static str, why: impl Display) {
+        self.note_at(member, member, why);
+    }
+
+    /// Notes what is wrong at a place within the member.
+    pub fn note_at(&mut self, member: &'static str, place: impl Display, why: impl Display) {
+        if self.problems.len() < MOST_PROBLEMS {
+            self.problems.push(Problem { reason: member, text: format!("{place}: {why}") });
+        }
+    }
+}
+
+/// A name that a customer chose, as an error shows it: no more than its beginning.
+pub(super) struct Place<'a>(pub &'a str);
+
+impl Display for Place<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        const MOST: usize = 64;
+        match self.0.char_indices().nth(MOST) {
+            Some((end, _)) => write!(f, "{}…", &self.0[..end]),
+            None => f.write_str(self.0),
+        }
+    }
+}

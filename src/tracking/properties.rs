@@ -1,0 +1,94 @@
+//! The event properties object of events and purchases (api.md).
+
+use std::borrow::Cow;
+
+use serde_json::value::RawValue;
+
+use super::message::Json;
+use super::object::{Place, Reader};
+use super::values::Checked;
+use crate::clock::is_date_and_time;
+use crate::users::json::{self, Members};
+use crate::users::profile::check;
+
+/// Names that no property of a purchase may have.
+pub const RESERVED_ON_PURCHASES: &[&str] =
+    &["time", "product_id", "quantity", "event_name", "price", "currency"];
+
+/// Bytes that properties may have where arrays or objects are among them: 50 KB.
+const MAX_NESTED_BYTES: usize = 51_200;
+
+const MEMBER: &str = "properties";
+
+/// Reads the member `properties`: those that are not null, as compact JSON. None where there
+/// are none, or something is wrong, which is noted.
+pub(super) fn read<'a>(reader: &mut Reader<'a>, reserved: &[&str]) -> Option<Json<'a>> {
+    let (json, members) = reader.optional(MEMBER, |json| {
+        let members: Members<'a> = json::parse(json)?;
+        match members.repeated() {
+            Some(name) => Err(format!("{}: is there twice", Place(name))),
+            None => Ok((json, members)),
+        }
+    })?;
+    let Members(members) = members;
+    for (name, value) in &members {
+        if let Err(why) = check_name(name, reserved).and_then(|()| check_value(value.get())) {
+            reader.note_at(MEMBER, format_args!("{MEMBER}.{}", Place(name)), why);
+        }
+    }
+    let compact = without_nulls(json, &members);
+    let is_nested = |value: &RawValue| value.get().starts_with(['[', '{']);
+    if compact.len() > MAX_NESTED_BYTES && members.iter().any(|(_, value)| is_nested(value)) {
+        reader
+            .note(MEMBER, format!("with arrays or objects, {MAX_NESTED_BYTES} bytes are the most"));
+    }
+    if compact == "{}" {
+        return None;
+    }
+    Json::compact(compact).map_err(|why| reader.note(MEMBER, why)).ok()
+}
+
+fn check_name(name: &str, reserved: &[&str]) -> Checked<()> {
+    if name.is_empty() {
+        return Err("a property has an empty name".to_owned());
+    }
+    if name.starts_with('$') {
+        return Err("the name begins with a dollar sign".to_owned());
+    }
+    if reserved.contains(&name) {
+        return Err("the name is reserved".to_owned());
+    }
+    check::short(name).map_err(|why| format!("the name {why}"))
+}
+
+/// Checks a value by its first byte, which is that of valid JSON.
+fn check_value(json: &str) -> Checked<()> {
+    match json.as_bytes().first() {
+        Some(b'"') => check::text(json).map(|_| ()),
+        Some(b'[' | b'{') => json::check_texts(json, |text, in_array| {
+            if in_array && is_date_and_time(text) {
+                return Err("has a datetime inside an array");
+            }
+            Ok(())
+        }),
+        Some(b't' | b'f' | b'n') => Ok(()),
+        _ => json::check(json),
+    }
+}
+
+/// The members that are not null, compact; the text as it came where that is the same.
+fn without_nulls<'a>(json: &'a str, members: &[(Cow<'a, str>, &'a RawValue)]) -> Cow<'a, str> {
+    let is_null = |value: &RawValue| value.get() == "null";
+    if !members.iter().any(|(_, value)| is_null(value)) {
+        return json::compacted(json);
+    }
+    let mut out = String::with_capacity(json.len());
+    for (name, value) in members.iter().filter(|(_, value)| !is_null(value)) {
+        out.push(if out.is_empty() { '{' } else { ',' });
+        json::push_string(&mut out, name);
+        out.push(':');
+        json::push_compact(&mut out, value.get());
+    }
+    out.push_str(if out.is_empty() { "{}" } else { "}" });
+    Cow::Owned(out)
+}

@@ -1,0 +1,89 @@
+//! The single values of an object: what each may be, and in words what is wrong with it.
+//! Each is given as its JSON, never null.
+
+use std::borrow::Cow;
+
+use uuid::Uuid;
+
+use super::message::UserAlias;
+use crate::clock;
+use crate::users::json::{self, Members};
+use crate::users::money;
+use crate::users::profile::{MAX_TEXT, check};
+use crate::workspaces;
+
+/// Purchases that one object may stand for.
+const MOST_QUANTITY: u8 = 100;
+
+pub type Checked<T> = Result<T, String>;
+
+/// A string of 1 to 255 characters.
+pub fn name(json: &str) -> Checked<Cow<'_, str>> {
+    match check::text(json)? {
+        text if text.is_empty() => Err(format!("1 to {MAX_TEXT} characters are meant")),
+        text => Ok(text),
+    }
+}
+
+/// A UUID: no user has another id.
+pub fn service_id(json: &str) -> Checked<Uuid> {
+    Uuid::try_parse(&check::text(json)?).map_err(|_| "a UUID is meant".to_owned())
+}
+
+pub fn user_alias(json: &str) -> Checked<UserAlias<'static>> {
+    let members: Members<'_> = json::parse(json)?;
+    if let Some(name) = members.repeated().filter(|name| name.starts_with("alias_")) {
+        return Err(format!("{name}: is there twice"));
+    }
+    let alias = check::alias(&members)?;
+    Ok(UserAlias { alias_name: alias.name.into(), alias_label: alias.label.into() })
+}
+
+pub fn email(json: &str) -> Checked<Cow<'_, str>> {
+    let text = check::text(json)?;
+    check::email(&text)?;
+    Ok(text)
+}
+
+pub fn boolean(json: &str) -> Checked<bool> {
+    json::parse(json)
+}
+
+/// Milliseconds since the epoch.
+pub fn time(json: &str) -> Checked<i64> {
+    clock::parse_time(&check::text(json)?)
+}
+
+/// An active code of ISO 4217.
+pub fn currency(json: &str) -> Checked<Cow<'_, str>> {
+    let text = check::text(json)?;
+    if text.len() != 3 {
+        return Err("an ISO 4217 code of three upper-case letters is meant".to_owned());
+    }
+    workspaces::check_currency(&text)?;
+    Ok(text)
+}
+
+/// Millionths, from 0.
+pub fn price(json: &str) -> Checked<i64> {
+    let (sign, digits) = (json.starts_with('-'), json.trim_start_matches('-'));
+    if !digits.starts_with(|c: char| c.is_ascii_digit()) {
+        return Err("a number is meant".to_owned());
+    }
+    // One that is rounded to 0 is negative all the same.
+    let mantissa = digits.split(['e', 'E']).next().unwrap_or_default();
+    if sign && mantissa.contains(|c| matches!(c, '1'..='9')) {
+        return Err("is negative".to_owned());
+    }
+    money::parse(digits).ok_or_else(too_much)
+}
+
+/// What is said of amounts that do not fit.
+pub fn too_much() -> String {
+    format!("is too large: price times quantity must be below {}", i64::MAX / money::MILLION)
+}
+
+pub fn quantity(json: &str) -> Checked<u8> {
+    let quantity = json.parse().ok().filter(|quantity| (1..=MOST_QUANTITY).contains(quantity));
+    quantity.ok_or_else(|| format!("a whole number from 1 to {MOST_QUANTITY} is meant"))
+}
