@@ -19,6 +19,7 @@ fn message(job: Uuid, request_id: &str) -> NewMessage {
     NewMessage {
         topic: Topic::Exports,
         key: id.clone(),
+        partition: None,
         payload: id,
         request_id: request_id.to_owned(),
     }

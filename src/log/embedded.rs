@@ -260,6 +260,7 @@ mod tests {
         vec![NewMessage {
             topic: Topic::Exports,
             key: b"k".to_vec(),
+            partition: None,
             payload,
             request_id: "r".into(),
         }]

@@ -13,6 +13,8 @@ mod ordered;
 
 use std::time::{Duration, Instant};
 
+use sha2::{Digest as _, Sha256};
+
 pub use consumer::{Ack, Consumer};
 
 use crate::config::Config;
@@ -34,14 +36,17 @@ const COMMIT_EVERY: Duration = Duration::from_millis(200);
 pub enum Topic {
     /// Exports that wait to be planned; key and payload are the job's id.
     Exports,
+    /// What `POST /users/track` took in: [`Batch`](crate::tracking::message::Batch)es.
+    Tracking,
 }
 
 impl Topic {
-    pub const ALL: &[Self] = &[Self::Exports];
+    pub const ALL: &[Self] = &[Self::Exports, Self::Tracking];
 
     pub fn name(self) -> &'static str {
         match self {
             Self::Exports => "exports",
+            Self::Tracking => "tracking",
         }
     }
 
@@ -57,6 +62,9 @@ pub struct NewMessage {
     pub topic: Topic,
     /// Messages of one key stay in order, on one partition.
     pub key: Vec<u8>,
+    /// The partition that it belongs to whatever its key: 0 to one less than
+    /// `Config::log.partitions`.
+    pub partition: Option<i32>,
     pub payload: Vec<u8>,
     /// The request that caused it; follows the message into the work.
     pub request_id: String,
@@ -95,6 +103,13 @@ impl LogError {
     fn closed() -> Self {
         Self::Unavailable("it was closed".into())
     }
+}
+
+/// A partition for `key`: the same for ever, as long as the count is.
+pub fn partition_of(key: &[u8], partitions: u32) -> i32 {
+    let hash = Sha256::digest(key);
+    let number = u32::from_be_bytes([hash[0], hash[1], hash[2], hash[3]]);
+    (number % partitions.max(1)) as i32
 }
 
 impl Retry for LogError {

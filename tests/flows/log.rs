@@ -75,6 +75,7 @@ fn message(key: &str, payload: impl Into<Vec<u8>>) -> NewMessage {
     NewMessage {
         topic: Topic::Exports,
         key: key.as_bytes().to_vec(),
+        partition: None,
         payload: payload.into(),
         request_id: format!("request-of-{key}"),
     }

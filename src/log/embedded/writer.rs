@@ -3,7 +3,6 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use sha2::{Digest as _, Sha256};
 use sqlx::{SqliteConnection, SqlitePool};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
@@ -11,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::rows::{self, Positions, Row};
 use crate::clock::Clock;
 use crate::faults::fail_point;
-use crate::log::{LogError, NewMessage, Topic};
+use crate::log::{LogError, NewMessage, Topic, partition_of};
 
 /// Commands of one transaction at most, and bytes of messages after which it is full.
 const BATCH: usize = 1_000;
@@ -221,7 +220,9 @@ impl Writer {
 
     /// Gives a message its partition and offset.
     fn place(&self, message: NewMessage, ends: &mut Positions, changed: &mut Positions) -> Row {
-        let partition = partition_of(&message.key, self.published.partitions());
+        let partition = message
+            .partition
+            .unwrap_or_else(|| partition_of(&message.key, self.published.partitions()));
         let next = ends.entry((message.topic, partition)).or_insert(0);
         let offset = *next;
         *next += 1;
@@ -236,11 +237,4 @@ impl Writer {
             appended_at: self.clock.now_ms(),
         }
     }
-}
-
-/// The partition of a key: the same for ever, as long as the count is.
-fn partition_of(key: &[u8], partitions: u32) -> i32 {
-    let hash = Sha256::digest(key);
-    let number = u32::from_be_bytes([hash[0], hash[1], hash[2], hash[3]]);
-    (number % partitions) as i32
 }

@@ -57,10 +57,11 @@ impl Producer {
             let topic = self.settings.topic(message.topic);
             loop {
                 let request_id = Header { key: REQUEST_ID, value: Some(&message.request_id) };
-                let record = FutureRecord::to(&topic)
+                let mut record = FutureRecord::to(&topic)
                     .key(&message.key)
                     .payload(&message.payload)
                     .headers(OwnedHeaders::new_with_capacity(1).insert(request_id));
+                record.partition = message.partition;
                 match client.send_result(record) {
                     Ok(delivery) => break sent.push_back(delivery),
                     Err((KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull), _)) => {
@@ -190,6 +191,7 @@ mod tests {
         let message = NewMessage {
             topic: Topic::Exports,
             key: vec![1],
+            partition: None,
             payload: vec![],
             request_id: String::new(),
         };

@@ -57,6 +57,7 @@ pub async fn retry(store: &Store, log: &Log, id: Uuid) -> Result<(), DeadLetterE
     log.append(vec![NewMessage {
         topic,
         key: letter.key,
+        partition: Some(letter.partition),
         payload: letter.payload,
         request_id: letter.request_id,
     }])

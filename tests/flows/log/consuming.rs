@@ -31,6 +31,7 @@ async fn the_whole_content_arrives(place: Place) {
         .map(|n| NewMessage {
             topic: Topic::Exports,
             key: vec![n, 0, 255],
+            partition: None,
             payload: (0..=n).rev().collect(),
             request_id: format!("räq-{n}"),
         })
