@@ -2,6 +2,7 @@
 //! messages: exactly once, however often a worker is killed or a partition moves.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use sqlx::FromRow;
 
@@ -52,7 +53,7 @@ pub(super) async fn begin(
     let mut tx = store.write().await?;
     let mut known = of_group(&mut tx, group, topic).await?;
     for range in &extent.ranges {
-        if !known.contains_key(&range.partition) {
+        if let Entry::Vacant(unknown) = known.entry(range.partition) {
             let place = Place {
                 consumer_group: group.to_owned(),
                 partition: range.partition,
@@ -60,7 +61,7 @@ pub(super) async fn begin(
                 next: range.earliest,
             };
             put_if_absent(&mut tx, topic, &place).await?;
-            known.insert(range.partition, place);
+            unknown.insert(place);
         }
     }
     tx.commit().await?;
