@@ -349,6 +349,7 @@ impl Place {
 
     /// Loses the log with all that is in it; answers the one made in its place.
     async fn make_anew(&self, log: Log) -> Log {
+        let former = log.extent(Topic::Tracking).await.unwrap().id;
         log.close().await;
         if self.is_kafka() {
             delete_topic(&self.tracking_topic()).await;
@@ -357,14 +358,18 @@ impl Place {
             let _ = std::fs::remove_file(self.config.data.join(file));
         }
         let log = self.open().await;
-        // A topic that is being deleted is there for a while.
-        eventually("it is there", async || {
-            log.create_topics().await.is_ok()
-                && log.extent(Topic::Tracking).await.is_ok_and(|e| e.ranges.len() == 4)
-        })
-        .await;
+        until_made_anew(&log, &former).await;
         log
     }
+}
+
+/// A topic that was deleted is there for a while yet, and is made anew only after that.
+async fn until_made_anew(log: &Log, former: &str) {
+    eventually("it is made anew", async || {
+        log.create_topics().await.is_ok()
+            && log.extent(Topic::Tracking).await.is_ok_and(|extent| extent.id != former)
+    })
+    .await;
 }
 
 async fn delete_topic(topic: &str) {
@@ -441,11 +446,9 @@ async fn a_topic_made_anew_under_a_consumer_is_noticed() {
     let (batch, ack) = next_batch(&mut consumer).await;
     assert!(advance(&store, &batch).await);
     ack.done();
+    let former = log.extent(Topic::Tracking).await.unwrap().id;
     delete_topic(&installation.place.tracking_topic()).await;
-    eventually("it is made anew", async || {
-        log.create_topics().await.is_ok() && log.extent(Topic::Tracking).await.is_ok()
-    })
-    .await;
+    until_made_anew(&log, &former).await;
     let stopped = once_stopped(&standings, 4).await;
     assert!(stopped.iter().all(|standing| reason(standing).contains("made anew")), "{stopped:?}");
     drop(consumer);
