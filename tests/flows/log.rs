@@ -1,5 +1,7 @@
 //! The log, over both backends, and the runner that takes messages from it.
 
+mod applying;
+mod batches;
 mod consuming;
 mod kafka;
 mod running;

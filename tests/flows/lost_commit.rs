@@ -31,7 +31,10 @@ keys:
 
 /// The address of `database` by way of a proxy that swallows the answer to the commit of
 /// what inserts into `table`, and hangs up instead; and whether it did.
-async fn losing_the_commit_of(table: &'static str, database: &str) -> (String, Arc<AtomicBool>) {
+pub async fn losing_the_commit_of(
+    table: &'static str,
+    database: &str,
+) -> (String, Arc<AtomicBool>) {
     let mut address = Url::parse(database).expect("an address of PostgreSQL");
     let port = address.port().unwrap_or(5432);
     let server = format!("{}:{port}", address.host_str().expect("a host"));

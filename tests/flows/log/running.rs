@@ -1,6 +1,6 @@
 //! The runner: what becomes of messages that succeed, fail, panic or kill.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::future::pending;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -31,13 +31,13 @@ on_both!(
 );
 
 /// A store and a log of their own: SQLite with the embedded log, PostgreSQL with Kafka.
-struct Installation {
-    place: Place,
-    test: TestStore,
+pub struct Installation {
+    pub place: Place,
+    pub test: TestStore,
 }
 
 impl Installation {
-    async fn new(mut place: Place) -> Self {
+    pub async fn new(mut place: Place) -> Self {
         let test = match place.config.log.url.as_str() {
             "embedded" => TestStore::sqlite().await,
             _ => TestStore::postgres().await,
@@ -47,8 +47,21 @@ impl Installation {
         Self { place, test }
     }
 
+    /// The settings as a process is given them.
+    pub fn environment(&self) -> BTreeMap<String, String> {
+        let log = &self.place.config.log;
+        let mut environment = self.test.environment();
+        let own = [
+            ("LONGSHORE_LOG_URL", log.url.clone()),
+            ("LONGSHORE_LOG__TOPIC_PREFIX", log.topic_prefix.clone()),
+            ("LONGSHORE_LOG__REPLICATION", log.replication.to_string()),
+        ];
+        environment.extend(own.map(|(name, value)| (name.to_owned(), value)));
+        environment
+    }
+
     /// As a process that starts does.
-    async fn open(&self) -> (Store, Log) {
+    pub async fn open(&self) -> (Store, Log) {
         let log = Log::open(&self.place.config).await.unwrap();
         (Store::connect(&self.place.config).await.unwrap(), log)
     }
@@ -395,9 +408,8 @@ async fn a_log_made_anew_is_not_taken_for_the_former_one() {
 }
 
 /// A command beside a running installation, as an operator types it.
-async fn longshore(installation: &Installation, arguments: &[&str]) -> (bool, String) {
-    let test = &installation.test;
-    let mut command = process::command(&test.config.data, &test.environment());
+pub async fn longshore(installation: &Installation, arguments: &[&str]) -> (bool, String) {
+    let mut command = process::command(&installation.test.config.data, &installation.environment());
     command.args(arguments);
     let output = process::output(command).await;
     let text = [output.stdout, output.stderr].concat();

@@ -1,0 +1,479 @@
+//! What both logs promise to those who keep their offsets in the store.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+
+use longshore::log::message_ids::{self, Scope};
+use longshore::log::offsets::{self, Place as Offset};
+use longshore::log::{Batch, Limits, Standing, Standings};
+use longshore::store::{Store, StoreError};
+use rdkafka::admin::{AdminClient, AdminOptions};
+use rdkafka::client::DefaultClientContext;
+use rdkafka::{ClientConfig, Offset as KafkaOffset, TopicPartitionList};
+use sqlx::Connection as _;
+use tokio_util::sync::CancellationToken;
+
+use super::running::{Installation, longshore};
+use super::*;
+use crate::support::stores::{TestStore, on_both_stores};
+use crate::support::{eventually, servers};
+
+on_both!(
+    a_partition_has_one_batch_under_way_and_they_come_side_by_side,
+    batches_end_at_their_limits,
+    the_store_says_where_to_go_on,
+    partitions_that_move_are_applied_once,
+    a_partition_that_goes_waits_for_its_batch,
+    an_offset_out_of_range_stops_its_partition_alone,
+    messages_that_the_log_lost_stop_their_partition,
+    a_log_made_anew_stops_all_and_a_reset_goes_on,
+);
+
+const GROUP: &str = "g";
+
+const LIMITS: Limits = Limits { messages: 10, bytes: 1 << 20, in_flight: 4 };
+
+/// `count` messages of a partition, their payloads `from`, `from + 1`, … in decimal.
+pub fn tracked(partition: i32, from: usize, count: usize) -> Vec<NewMessage> {
+    let payloads = (from..from + count).map(|n| n.to_string());
+    payloads.map(|payload| tracking(partition, payload)).collect()
+}
+
+pub fn tracking(partition: i32, payload: impl Into<Vec<u8>>) -> NewMessage {
+    NewMessage { topic: Topic::Tracking, partition: Some(partition), ..message("k", payload) }
+}
+
+fn batches(log: &Log, store: &Store, limits: Limits) -> (Consumer<Batch>, Standings) {
+    log.batches(GROUP, Topic::Tracking, store, limits).unwrap()
+}
+
+async fn next_batch(consumer: &mut Consumer<Batch>) -> (Batch, Ack) {
+    tokio::time::timeout(PATIENCE, consumer.next()).await.expect("a batch comes").unwrap()
+}
+
+async fn assert_no_batch(consumer: &mut Consumer<Batch>) {
+    if let Ok(Ok((batch, _))) = tokio::time::timeout(QUIET, consumer.next()).await {
+        panic!("nothing should come, and this did: {batch:?}");
+    }
+}
+
+/// Moves the offset as a transaction that applies a batch does; whether it was there.
+async fn advance(store: &Store, batch: &Batch) -> bool {
+    let mut tx = store.write().await.unwrap();
+    let moved = offsets::advance(&mut tx, Topic::Tracking, &batch.place, batch.next()).await;
+    tx.commit().await.unwrap();
+    moved.unwrap()
+}
+
+async fn place(store: &Store, partition: i32) -> Offset {
+    let mut tx = store.snapshot().await.unwrap();
+    offsets::place(&mut tx, GROUP, Topic::Tracking, partition).await.unwrap().expect("a row")
+}
+
+async fn put(store: &Store, place: &Offset) {
+    let mut tx = store.write().await.unwrap();
+    assert!(offsets::reset(&mut tx, Topic::Tracking, place).await.unwrap());
+    tx.commit().await.unwrap();
+}
+
+fn texts(batch: &Batch) -> Vec<String> {
+    batch.messages.iter().map(text).collect()
+}
+
+fn numbers(range: std::ops::Range<usize>) -> Vec<String> {
+    range.map(|n| n.to_string()).collect()
+}
+
+async fn a_partition_has_one_batch_under_way_and_they_come_side_by_side(place: Place) {
+    let installation = Installation::new(place).await;
+    let (store, log) = installation.open().await;
+    for partition in 0..3 {
+        log.append(tracked(partition, 0, 25)).await.unwrap();
+    }
+    let (mut consumer, standings) = batches(&log, &store, LIMITS);
+    let mut under_way = BTreeMap::new();
+    for _ in 0..3 {
+        let (batch, ack) = next_batch(&mut consumer).await;
+        assert!(batch.is_first);
+        assert_eq!(texts(&batch), numbers(0..10));
+        assert!(batch.messages.iter().all(|m| m.partition == batch.place.partition));
+        assert!(under_way.insert(batch.place.partition, (batch, ack)).is_none());
+    }
+    assert_no_batch(&mut consumer).await;
+    let behind = |standings: &Standings| {
+        standings.all().iter().map(|s| (s.partition, s.behind)).collect::<Vec<_>>()
+    };
+    eventually("the ends are known", async || {
+        behind(&standings) == [(0, 25), (1, 25), (2, 25), (3, 0)]
+    })
+    .await;
+    assert!(standings.all().iter().all(|s| s.since.is_some() == (s.behind > 0)));
+
+    for range in [10..20, 20..25] {
+        let (batch, ack) = under_way.remove(&1).unwrap();
+        assert!(advance(&store, &batch).await);
+        ack.done();
+        let (batch, ack) = next_batch(&mut consumer).await;
+        assert_eq!((batch.place.partition, texts(&batch)), (1, numbers(range)));
+        assert!(!batch.is_first);
+        under_way.insert(1, (batch, ack));
+    }
+    let (batch, ack) = under_way.remove(&1).unwrap();
+    assert_eq!(batch.next(), 25);
+    ack.done();
+    assert_no_batch(&mut consumer).await;
+    assert_eq!(behind(&standings)[1], (1, 0));
+    // New ones come as they are appended.
+    log.append(tracked(3, 0, 1)).await.unwrap();
+    assert_eq!(next_batch(&mut consumer).await.0.place.partition, 3);
+    log.close().await;
+}
+
+async fn batches_end_at_their_limits(place: Place) {
+    let installation = Installation::new(place).await;
+    let (store, log) = installation.open().await;
+    let large = |n: u8| tracking(0, vec![n; 300_000]);
+    log.append((0..5).map(large).collect()).await.unwrap();
+    let limits = Limits { messages: 100, bytes: 700_000, in_flight: 1 };
+    let (mut consumer, _) = batches(&log, &store, limits);
+    let mut got = Vec::new();
+    while got.len() < 5 {
+        let (batch, ack) = next_batch(&mut consumer).await;
+        // The one that reaches the limit is the last.
+        assert!(batch.messages.len() <= 3, "{}", batch.messages.len());
+        got.extend(batch.messages.iter().map(|message| message.payload[0]));
+        ack.done();
+    }
+    assert_eq!(got, [0, 1, 2, 3, 4]);
+    log.close().await;
+}
+
+async fn the_store_says_where_to_go_on(place: Place) {
+    let installation = Installation::new(place).await;
+    let (store, log) = installation.open().await;
+    log.append(tracked(0, 0, 30)).await.unwrap();
+    // Said to be done, and committed to the log, but not in the store.
+    let (mut consumer, _) = batches(&log, &store, LIMITS);
+    let (batch, ack) = next_batch(&mut consumer).await;
+    assert!(advance(&store, &batch).await);
+    ack.done();
+    let (batch, ack) = next_batch(&mut consumer).await;
+    assert_eq!(texts(&batch), numbers(10..20));
+    ack.done();
+    consumer.drain(PATIENCE).await;
+
+    let (mut consumer, _) = batches(&log, &store, LIMITS);
+    let (batch, ack) = next_batch(&mut consumer).await;
+    assert_eq!(texts(&batch), numbers(10..20));
+    // In the store, and not said to be done.
+    assert!(advance(&store, &batch).await);
+    assert!(!advance(&store, &batch).await, "the guard lets it through once");
+    drop((ack, consumer));
+
+    let (mut consumer, _) = batches(&log, &store, LIMITS);
+    assert_eq!(texts(&next_batch(&mut consumer).await.0), numbers(20..30));
+    log.close().await;
+}
+
+/// Applies batches as the guard lets it, until it goes with one in hand; what it applied goes
+/// into `applied`.
+fn apply(log: &Log, store: &Store, applied: &Arc<Mutex<Vec<(i32, String)>>>) -> CancellationToken {
+    let (log, store, applied) = (log.clone(), store.clone(), applied.clone());
+    let stop = CancellationToken::new();
+    let stopped = stop.clone();
+    tokio::spawn(async move {
+        let (mut consumer, _) = batches(&log, &store, Limits { messages: 3, ..LIMITS });
+        loop {
+            let (batch, ack) = next_batch(&mut consumer).await;
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            if stopped.is_cancelled() {
+                return;
+            }
+            if advance(&store, &batch).await {
+                let done = batch.messages.iter().map(|m| (m.partition, text(m)));
+                applied.lock().unwrap().extend(done);
+                ack.done();
+            } else {
+                drop((ack, consumer));
+                consumer = batches(&log, &store, Limits { messages: 3, ..LIMITS }).0;
+            }
+        }
+    });
+    stop
+}
+
+async fn partitions_that_move_are_applied_once(place: Place) {
+    let installation = Installation::new(place).await;
+    let (store, log) = installation.open().await;
+    let applied = Arc::default();
+    let first = apply(&log, &store, &applied);
+    for partition in 0..4 {
+        log.append(tracked(partition, 0, 60)).await.unwrap();
+    }
+    eventually("it works", async || applied.lock().unwrap().len() >= 12).await;
+    let others = [apply(&log, &store, &applied), apply(&log, &store, &applied)];
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    first.cancel();
+    for partition in 0..4 {
+        log.append(tracked(partition, 60, 60)).await.unwrap();
+    }
+    eventually("all are applied", async || applied.lock().unwrap().len() >= 480).await;
+    tokio::time::sleep(QUIET).await;
+    others.iter().for_each(CancellationToken::cancel);
+    let mut of: BTreeMap<i32, Vec<String>> = BTreeMap::new();
+    for (partition, text) in applied.lock().unwrap().drain(..) {
+        of.entry(partition).or_default().push(text);
+    }
+    assert_eq!(of, (0..4).map(|partition| (partition, numbers(0..120))).collect());
+}
+
+async fn a_partition_that_goes_waits_for_its_batch(place: Place) {
+    let installation = Installation::new(place).await;
+    let (store, log) = installation.open().await;
+    for partition in 0..4 {
+        log.append(tracked(partition, 0, 20)).await.unwrap();
+    }
+    let (mut first, _) = batches(&log, &store, LIMITS);
+    let mut under_way = Vec::new();
+    for _ in 0..4 {
+        under_way.push(next_batch(&mut first).await);
+    }
+    let (mut second, _) = batches(&log, &store, LIMITS);
+    tokio::time::sleep(QUIET).await;
+    for (batch, ack) in under_way {
+        assert!(ack.is_ours(), "it was waited for");
+        assert!(advance(&store, &batch).await);
+        ack.done();
+    }
+    let taken = async { while next_batch(&mut first).await.0.place.partition < 4 {} };
+    let (batch, ack) = tokio::select! {
+        given = next_batch(&mut second) => given,
+        () = taken => unreachable!("no partition is so far"),
+    };
+    assert_eq!(texts(&batch), numbers(10..20));
+    assert!(advance(&store, &batch).await && ack.is_ours());
+    log.close().await;
+}
+
+/// How the partitions stand once `count` of them are stopped.
+async fn once_stopped(standings: &Standings, count: usize) -> Vec<Standing> {
+    let stopped = || {
+        let all = standings.all().into_iter();
+        all.filter(|standing| standing.stopped.is_some()).collect::<Vec<_>>()
+    };
+    eventually("they are stopped", async || stopped().len() == count).await;
+    stopped()
+}
+
+/// The text of a partition that is stopped: it names it, and what to do.
+fn reason(standing: &Standing) -> &str {
+    let (_, reason) = standing.stopped.as_ref().expect("it is stopped");
+    let command =
+        format!("`longshore log reset --topic tracking --partition {} --to", standing.partition);
+    assert!(reason.contains(&command), "{reason}");
+    reason
+}
+
+async fn an_offset_out_of_range_stops_its_partition_alone(place: Place) {
+    let installation = Installation::new(place).await;
+    let (store, log) = installation.open().await;
+    let (consumer, standings) = batches(&log, &store, LIMITS);
+    eventually("the partitions are known", async || standings.all().len() == 4).await;
+    drop(consumer);
+    let own = self::place(&store, 2).await;
+    put(&store, &Offset { next: 1000, ..own.clone() }).await;
+    for partition in 0..4 {
+        log.append(tracked(partition, 0, 5)).await.unwrap();
+    }
+
+    let (mut consumer, standings) = batches(&log, &store, LIMITS);
+    let mut got = BTreeSet::new();
+    for _ in 0..3 {
+        let (batch, ack) = next_batch(&mut consumer).await;
+        got.insert(batch.place.partition);
+        ack.done();
+    }
+    assert_eq!(got, [0, 1, 3].into());
+    assert_no_batch(&mut consumer).await;
+    let stopped = once_stopped(&standings, 1).await;
+    let text = reason(&stopped[0]);
+    assert!(text.contains("partition 2") && text.contains("offset 1000"), "{text}");
+    assert!(text.contains("the log ends at 5"), "{text}");
+    assert_eq!(self::place(&store, 2).await.next, 1000, "nothing was reset silently");
+    drop(consumer);
+
+    put(&store, &Offset { next: 3, ..own }).await;
+    let (mut consumer, _) = batches(&log, &store, LIMITS);
+    loop {
+        let (batch, ack) = next_batch(&mut consumer).await;
+        if batch.place.partition == 2 {
+            break assert_eq!(texts(&batch), ["3", "4"]);
+        }
+        ack.done();
+    }
+    log.close().await;
+}
+
+fn admin() -> AdminClient<DefaultClientContext> {
+    ClientConfig::new().set("bootstrap.servers", servers::kafka()).create().unwrap()
+}
+
+impl Place {
+    fn is_kafka(&self) -> bool {
+        self.config.log.url.starts_with("kafka")
+    }
+
+    fn tracking_topic(&self) -> String {
+        format!("{}tracking", self.config.log.topic_prefix)
+    }
+
+    /// Removes the messages of a partition before an offset, as by mistake.
+    async fn lose(&self, partition: i32, before: i64) {
+        if self.is_kafka() {
+            let mut list = TopicPartitionList::new();
+            let offset = KafkaOffset::Offset(before);
+            list.add_partition_offset(&self.tracking_topic(), partition, offset).unwrap();
+            let lost = admin().delete_records(&list, &AdminOptions::new()).await.unwrap();
+            lost.elements().iter().for_each(|element| element.error().unwrap());
+            return;
+        }
+        let file = format!("sqlite://{}", self.config.data.join("log.db").display());
+        let mut file = sqlx::SqliteConnection::connect(&file).await.unwrap();
+        sqlx::query("DELETE FROM messages WHERE partition = $1 AND position < $2")
+            .bind(partition)
+            .bind(before)
+            .execute(&mut file)
+            .await
+            .unwrap();
+    }
+
+    /// Loses the log with all that is in it; answers the one made in its place.
+    async fn make_anew(&self, log: Log) -> Log {
+        let former = log.extent(Topic::Tracking).await.unwrap().id;
+        log.close().await;
+        if self.is_kafka() {
+            delete_topic(&self.tracking_topic()).await;
+        }
+        for file in ["log.db", "log.db-wal", "log.db-shm"] {
+            let _ = std::fs::remove_file(self.config.data.join(file));
+        }
+        let log = self.open().await;
+        until_made_anew(&log, &former).await;
+        log
+    }
+}
+
+/// A topic that was deleted is there for a while yet, and is made anew only after that.
+async fn until_made_anew(log: &Log, former: &str) {
+    eventually("it is made anew", async || {
+        log.create_topics().await.is_ok()
+            && log.extent(Topic::Tracking).await.is_ok_and(|extent| extent.id != former)
+    })
+    .await;
+}
+
+async fn delete_topic(topic: &str) {
+    let deleted = admin().delete_topics(&[topic], &AdminOptions::new()).await.unwrap();
+    assert!(deleted.iter().all(Result::is_ok), "{deleted:?}");
+}
+
+async fn messages_that_the_log_lost_stop_their_partition(place: Place) {
+    let installation = Installation::new(place).await;
+    let (store, log) = installation.open().await;
+    log.append(tracked(1, 0, 10)).await.unwrap();
+    let (mut consumer, _) = batches(&log, &store, Limits { messages: 2, ..LIMITS });
+    let (batch, ack) = next_batch(&mut consumer).await;
+    assert!(advance(&store, &batch).await);
+    drop((ack, consumer));
+    installation.place.lose(1, 5).await;
+
+    let (mut consumer, standings) = batches(&log, &store, LIMITS);
+    assert_no_batch(&mut consumer).await;
+    let stopped = once_stopped(&standings, 1).await;
+    let text = reason(&stopped[0]);
+    assert!(text.contains("offset 2") && text.contains("still has is 5"), "{text}");
+    log.close().await;
+}
+
+async fn a_log_made_anew_stops_all_and_a_reset_goes_on(place: Place) {
+    let installation = Installation::new(place).await;
+    let (store, log) = installation.open().await;
+    log.append(tracked(1, 0, 3)).await.unwrap();
+    let (mut consumer, _) = batches(&log, &store, LIMITS);
+    let (batch, ack) = next_batch(&mut consumer).await;
+    assert!(advance(&store, &batch).await);
+    ack.done();
+    consumer.drain(PATIENCE).await;
+
+    let log = installation.place.make_anew(log).await;
+    // As far as the former one, so that the offset alone would tell nothing.
+    log.append(tracked(1, 0, 5)).await.unwrap();
+    let (mut consumer, standings) = batches(&log, &store, LIMITS);
+    assert_no_batch(&mut consumer).await;
+    let stopped = once_stopped(&standings, 4).await;
+    assert!(stopped.iter().all(|standing| reason(standing).contains("made anew")), "{stopped:?}");
+    drop(consumer);
+
+    let (ok, printed) = longshore(&installation, &["migrate"]).await;
+    assert!(ok, "{printed}");
+    let (ok, printed) = longshore(&installation, &["log", "status"]).await;
+    assert!(!ok && printed.contains("4 partitions are stopped"), "{printed}");
+    let wrong = ["log", "reset", "--topic", "tracking", "--partition", "1", "--to", "6"];
+    let (ok, printed) = longshore(&installation, &wrong).await;
+    assert!(!ok && printed.contains("6 is not within what the log has, 0 to 5"), "{printed}");
+    let to_1 = ["log", "reset", "--topic", "tracking", "--partition", "1", "--to", "1"];
+    let (ok, printed) = longshore(&installation, &to_1).await;
+    assert!(ok && printed.contains("1 of g: was at 3, goes on at 1"), "{printed}");
+    let all = ["log", "reset", "--topic", "tracking", "--all", "--to", "latest"];
+    let (ok, printed) = longshore(&installation, &all).await;
+    assert!(ok && printed.lines().count() == 3, "{printed}");
+    let (ok, printed) = longshore(&installation, &["log", "status"]).await;
+    assert!(ok && printed.contains("tracking 1 of g: at 1, the log has 0 to 5, 4 behind"));
+
+    let (mut consumer, _) = batches(&log, &store, LIMITS);
+    let (batch, _ack) = next_batch(&mut consumer).await;
+    assert_eq!((batch.place.partition, texts(&batch)), (1, numbers(1..5)));
+    log.close().await;
+}
+
+/// The offsets of the new one may well reach as far: only its id tells.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_topic_made_anew_under_a_consumer_is_noticed() {
+    let installation = Installation::new(Place::kafka()).await;
+    let (store, log) = installation.open().await;
+    log.append(tracked(0, 0, 2)).await.unwrap();
+    let (mut consumer, standings) = batches(&log, &store, LIMITS);
+    let (batch, ack) = next_batch(&mut consumer).await;
+    assert!(advance(&store, &batch).await);
+    ack.done();
+    let former = log.extent(Topic::Tracking).await.unwrap().id;
+    delete_topic(&installation.place.tracking_topic()).await;
+    until_made_anew(&log, &former).await;
+    let stopped = once_stopped(&standings, 4).await;
+    assert!(stopped.iter().all(|standing| reason(standing).contains("made anew")), "{stopped:?}");
+    drop(consumer);
+    log.close().await;
+}
+
+on_both_stores!(ids_are_remembered_once_and_for_their_time,);
+
+async fn ids_are_remembered_once_and_for_their_time(test: TestStore) {
+    let scope = |partition| Scope { group: GROUP, topic: Topic::Tracking, partition };
+    let [a, b, c] = [1, 2, 3].map(Uuid::from_u128);
+    let remember = async |partition, ids: &[(Uuid, i64)]| {
+        let mut tx = test.store.write().await?;
+        let new = message_ids::remember(&mut tx, scope(partition), ids).await?;
+        tx.commit().await?;
+        Ok::<_, StoreError>(new)
+    };
+    assert_eq!(remember(0, &[]).await.unwrap(), [].into());
+    assert_eq!(remember(0, &[(b, 20), (a, 10), (b, 20)]).await.unwrap(), [a, b].into());
+    assert_eq!(remember(0, &[(a, 11), (c, 30)]).await.unwrap(), [c].into());
+    assert_eq!(remember(1, &[(a, 10)]).await.unwrap(), [a].into(), "of another partition");
+
+    let mut tx = test.store.write().await.unwrap();
+    assert!(!message_ids::sweep(&mut tx, scope(0), 30).await.unwrap());
+    tx.commit().await.unwrap();
+    assert_eq!(remember(0, &[(a, 40), (b, 40), (c, 40)]).await.unwrap(), [a, b].into());
+    assert_eq!(remember(1, &[(a, 40)]).await.unwrap(), [].into());
+}
