@@ -335,7 +335,7 @@ async fn a_database_that_goes_away_is_waited_for() {
     let address = installation.place.config.database.url.clone().unwrap();
     let mut address = Url::parse(address.expose_secret()).unwrap();
     let server = format!("{}:{}", address.host_str().unwrap(), address.port().unwrap());
-    let proxy = Proxy::start(&server).await;
+    let proxy = Proxy::to(&server).await;
     let way = Url::parse(&proxy.endpoint()).unwrap();
     address.set_host(way.host_str()).unwrap();
     address.set_port(way.port()).unwrap();
