@@ -73,7 +73,10 @@ impl Service {
         tracing::info!(%address, "the gateway listens");
         let routes = exports::api::routes().merge(tracking::api::routes());
         let router = gateway::router(self.app.clone(), routes);
-        gateway::serve(self.app.clone(), router, listener, self.shutdown.clone()).await;
+        tokio::join!(
+            gateway::serve(self.app.clone(), router, listener, self.shutdown.clone()),
+            gateway::idempotency::sweep_old(self.app.clone(), self.shutdown.clone()),
+        );
         Ok(())
     }
 

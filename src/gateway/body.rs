@@ -48,6 +48,10 @@ impl JsonText {
     pub fn bytes(&self) -> usize {
         self.0.len()
     }
+
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
 }
 
 impl FromRequest<App> for JsonText {

@@ -16,6 +16,9 @@ use crate::workspaces::StorageError;
 /// What a client is asked to wait before it tries again, in seconds.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("5");
 
+/// The same where it waits for another request of its own.
+const RETRY_SOON: HeaderValue = HeaderValue::from_static("1");
+
 /// One error type for every call. What the customer reads is in the variant; what the
 /// operator needs is logged where the error is made into an answer.
 #[derive(Debug)]
@@ -36,10 +39,14 @@ pub enum ApiError {
     TooSlow,
     /// 409, with the text.
     Conflict(String),
+    /// 409 with `Retry-After`, with the text: the same call gets another answer later.
+    UnderWay(&'static str),
     /// 413.
     TooLarge,
     /// 415.
     UnsupportedMediaType,
+    /// 422, with the text.
+    Unprocessable(&'static str),
     /// 503 with `Retry-After`; the detail is for the operator.
     Unavailable(String),
     /// 500; the detail is for the operator.
@@ -55,9 +62,10 @@ impl ApiError {
             Self::NotFound(_) => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
-            Self::Conflict(_) => StatusCode::CONFLICT,
+            Self::Conflict(_) | Self::UnderWay(_) => StatusCode::CONFLICT,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::Unprocessable(_) => StatusCode::UNPROCESSABLE_ENTITY,
             Self::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
@@ -70,7 +78,9 @@ impl ApiError {
             | Self::InvalidMany(text, _)
             | Self::NotFound(text)
             | Self::Conflict(text) => text.as_str().into(),
-            Self::Forbidden(text) => (*text).into(),
+            Self::Forbidden(text) | Self::UnderWay(text) | Self::Unprocessable(text) => {
+                (*text).into()
+            }
             Self::Unauthenticated => "Error authenticating credentials".into(),
             Self::MethodNotAllowed => "This method is not allowed here".into(),
             Self::TooSlow => "The request body was not received in time".into(),
@@ -135,6 +145,9 @@ impl IntoResponse for ApiError {
         match self {
             Self::Unavailable(_) => {
                 headers.insert(header::RETRY_AFTER, RETRY_AFTER);
+            }
+            Self::UnderWay(_) => {
+                headers.insert(header::RETRY_AFTER, RETRY_SOON);
             }
             Self::Unauthenticated => {
                 headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));

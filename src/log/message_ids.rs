@@ -1,5 +1,8 @@
 //! Messages that may be appended more than once: their ids are remembered, so that they are
 //! applied once.
+//!
+//! The id is the message's key. That says nothing of its partition, so such a message is one
+//! for a [partition](super::NewMessage::partition) of its own, and comes again there only.
 
 use std::collections::HashSet;
 
@@ -14,6 +17,16 @@ pub const REMEMBERED: i64 = 48 * 60 * 60 * 1000;
 
 /// Ids removed by one [`sweep`].
 const SWEEP: i64 = 10_000;
+
+/// The id of a message that may have been appended before; others have none.
+pub fn id_of(message: &Message) -> Option<Uuid> {
+    Uuid::from_slice(&message.key).ok()
+}
+
+/// The id of one of the messages that are appended together, from an id of all of them.
+pub fn numbered(all: Uuid, number: usize) -> Uuid {
+    Uuid::from_u128(all.as_u128().wrapping_add(number as u128))
+}
 
 /// Where ids are remembered: a message comes again on its own partition only.
 #[derive(Clone, Copy, Debug)]

@@ -108,6 +108,11 @@ pub const METRICS: &[Metric] = &[
         "longshore_http_requests_total",
         "Calls answered, by method, path and status; path is the route, empty where none matched",
     ),
+    counter(
+        "longshore_idempotency_total",
+        "Calls with an Idempotency-Key, by what was under it: new, repeated, taken_over, under_way \
+         (409), other_body (422), unrepeatable (409)",
+    ),
     histogram(
         "longshore_log_append_seconds",
         Unit::Seconds,

@@ -2,19 +2,17 @@
 
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::response::Response;
 use axum::routing::post;
 use axum::{Extension, Router};
 
 use super::intake::{self, Answer, Intake, Request};
 use super::{Kind, telemetry};
 use crate::app::App;
-use crate::gateway::{self, ApiError, Caller, JsonText};
+use crate::gateway::{self, ApiError, Caller, IdempotencyKey, JsonText, idempotency};
+use crate::log::NewMessage;
 
 const PERMISSION: &str = "users.track";
-
-/// Bodies of more bytes are read on a thread that may compute: it takes more than a fraction
-/// of a millisecond.
-const INLINE_BYTES: usize = 64 << 10;
 
 /// The routes of tracking.
 pub fn routes() -> Router<App> {
@@ -24,28 +22,45 @@ pub fn routes() -> Router<App> {
 async fn track(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
+    key: Option<IdempotencyKey>,
     body: JsonText,
-) -> Result<(StatusCode, axum::Json<Answer>), ApiError> {
-    let request = Request {
+) -> Result<Response, ApiError> {
+    let track = Track {
         workspace: caller.workspace.id,
-        received_at: app.clock.now_ms(),
         partitions: app.config.log.partitions,
         request_id: caller.request_id,
     };
-    let Intake { answer, messages } = read(&app, body, request).await?;
-    app.log.append(messages).await?;
-    for kind in Kind::ALL {
-        telemetry::taken(kind, answer.processed(kind));
-    }
-    Ok((StatusCode::CREATED, axum::Json(answer)))
+    idempotency::append(&app, key, body, track).await
 }
 
-async fn read(app: &App, body: JsonText, request: Request) -> Result<Intake, ApiError> {
-    if body.bytes() <= INLINE_BYTES {
-        return intake::read(&body, &request);
+struct Track {
+    workspace: i32,
+    partitions: u32,
+    request_id: String,
+}
+
+impl idempotency::Work for Track {
+    type Answer = Answer;
+    const STATUS: StatusCode = StatusCode::CREATED;
+
+    fn read(
+        &self,
+        body: &JsonText,
+        received_at: i64,
+    ) -> Result<(Answer, Vec<NewMessage>), ApiError> {
+        let request = Request {
+            workspace: self.workspace,
+            received_at,
+            partitions: self.partitions,
+            request_id: self.request_id.clone(),
+        };
+        let Intake { answer, messages } = intake::read(body, &request)?;
+        Ok((answer, messages))
     }
-    let cores = app.cores.clone();
-    let read = move || cores.compute(|| intake::read(&body, &request));
-    let read = tokio::task::spawn_blocking(read).await;
-    read.unwrap_or_else(|error| Err(ApiError::Internal(format!("reading a body: {error}"))))
+
+    fn taken(&self, answer: &Answer) {
+        for kind in Kind::ALL {
+            telemetry::taken(kind, answer.processed(kind));
+        }
+    }
 }

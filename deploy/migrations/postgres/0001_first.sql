@@ -281,3 +281,23 @@ CREATE TABLE message_ids (
     PRIMARY KEY (consumer_group, topic, partition, id)
 );
 CREATE INDEX message_ids_oldest ON message_ids (consumer_group, topic, partition, appended_at);
+
+-- Calls -------------------------------------------------------------------------------------
+
+-- Calls with an Idempotency-Key, for 24 hours. id: what the ids of the messages are made from;
+-- body, messages: their SHA-256. status, answer: once all is durable, and until then
+-- leased_until says how long somebody may be at work on it.
+CREATE TABLE idempotency_claims (
+    workspace_id INTEGER NOT NULL,
+    endpoint     TEXT NOT NULL,
+    key          TEXT NOT NULL,
+    id           UUID NOT NULL,
+    body         BYTEA NOT NULL,
+    messages     BYTEA NOT NULL,
+    received_at  BIGINT NOT NULL,
+    leased_until BIGINT NOT NULL,
+    status       INTEGER,
+    answer       TEXT,
+    PRIMARY KEY (workspace_id, endpoint, key)
+) WITH (fillfactor = 80);
+CREATE INDEX idempotency_claims_oldest ON idempotency_claims (received_at);

@@ -10,6 +10,7 @@ use rdkafka::producer::{DeliveryFuture, FutureProducer, FutureRecord, Producer a
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::{MAX_BATCH_BYTES, QUEUE_KBYTES, REQUEST_ID, Settings, Tracing, create, unavailable};
+use crate::faults::fail_point;
 use crate::log::{LogError, NewMessage};
 
 /// How long to wait for room in librdkafka's queue when none of it is this append's own.
@@ -82,7 +83,10 @@ impl Producer {
 
     async fn delivered(&self, delivery: DeliveryFuture) -> Result<(), LogError> {
         match delivery.await {
-            Ok(Ok(_)) => Ok(()),
+            Ok(Ok(_)) => {
+                fail_point!("log::delivered");
+                Ok(())
+            }
             Ok(Err((error, _))) => Err(self.explain(error)),
             Err(_) => Err(LogError::closed()),
         }

@@ -1,0 +1,228 @@
+//! `Idempotency-Key` (decisions.md, "retries by the client"; draft-ietf-httpapi-idempotency-
+//! key-header): for 24 hours the same key with the same body gets the first answer again, and
+//! nothing is done twice.
+//!
+//! A request with a key is a claim before anything is appended: a row with the hash of its
+//! body, the time at which it was received, and an id from which its messages get theirs. Only
+//! an answer of what is durable is kept in it. A request that ended before, with its gateway or
+//! for want of the log, leaves a claim that the next repeat takes over: from the same body and
+//! the same time it reads the same messages, and appends all of them again under the same ids.
+//! Consumers remember ids for longer than a key holds
+//! ([`message_ids`](crate::log::message_ids)), so each is applied once. Two that are at work on
+//! one claim at once, since a lease ran out too early, therefore do no harm.
+//!
+//! Should another version of the program read other messages from that body, the ones already
+//! appended could not be told from them: the claim's hash of the messages shows it, and the
+//! repeat is refused.
+//!
+//! A call without a key pays nothing for any of this.
+
+mod claims;
+mod header;
+mod rows;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use axum::response::Response;
+use serde::Serialize;
+use sha2::{Digest as _, Sha256};
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use self::claims::{Claims, Found, expired, json};
+use self::rows::Claim;
+use super::{ApiError, JsonText};
+use crate::app::App;
+use crate::faults::fail_point;
+use crate::log::{NewMessage, message_ids};
+use crate::retry;
+use crate::store::{StoreError, answered};
+
+pub use header::IdempotencyKey;
+
+/// Bodies of more bytes are read on a thread that may compute: it takes more than a fraction
+/// of a millisecond.
+const INLINE_BYTES: usize = 64 << 10;
+
+/// Between looks for claims that are too old, and transactions of one look at most.
+const SWEEP_EVERY: Duration = Duration::from_secs(10);
+const SWEEPS: usize = 50;
+
+/// How long one look may take; what takes longer is left to its end.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A call whose work is done by what it appends to the log.
+pub trait Work: Send + Sync + 'static {
+    type Answer: Serialize + Send + 'static;
+
+    /// The status of the answer, once all is durable.
+    const STATUS: StatusCode;
+
+    /// Reads a body that was received at a time (milliseconds since the epoch), and does
+    /// nothing beyond: the same body and time come to the same messages. Each is for a
+    /// partition of its own choice; its key is the place of its id.
+    fn read(
+        &self,
+        body: &JsonText,
+        received_at: i64,
+    ) -> Result<(Self::Answer, Vec<NewMessage>), ApiError>;
+
+    /// The messages are durable: for metrics.
+    fn taken(&self, answer: &Self::Answer);
+}
+
+/// Has a body read and its messages appended, then answers; under a key, once.
+pub async fn append<W: Work>(
+    app: &App,
+    key: Option<IdempotencyKey>,
+    body: JsonText,
+    work: W,
+) -> Result<Response, ApiError> {
+    let call = Arc::new(Call { app: app.clone(), body, work });
+    let now = app.clock.now_ms();
+    let Some(key) = key else {
+        let (answer, messages) =
+            call.compute(move |call| call.work.read(&call.body, now)).await?;
+        app.log.append(messages).await?;
+        return call.answer(&answer, to_json(&answer)?);
+    };
+    let claims = Claims::new(app, &key);
+    let read = call.read(now).await?;
+    match claims.claim(Claim::new(&read.body_hash, &read.messages_hash, now)).await? {
+        Found::Nothing(claim) => call.complete(&claims, &claim, read).await,
+        Found::Left(claim) => {
+            drop(read);
+            call.take_over(&claims, &claim).await
+        }
+        Found::Answer(answer) => Ok(answer),
+    }
+}
+
+/// A request that is worked on.
+struct Call<W> {
+    app: App,
+    body: JsonText,
+    work: W,
+}
+
+/// What a request with a key comes to.
+struct Read<A> {
+    answer: A,
+    messages: Vec<NewMessage>,
+    body_hash: [u8; 32],
+    messages_hash: [u8; 32],
+}
+
+impl<W: Work> Call<W> {
+    async fn read(self: &Arc<Self>, received_at: i64) -> Result<Read<W::Answer>, ApiError> {
+        self.compute(move |call| {
+            let (answer, messages) = call.work.read(&call.body, received_at)?;
+            let body_hash = Sha256::digest(call.body.as_bytes()).into();
+            let messages_hash = hash(&messages);
+            Ok(Read { answer, messages, body_hash, messages_hash })
+        })
+        .await
+    }
+
+    async fn compute<T: Send + 'static>(
+        self: &Arc<Self>,
+        compute: impl FnOnce(&Self) -> Result<T, ApiError> + Send + 'static,
+    ) -> Result<T, ApiError> {
+        if self.body.bytes() <= INLINE_BYTES {
+            return compute(self);
+        }
+        let call = self.clone();
+        let compute = move || call.app.cores.compute(|| compute(&call));
+        let computed = tokio::task::spawn_blocking(compute).await;
+        computed.unwrap_or_else(|error| Err(ApiError::Internal(format!("reading a body: {error}"))))
+    }
+
+    /// Goes on where the claim's request did not come to its end.
+    async fn take_over(
+        self: &Arc<Self>,
+        claims: &Claims<'_>,
+        claim: &Claim,
+    ) -> Result<Response, ApiError> {
+        let read = self.read(claim.received_at).await?;
+        if claim.messages != read.messages_hash {
+            return Err(claims.unrepeatable(claim).await);
+        }
+        self.complete(claims, claim, read).await
+    }
+
+    async fn complete(
+        &self,
+        claims: &Claims<'_>,
+        claim: &Claim,
+        Read { answer, mut messages, .. }: Read<W::Answer>,
+    ) -> Result<Response, ApiError> {
+        fail_point!("idempotency::claimed");
+        for (number, message) in messages.iter_mut().enumerate() {
+            message.key = message_ids::numbered(claim.id, number).as_bytes().to_vec();
+        }
+        if let Err(error) = self.app.log.append(messages).await {
+            claims.release(claim).await;
+            return Err(error.into());
+        }
+        fail_point!("idempotency::appended");
+        let json = to_json(&answer)?;
+        claims.finish(claim, W::STATUS, &json).await;
+        fail_point!("idempotency::finished");
+        self.answer(&answer, json)
+    }
+
+    fn answer(&self, answer: &W::Answer, text: String) -> Result<Response, ApiError> {
+        self.work.taken(answer);
+        Ok(json(W::STATUS, text))
+    }
+}
+
+fn to_json(answer: &impl Serialize) -> Result<String, ApiError> {
+    serde_json::to_string(answer)
+        .map_err(|error| ApiError::Internal(format!("an answer cannot be written: {error}")))
+}
+
+/// What tells messages from others: their places and payloads, in their order.
+fn hash(messages: &[NewMessage]) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    for message in messages {
+        hash.update(message.topic.name());
+        hash.update(message.partition.unwrap_or(-1).to_be_bytes());
+        hash.update((message.payload.len() as u64).to_be_bytes());
+        hash.update(&message.payload);
+    }
+    hash.finalize().into()
+}
+
+/// Removes claims whose keys hold no more, every now and then until `shutdown`.
+pub async fn sweep_old(app: App, shutdown: CancellationToken) {
+    while !shutdown.is_cancelled() {
+        let (app, stop) = (app.clone(), shutdown.clone());
+        let swept: Result<(), StoreError> =
+            answered(async move { sweep(&app, &stop).await }, sleep(PATIENCE)).await;
+        if let Err(error) = swept {
+            tracing::warn!(%error, "old idempotency claims could not be removed; later again");
+        }
+        retry::wait(SWEEP_EVERY, &shutdown).await;
+    }
+}
+
+/// One look for claims whose keys hold no more.
+pub async fn sweep(app: &App, shutdown: &CancellationToken) -> Result<(), StoreError> {
+    let expired = expired(app.clock.now_ms());
+    // An idle SQLite never takes the write lock for this.
+    let mut tx = app.store.snapshot().await?;
+    let mut more = rows::any_old(&mut tx, expired).await?;
+    drop(tx);
+    for _ in 0..SWEEPS {
+        if !more || shutdown.is_cancelled() {
+            break;
+        }
+        let mut tx = app.store.write().await?;
+        more = rows::sweep(&mut tx, expired).await?;
+        tx.commit().await?;
+    }
+    Ok(())
+}
