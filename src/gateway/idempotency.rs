@@ -83,8 +83,7 @@ pub async fn append<W: Work>(
     let call = Arc::new(Call { app: app.clone(), body, work });
     let now = app.clock.now_ms();
     let Some(key) = key else {
-        let (answer, messages) =
-            call.compute(move |call| call.work.read(&call.body, now)).await?;
+        let (answer, messages) = call.compute(move |call| call.work.read(&call.body, now)).await?;
         app.log.append(messages).await?;
         return call.answer(&answer, to_json(&answer)?);
     };

@@ -12,6 +12,7 @@ mod export_faults;
 mod export_rows;
 mod exports;
 mod gateway;
+mod idempotency;
 mod log;
 mod lost_commit;
 mod midnight;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use longshore::log::{Message, Topic, partition_of};
+use longshore::log::{Message, partition_of};
 use longshore::tracking::message::Batch;
 use reqwest::{Method, header};
 use serde_json::{Value, json};
@@ -13,6 +13,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use crate::support::api::{Answer, Api, answer};
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::servers;
+use crate::support::tracked::take_all;
 use crate::support::workspace::WorkspaceFile;
 
 /// Bytes of a body that is almost too large.
@@ -20,31 +21,17 @@ const FULL: usize = (4 << 20) - 100;
 
 const TRACK: &str = "/users/track";
 
-/// How long what was acknowledged may take to be given out.
+/// How long the log may take to be back.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How long nothing more is waited for.
-const QUIET: Duration = Duration::from_millis(500);
-
-/// Every message of tracking that the log has, for a group of its own.
-async fn in_the_log(fleet: &Fleet, group: &str, objects: usize) -> Vec<Message> {
+/// Every message of tracking that the log has, which must hold so many objects.
+async fn in_the_log(fleet: &Fleet, objects: usize) -> Vec<Message> {
     let log = fleet.log().await;
-    let mut consumer = log.consumer(group, Topic::Tracking, 1_000).unwrap();
-    let (mut messages, mut found) = (Vec::new(), 0);
-    loop {
-        let patience = if found < objects { PATIENCE } else { QUIET };
-        match tokio::time::timeout(patience, consumer.next()).await {
-            Ok(next) => {
-                let (message, ack) = next.unwrap();
-                ack.done();
-                found += Batch::decode(&message.payload).unwrap().objects.len();
-                messages.push(message);
-            }
-            Err(_) => break,
-        }
-    }
-    assert_eq!(found, objects);
-    drop(consumer);
+    let found = |messages: &[Message]| -> usize {
+        messages.iter().map(|message| Batch::decode(&message.payload).unwrap().objects.len()).sum()
+    };
+    let messages = take_all(&log, |messages| found(messages) >= objects).await;
+    assert_eq!(found(&messages), objects);
     log.close().await;
     messages
 }
@@ -101,7 +88,7 @@ async fn what_is_answered_is_in_the_log(backend: Backend, gateway: &str) {
     fleet.kill(gateway);
     fleet.launch(gateway).await;
 
-    let messages = in_the_log(&fleet, "looks-on", 6).await;
+    let messages = in_the_log(&fleet, 6).await;
     let of_ann = messages
         .iter()
         .filter(|message| String::from_utf8_lossy(&message.payload).contains("\"ann\""));
@@ -174,7 +161,7 @@ async fn refusals_come_in_their_order_and_are_counted() {
         most.body,
         json!({ "message": "success", "events_processed": 0, "purchases_processed": 75 })
     );
-    in_the_log(&fleet, "looks-on", 75).await;
+    in_the_log(&fleet, 75).await;
 
     let metrics = fleet.metrics("standalone").await;
     for line in [
@@ -283,7 +270,7 @@ async fn hostile_bodies_are_refused_by_name() {
     let large = post_text(&api, one("properties", &format!("{{{}}}", flat.join(",")))).await;
     assert_eq!(large.status, 201, "{large:?}");
     assert!(!fleet.printed().contains("panicked"));
-    in_the_log(&fleet, "looks-on", 1).await;
+    in_the_log(&fleet, 1).await;
     fleet.close().await;
 }
 
@@ -332,6 +319,6 @@ async fn without_the_log_nothing_is_acknowledged_on_kafka() {
     fleet.terminate("gateway").await;
     fleet.launch("gateway").await;
     taken_again(&api).await;
-    in_the_log(&fleet, "looks-on", 1).await;
+    in_the_log(&fleet, 1).await;
     fleet.close().await;
 }

@@ -83,10 +83,7 @@ pub(super) async fn insert(
     Ok(inserted == 1)
 }
 
-pub(super) async fn load(
-    store: &Store,
-    key: &IdempotencyKey,
-) -> Result<Option<Claim>, StoreError> {
+pub(super) async fn load(store: &Store, key: &IdempotencyKey) -> Result<Option<Claim>, StoreError> {
     let sql = "SELECT id, body, messages, received_at, leased_until, status, answer
                FROM idempotency_claims WHERE workspace_id = $1 AND endpoint = $2 AND key = $3";
     macro_rules! fetch {
@@ -182,8 +179,7 @@ macro_rules! sweep_sql {
 /// Removes claims that were received no later than `expired`, some at a time; whether more are
 /// left.
 pub(super) async fn sweep(tx: &mut Tx, expired: i64) -> Result<bool, StoreError> {
-    let sql =
-        if tx.is_postgres() { sweep_sql!("FOR UPDATE SKIP LOCKED") } else { sweep_sql!("") };
+    let sql = if tx.is_postgres() { sweep_sql!("FOR UPDATE SKIP LOCKED") } else { sweep_sql!("") };
     let removed = execute!(tx, sqlx::query(sql).bind(expired).bind(SWEEP));
     Ok(removed == SWEEP as u64)
 }

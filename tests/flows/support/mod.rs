@@ -19,6 +19,7 @@ pub mod receiver;
 pub mod servers;
 pub mod stores;
 pub mod temporary;
+pub mod tracked;
 pub mod workspace;
 
 pub use api::Api;

@@ -1,0 +1,309 @@
+//! Real gateways that end, or lose the log or their client, in the middle of a call with a key:
+//! the client sends it again until it is answered, and everything is applied once.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use longshore::log::Message;
+use longshore::tracking::message::Batch;
+use reqwest::Method;
+use serde_json::{Value, json};
+use sqlx::Connection as _;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
+
+use crate::support::api::{Answer, answer};
+use crate::support::fleet::{Backend, Fleet};
+use crate::support::proxy::{Proxy, Way};
+use crate::support::tracked::{Remembering, take_all};
+use crate::support::{Api, WorkspaceFile, eventually, servers, stores};
+
+const KEY: &str = "\"8e03978e-40d5-43e8-bc93-6894a57f9324\"";
+
+/// Users of the request, on all partitions.
+const USERS: usize = 40;
+
+/// How long a client goes on to try.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Short, and with it the lease.
+const APPEND_MS: &str = "1500";
+
+struct Scene {
+    fleet: Fleet,
+    api: Api,
+    /// The process that has the gateway.
+    gateway: &'static str,
+}
+
+impl Scene {
+    async fn new(backend: Backend) -> Self {
+        Self::behind(backend, None).await
+    }
+
+    /// With a way to the broker that can be cut.
+    async fn behind(backend: Backend, broker: Option<&Proxy>) -> Self {
+        let patience = [("LONGSHORE_LOG__APPEND_TIMEOUT_MS", APPEND_MS.to_owned())];
+        let fleet = Fleet::start_by(backend, &patience, |environment| {
+            if let Some(broker) = broker {
+                let address = format!("kafka://{}", broker.address());
+                environment.insert("LONGSHORE_LOG_URL".into(), address);
+            }
+        });
+        let fleet = fleet.await;
+        let api = fleet.apply(&[WorkspaceFile::new("acme")]).await.remove(0);
+        let gateway = if backend == Backend::Embedded { "standalone" } else { "gateway" };
+        Self { fleet, api, gateway }
+    }
+
+    fn body() -> Value {
+        let event =
+            |n| json!({ "external_id": format!("u{n}"), "name": "seen", "time": "2999-01-01" });
+        json!({ "events": (0..USERS).map(event).chain([json!(7)]).collect::<Vec<_>>() })
+    }
+
+    fn request(&self) -> reqwest::RequestBuilder {
+        let request = self.api.request(Method::POST, "/users/track");
+        request.header("idempotency-key", KEY).json(&Self::body())
+    }
+
+    /// Sends until it is answered with 201, as a client does.
+    async fn send_again(&self) -> Answer {
+        let since = Instant::now();
+        loop {
+            let answered = answer(self.request()).await;
+            match answered.status.as_u16() {
+                201 => return answered,
+                409 | 503 => assert!(answered.headers.contains_key("retry-after"), "{answered:?}"),
+                _ => panic!("{answered:?}"),
+            }
+            assert!(since.elapsed() < PATIENCE, "{answered:?}");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    async fn restart_with(&mut self, failpoints: &str) {
+        self.fleet.terminate(self.gateway).await;
+        self.fleet.launch_with(self.gateway, &[("FAILPOINTS", failpoints)]).await;
+        self.fleet.ready(self.gateway).await;
+    }
+
+    /// The gateway has ended in the middle of the call.
+    async fn killed_at(&mut self, point: &str) {
+        self.restart_with(&format!("{point}=kill")).await;
+        assert!(self.request().send().await.is_err(), "an answer");
+        for _ in 0..3_000 {
+            if !self.fleet.is_running(self.gateway) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        panic!("{point} was never reached\n{}", self.fleet.printed());
+    }
+
+    /// The call is answered, the same each time; each of its events is applied once, and all
+    /// with one time. Answers how often each was in the log.
+    async fn ends_whole(self) -> Vec<usize> {
+        let first = self.send_again().await;
+        assert_eq!(first.body["events_processed"], USERS, "{first:?}");
+        assert_eq!(first.body["errors"][0]["index"], USERS, "{first:?}");
+        let again = answer(self.request()).await;
+        assert_eq!((again.status, &again.body), (first.status, &first.body));
+        let log = self.fleet.log().await;
+        let whole = |messages: &[Message]| times(messages.iter()).len() == USERS;
+        let messages = take_all(&log, whole).await;
+        log.close().await;
+        let applied = Remembering::new().await.applied(&messages).await;
+        let applied = times(applied.into_iter());
+        assert!(applied.len() == USERS && applied.values().all(|times| *times == 1), "{applied:?}");
+        let received: Vec<i64> = messages
+            .iter()
+            .map(|message| Batch::decode(&message.payload).unwrap().received_at)
+            .collect();
+        assert!(received.windows(2).all(|pair| pair[0] == pair[1]), "{received:?}");
+        self.fleet.close().await;
+        times(messages.iter()).into_values().collect()
+    }
+}
+
+/// How often there is each object.
+fn times<'a>(messages: impl Iterator<Item = &'a Message>) -> BTreeMap<String, usize> {
+    let mut times = BTreeMap::new();
+    for message in messages {
+        for object in Batch::decode(&message.payload).unwrap().objects {
+            *times.entry(serde_json::to_string(&object).unwrap()).or_default() += 1;
+        }
+    }
+    times
+}
+
+/// How often each object must be in the log in the end.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Copies {
+    One,
+    Two,
+    /// Not known: the broker may have had any of them.
+    Any,
+}
+
+async fn killed_at(backend: Backend, point: &str, copies: Copies) {
+    let mut scene = Scene::new(backend).await;
+    scene.killed_at(point).await;
+    scene.fleet.launch(scene.gateway).await;
+    let times = scene.ends_whole().await;
+    let wanted = |times: &usize| match copies {
+        Copies::One => *times == 1,
+        Copies::Two => *times == 2,
+        Copies::Any => true,
+    };
+    assert!(times.iter().all(wanted), "{copies:?}: {times:?}");
+}
+
+macro_rules! killed {
+    ($($name:ident: $backend:expr, $point:literal, $copies:ident;)+) => {
+        $(#[tokio::test(flavor = "multi_thread")]
+        async fn $name() {
+            killed_at($backend, $point, Copies::$copies).await;
+        })+
+    };
+}
+
+killed! {
+    before_the_append_embedded: Backend::Embedded, "idempotency::claimed", One;
+    before_the_append_on_kafka: Backend::Fleet(1), "idempotency::claimed", One;
+    within_the_append_embedded: Backend::Embedded, "log::written", Two;
+    within_the_append_on_kafka: Backend::Fleet(1), "log::delivered", Any;
+    after_the_append_embedded: Backend::Embedded, "idempotency::appended", Two;
+    after_the_append_on_kafka: Backend::Fleet(1), "idempotency::appended", Two;
+    before_the_answer_embedded: Backend::Embedded, "idempotency::finished", One;
+    before_the_answer_on_kafka: Backend::Fleet(1), "idempotency::finished", One;
+}
+
+/// Of the request's messages the log has some only.
+#[tokio::test(flavor = "multi_thread")]
+async fn between_two_appends() {
+    let mut scene = Scene::new(Backend::Embedded).await;
+    scene.killed_at("log::written").await;
+    let log = format!("sqlite://{}", scene.fleet.directory().join("data/log.db").display());
+    let gone = "DELETE FROM messages WHERE topic = 'tracking' AND partition < 2";
+    assert!(stores::execute(&log, gone).await > 0);
+    scene.fleet.launch(scene.gateway).await;
+    let times = scene.ends_whole().await;
+    assert!(times.contains(&1) && times.contains(&2), "{times:?}");
+}
+
+/// Who dies in taking over leaves a claim that is taken over again.
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_gateways_one_after_the_other() {
+    let mut scene = Scene::new(Backend::Embedded).await;
+    scene.killed_at("idempotency::appended").await;
+    scene.fleet.launch_with(scene.gateway, &[("FAILPOINTS", "log::written=kill")]).await;
+    scene.fleet.ready(scene.gateway).await;
+    let since = Instant::now();
+    while scene.request().send().await.is_ok() {
+        assert!(since.elapsed() < PATIENCE, "it never takes the claim over");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    scene.fleet.kill(scene.gateway);
+    scene.fleet.launch(scene.gateway).await;
+    assert!(scene.ends_whole().await.iter().all(|times| *times == 3));
+}
+
+/// Nothing can be written to the embedded log until this is let go.
+async fn held(scene: &Scene) -> SqliteConnection {
+    let file = scene.fleet.directory().join("data/log.db");
+    let file = SqliteConnectOptions::new().filename(file);
+    let mut holder = SqliteConnection::connect_with(&file).await.unwrap();
+    sqlx::query("BEGIN IMMEDIATE").execute(&mut holder).await.unwrap();
+    holder
+}
+
+async fn let_go(mut holder: SqliteConnection) {
+    sqlx::query("ROLLBACK").execute(&mut holder).await.unwrap();
+    holder.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_the_log_embedded() {
+    let scene = Scene::new(Backend::Embedded).await;
+    let holder = held(&scene).await;
+    answer(scene.request()).await.refuses(503, "temporarily unavailable");
+    let_go(holder).await;
+    scene.ends_whole().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_the_log_on_kafka() {
+    let broker = Proxy::to_kafka(&servers::kafka()).await;
+    let scene = Scene::behind(Backend::Fleet(1), Some(&broker)).await;
+    for way in [Way::Stuck, Way::Unanswered, Way::Refused] {
+        broker.set(way);
+        answer(scene.request()).await.refuses(503, "temporarily unavailable");
+    }
+    broker.set(Way::Open);
+    scene.ends_whole().await;
+}
+
+/// The client hangs up while its call waits for the log, which goes on without it.
+async fn hangs_up(scene: &Scene) {
+    let database = scene.fleet.database_url();
+    let call = tokio::spawn(scene.request().send());
+    eventually("the call is under way", || async {
+        stores::count(&database, "SELECT count(*) FROM idempotency_claims").await == 1
+    })
+    .await;
+    call.abort();
+    assert!(call.await.is_err_and(|error| error.is_cancelled()), "an answer");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_client_hangs_up_embedded() {
+    let scene = Scene::new(Backend::Embedded).await;
+    let holder = held(&scene).await;
+    hangs_up(&scene).await;
+    let_go(holder).await;
+    scene.ends_whole().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_client_hangs_up_on_kafka() {
+    let broker = Proxy::to_kafka(&servers::kafka()).await;
+    let scene = Scene::behind(Backend::Fleet(1), Some(&broker)).await;
+    broker.set(Way::Stuck);
+    hangs_up(&scene).await;
+    broker.set(Way::Open);
+    scene.ends_whole().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_key_is_refused_and_calls_are_counted() {
+    let scene = Scene::new(Backend::Embedded).await;
+    let api = &scene.api;
+    for key in ["", "\"\"", &"k".repeat(256)] {
+        let request = api.request(Method::POST, "/users/track").header("idempotency-key", key);
+        answer(request.json(&json!({}))).await.refuses(400, "Idempotency-Key must be one string");
+    }
+    let nobody = Api::new(scene.fleet.base(), "nobody");
+    let request = nobody.request(Method::POST, "/users/track").header("idempotency-key", "");
+    answer(request.json(&json!({}))).await.refuses(401, "credentials");
+    // What is refused needs no claim, so that the same key can be used for what is right.
+    let wrong = scene.request().json(&json!({ "events": [] }));
+    answer(wrong).await.refuses(400, "Valid data must be provided");
+    for status in [201, 201] {
+        assert_eq!(answer(scene.request()).await.status, status);
+    }
+    let other = scene.request().json(&json!({ "events": [], "other": 1 }));
+    answer(other).await.refuses(400, "Valid data must be provided");
+    let mut other = Scene::body();
+    other["other"] = json!(1);
+    answer(scene.request().json(&other)).await.refuses(422, "another request body");
+    let metrics = scene.fleet.metrics("standalone").await;
+    for line in [
+        r#"longshore_idempotency_total{outcome="new"} 1"#,
+        r#"longshore_idempotency_total{outcome="repeated"} 1"#,
+        r#"longshore_idempotency_total{outcome="other_body"} 1"#,
+        &format!(r#"longshore_track_objects_total{{array="events"}} {USERS}"#),
+    ] {
+        assert!(metrics.contains(line), "{line} is not in\n{metrics}");
+    }
+    scene.ends_whole().await;
+}

@@ -1,0 +1,60 @@
+//! What the log has of tracking, and what consumers that remember ids apply of it.
+
+use std::time::Duration;
+
+use longshore::log::message_ids::{self, Scope};
+use longshore::log::{Log, Message, Topic};
+use uuid::Uuid;
+
+use super::stores::TestStore;
+
+/// How long what was acknowledged may take to be given out.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long nothing more is waited for.
+const QUIET: Duration = Duration::from_millis(500);
+
+/// Every message of tracking in a log, for a group of its own: until they are whole, and what
+/// comes soon after.
+pub async fn take_all(log: &Log, is_whole: impl Fn(&[Message]) -> bool) -> Vec<Message> {
+    let group = format!("looks-on-{}", Uuid::new_v4());
+    let mut consumer = log.consumer(&group, Topic::Tracking, 1_000).unwrap();
+    let mut messages = Vec::new();
+    loop {
+        let patience = if is_whole(&messages) { QUIET } else { PATIENCE };
+        let Ok(next) = tokio::time::timeout(patience, consumer.next()).await else { break };
+        let (message, ack) = next.unwrap();
+        ack.done();
+        messages.push(message);
+    }
+    assert!(is_whole(&messages), "no more than {} messages came: {messages:?}", messages.len());
+    messages
+}
+
+/// A consumer that remembers ids.
+pub struct Remembering(TestStore);
+
+impl Remembering {
+    pub async fn new() -> Self {
+        Self(TestStore::sqlite().await)
+    }
+
+    /// The messages that it applies: those without an id, and of each id the first.
+    pub async fn applied<'a>(&self, messages: &'a [Message]) -> Vec<&'a Message> {
+        let mut applied = Vec::new();
+        let mut tx = self.0.store.write().await.unwrap();
+        for message in messages {
+            let Some(id) = message_ids::id_of(message) else {
+                applied.push(message);
+                continue;
+            };
+            let scope = Scope::of("remembers", message);
+            let ids = [(id, message.appended_at)];
+            if message_ids::remember(&mut tx, scope, &ids).await.unwrap().contains(&id) {
+                applied.push(message);
+            }
+        }
+        tx.commit().await.unwrap();
+        applied
+    }
+}
