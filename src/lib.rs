@@ -21,7 +21,7 @@
 //! | [`cli`] | one file a subcommand; parses, assembles, hands over |
 //! | [`compute`] | processors and memory, shared out within a process |
 //! | [`config`] | every setting, with its unit and default; refused at start when impossible |
-//! | [`gateway`] | the HTTP server: keys, bodies, errors; the routes are the domains' |
+//! | [`gateway`] | the HTTP server: keys, bodies, errors, repeats; the routes are the domains' |
 //! | [`log`] | append and consume: Kafka, or a table in a file of its own |
 //! | [`setup`] | brings an installation to this version; checked at each start |
 //! | [`store`] | the two databases behind one face; migrations |

@@ -75,25 +75,29 @@ pub trait Work: Send + Sync + 'static {
 
 /// Has a body read and its messages appended, then answers; under a key, once.
 pub async fn append<W: Work>(
-    app: &App,
+    app: App,
     key: Option<IdempotencyKey>,
     body: JsonText,
     work: W,
 ) -> Result<Response, ApiError> {
-    let call = Arc::new(Call { app: app.clone(), body, work });
-    let now = app.clock.now_ms();
+    let call = Call { app, work: Arc::new(work) };
+    let (now, body) = (call.app.clock.now_ms(), Arc::new(body));
     let Some(key) = key else {
-        let (answer, messages) = call.compute(move |call| call.work.read(&call.body, now)).await?;
-        app.log.append(messages).await?;
+        // The body goes once it is read: an append can take long.
+        let (answer, messages) = call.compute(body, move |work, body| work.read(body, now)).await?;
+        call.app.log.append(messages).await?;
         return call.answer(&answer, to_json(&answer)?);
     };
-    let claims = Claims::new(app, &key);
-    let read = call.read(now).await?;
+    let claims = Claims::new(&call.app, &key);
+    let read = call.read(body.clone(), now).await?;
     match claims.claim(Claim::new(&read.body_hash, &read.messages_hash, now)).await? {
-        Found::Nothing(claim) => call.complete(&claims, &claim, read).await,
+        Found::Nothing(claim) => {
+            drop(body);
+            call.complete(&claims, &claim, read).await
+        }
         Found::Left(claim) => {
             drop(read);
-            call.take_over(&claims, &claim).await
+            call.take_over(&claims, &claim, body).await
         }
         Found::Answer(answer) => Ok(answer),
     }
@@ -102,8 +106,7 @@ pub async fn append<W: Work>(
 /// A request that is worked on.
 struct Call<W> {
     app: App,
-    body: JsonText,
-    work: W,
+    work: Arc<W>,
 }
 
 /// What a request with a key comes to.
@@ -115,10 +118,14 @@ struct Read<A> {
 }
 
 impl<W: Work> Call<W> {
-    async fn read(self: &Arc<Self>, received_at: i64) -> Result<Read<W::Answer>, ApiError> {
-        self.compute(move |call| {
-            let (answer, messages) = call.work.read(&call.body, received_at)?;
-            let body_hash = Sha256::digest(call.body.as_bytes()).into();
+    async fn read(
+        &self,
+        body: Arc<JsonText>,
+        received_at: i64,
+    ) -> Result<Read<W::Answer>, ApiError> {
+        self.compute(body, move |work, body| {
+            let (answer, messages) = work.read(body, received_at)?;
+            let body_hash = Sha256::digest(body.as_bytes()).into();
             let messages_hash = hash(&messages);
             Ok(Read { answer, messages, body_hash, messages_hash })
         })
@@ -126,25 +133,27 @@ impl<W: Work> Call<W> {
     }
 
     async fn compute<T: Send + 'static>(
-        self: &Arc<Self>,
-        compute: impl FnOnce(&Self) -> Result<T, ApiError> + Send + 'static,
+        &self,
+        body: Arc<JsonText>,
+        compute: impl FnOnce(&W, &JsonText) -> Result<T, ApiError> + Send + 'static,
     ) -> Result<T, ApiError> {
-        if self.body.bytes() <= INLINE_BYTES {
-            return compute(self);
+        if body.bytes() <= INLINE_BYTES {
+            return compute(&self.work, &body);
         }
-        let call = self.clone();
-        let compute = move || call.app.cores.compute(|| compute(&call));
+        let (work, cores) = (self.work.clone(), self.app.cores.clone());
+        let compute = move || cores.compute(|| compute(&work, &body));
         let computed = tokio::task::spawn_blocking(compute).await;
         computed.unwrap_or_else(|error| Err(ApiError::Internal(format!("reading a body: {error}"))))
     }
 
     /// Goes on where the claim's request did not come to its end.
     async fn take_over(
-        self: &Arc<Self>,
+        &self,
         claims: &Claims<'_>,
         claim: &Claim,
+        body: Arc<JsonText>,
     ) -> Result<Response, ApiError> {
-        let read = self.read(claim.received_at).await?;
+        let read = self.read(body, claim.received_at).await?;
         if claim.messages != read.messages_hash {
             return Err(claims.unrepeatable(claim).await);
         }

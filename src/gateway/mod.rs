@@ -1,5 +1,5 @@
 //! The HTTP server: what every call shares, whatever the routes that it is given: keys,
-//! errors, bodies, request ids.
+//! errors, bodies, request ids, repeats.
 //!
 //! What a call can be refused for is looked at in one order: path 404, method 405
 //! ([`router`]), key 401, address 403, permission 403 ([`protected`]), size 413,

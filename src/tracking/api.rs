@@ -30,7 +30,7 @@ async fn track(
         partitions: app.config.log.partitions,
         request_id: caller.request_id,
     };
-    idempotency::append(&app, key, body, track).await
+    idempotency::append(app, key, body, track).await
 }
 
 struct Track {
@@ -62,5 +62,6 @@ impl idempotency::Work for Track {
         for kind in Kind::ALL {
             telemetry::taken(kind, answer.processed(kind));
         }
+        telemetry::refused(&answer.refused);
     }
 }

@@ -52,6 +52,9 @@ pub struct Answer {
     /// What was left out, and why.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     errors: Vec<Value>,
+    /// Of each object that was left out the reason as metrics have it.
+    #[serde(skip)]
+    pub refused: Vec<(Kind, &'static str)>,
 }
 
 impl Answer {
@@ -107,7 +110,8 @@ impl<'de: 'a, 'a> Deserialize<'de> for Array<'a> {
     }
 }
 
-/// Reads a body. Does nothing beyond: the same body comes to the same messages.
+/// Reads a body. Does nothing beyond: the same body and time come to the same messages. What
+/// is wholly refused is counted here, since nothing comes after.
 pub fn read(body: &JsonText, request: &Request) -> Result<Intake, ApiError> {
     let Body { attributes, events, purchases } = body.parse()?;
     let arrays =
@@ -117,18 +121,22 @@ pub fn read(body: &JsonText, request: &Request) -> Result<Intake, ApiError> {
         return Err(ApiError::Invalid("Max Input Length Exceeded".into()));
     }
     let mut taken = Vec::new();
-    let mut errors = Vec::new();
+    let (mut errors, mut refused) = (Vec::new(), Vec::new());
     let processed = arrays.map(|(kind, array)| {
         let before = taken.len();
         for (index, element) in array?.0.into_iter().enumerate() {
             match object::read(kind, element, request.received_at) {
                 Ok(object) => taken.push(object),
-                Err(problems) => report(kind, index, &problems, &mut errors),
+                Err(problems) => {
+                    refused.extend(problems.first().map(|first| (kind, first.reason)));
+                    report(kind, index, &problems, &mut errors);
+                }
             }
         }
         Some(taken.len() - before)
     });
     if taken.is_empty() {
+        telemetry::refused(&refused);
         return Err(ApiError::InvalidMany(NOTHING_VALID.into(), errors));
     }
     let [attributes_processed, events_processed, purchases_processed] = processed;
@@ -138,6 +146,7 @@ pub fn read(body: &JsonText, request: &Request) -> Result<Intake, ApiError> {
         events_processed,
         purchases_processed,
         errors,
+        refused,
     };
     Ok(Intake { answer, messages: messages(taken, request)? })
 }
@@ -148,9 +157,6 @@ fn messages(taken: Vec<Taken<'_>>, request: &Request) -> Result<Vec<NewMessage>,
 }
 
 fn report(kind: Kind, index: usize, problems: &[Problem], errors: &mut Vec<Value>) {
-    if let Some(first) = problems.first() {
-        telemetry::refused(kind, first.reason);
-    }
     errors.extend(problems.iter().map(
         |problem| json!({ "type": problem.text, "input_array": kind.name(), "index": index }),
     ));

@@ -10,11 +10,12 @@ pub(super) fn taken(kind: Kind, objects: usize) {
     }
 }
 
-/// An object that was left out. `reason` is the member that is wrong, of those that the API
-/// names.
-pub(super) fn refused(kind: Kind, reason: &'static str) {
-    metrics::counter!(
-        "longshore_track_refused_total", "array" => kind.name(), "reason" => reason
-    )
-    .increment(1);
+/// Objects that were left out, each with the member that is wrong, of those that the API names.
+pub(super) fn refused(objects: &[(Kind, &'static str)]) {
+    for (kind, reason) in objects {
+        metrics::counter!(
+            "longshore_track_refused_total", "array" => kind.name(), "reason" => *reason
+        )
+        .increment(1);
+    }
 }

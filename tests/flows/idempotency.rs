@@ -115,7 +115,7 @@ fn key(key: &str) -> IdempotencyKey {
 type Answer = (u16, String, bool);
 
 async fn call(app: &App, key: Option<IdempotencyKey>, body: &Value) -> Answer {
-    let answered = idempotency::append(app, key, body.to_string().into(), Echo).await;
+    let answered = idempotency::append(app.clone(), key, body.to_string().into(), Echo).await;
     let response = answered.unwrap_or_else(ApiError::into_response);
     let (status, headers) = (response.status(), response.headers().clone());
     assert_eq!(headers["content-type"], "application/json");

@@ -301,6 +301,7 @@ async fn what_is_no_key_is_refused_and_calls_are_counted() {
         r#"longshore_idempotency_total{outcome="new"} 1"#,
         r#"longshore_idempotency_total{outcome="repeated"} 1"#,
         r#"longshore_idempotency_total{outcome="other_body"} 1"#,
+        r#"longshore_track_refused_total{array="events",reason="object"} 1"#,
         &format!(r#"longshore_track_objects_total{{array="events"}} {USERS}"#),
     ] {
         assert!(metrics.contains(line), "{line} is not in\n{metrics}");
