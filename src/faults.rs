@@ -25,6 +25,7 @@ mod set {
     use std::collections::HashMap;
     use std::sync::LazyLock;
     use std::sync::atomic::{AtomicU32, Ordering};
+    use std::time::Duration;
 
     use rustix::process::{Signal, getpid, kill_process};
 
@@ -59,6 +60,9 @@ mod set {
         let Some(point) = POINTS.get(name) else { return };
         if point.reached.fetch_add(1, Ordering::SeqCst) + 1 == point.at {
             kill_process(getpid(), point.signal).expect("a process may signal itself");
+            // It is the first thread that stops all of them, once it runs: this one must not
+            // get beyond the point meanwhile.
+            std::thread::sleep(Duration::from_secs(1));
         }
     }
 }

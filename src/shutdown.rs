@@ -7,8 +7,11 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 /// Waits for `work`. A signal ends the process in the middle of it, as it would have anyway,
-/// after `hint` was said.
-pub async fn with_hint<T>(work: impl Future<Output = T>, hint: &str) -> std::io::Result<T> {
+/// after what `hint` answers was said.
+pub async fn with_hint<T>(
+    work: impl Future<Output = T>,
+    hint: impl FnOnce() -> String,
+) -> std::io::Result<T> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     // Pinned here, so that database work is not dropped half way before the process ends.
@@ -19,7 +22,7 @@ pub async fn with_hint<T>(work: impl Future<Output = T>, hint: &str) -> std::io:
         _ = interrupt.recv() => {}
     }
     // A line of its own after a bar and the terminal's ^C.
-    eprintln!("\nlongshore: {hint}");
+    eprintln!("\nlongshore: {}", hint());
     std::process::exit(130)
 }
 

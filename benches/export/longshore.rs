@@ -15,7 +15,9 @@ use crate::support::places::Place;
 use crate::support::{Api, WorkspaceFile};
 
 /// What a record takes from the activity beside its document.
-const OF_ACTIVITY: [&str; 3] = ["purchases", "custom_events", "total_revenue"];
+pub const OF_ACTIVITY: [&str; 3] = ["purchases", "custom_events", "total_revenue"];
+
+const WORKER: &str = "worker-1";
 
 pub struct Installation {
     fleet: Fleet,
@@ -85,6 +87,7 @@ impl Installation {
 
     /// Exports once, from the request to `done`.
     pub async fn export(&self, choice: &FieldChoice) -> Measured {
+        self.fleet.forget_peak(WORKER);
         let raw_before = self.raw_bytes().await;
         let accepted = self.api.export(&json!({ "fields_to_export": choice.fields })).await;
         let status = self.api.done(&accepted.prefix).await;
@@ -98,7 +101,7 @@ impl Installation {
             seconds,
             raw_bytes: self.raw_bytes().await - raw_before,
             bytes: status["bytes"].as_u64().expect("bytes"),
-            resident: Some(self.most_resident()),
+            resident: Some(self.fleet.peak(WORKER)),
         };
         self.empty().await;
         measured
@@ -109,16 +112,9 @@ impl Installation {
         self.place.restore().await;
     }
 
-    /// The most memory that the worker ever had resident, in bytes.
-    fn most_resident(&self) -> u64 {
-        let text = self.fleet.system_status("worker-1", "VmHWM");
-        let kib: Option<u64> = text.split_whitespace().next().and_then(|kib| kib.parse().ok());
-        kib.expect("a number of kibibytes") << 10
-    }
-
     /// Bytes of lines that the worker has made so far.
     async fn raw_bytes(&self) -> u64 {
-        let metrics = self.fleet.metrics("worker-1").await;
+        let metrics = self.fleet.metrics(WORKER).await;
         let line = metrics.lines().find(|line| {
             line.starts_with("longshore_export_stage_bytes_total") && line.contains("project")
         });

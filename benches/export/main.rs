@@ -19,7 +19,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
-use crate::longshore::Installation;
+use crate::longshore::{Installation, OF_ACTIVITY};
 use crate::report::Report;
 use crate::support::api::ALL_FIELDS;
 
@@ -54,8 +54,7 @@ pub struct FieldChoice {
 
 /// Only what the profile's document holds; a few fields; all, purchases and events too.
 fn choices() -> [FieldChoice; 3] {
-    let of_activity = ["purchases", "custom_events", "total_revenue"];
-    let document = ALL_FIELDS.into_iter().filter(|field| !of_activity.contains(field));
+    let document = ALL_FIELDS.into_iter().filter(|field| !OF_ACTIVITY.contains(field));
     [
         FieldChoice { name: "document fields", fields: document.collect() },
         FieldChoice {

@@ -14,7 +14,7 @@ pub struct Measured {
     pub raw_bytes: u64,
     /// Bytes of the files.
     pub bytes: u64,
-    /// The most memory that the worker ever had resident, in bytes.
+    /// The most memory that the worker had resident meanwhile, in bytes.
     pub resident: Option<u64>,
 }
 

@@ -15,7 +15,7 @@ use super::progress::{Progress, Unit};
 use super::{CommandResult, Error};
 use crate::config::{Config, ConfigError};
 use crate::shutdown;
-use client::{Client, Export, Requested};
+use client::{Client, Export};
 
 /// Between looks at an export's state.
 const LOOK: Duration = Duration::from_millis(250);
@@ -131,24 +131,13 @@ async fn run_export(client: &Client, run: Run, json: bool) -> CommandResult {
     let requested = client.request(&body).await?;
     let prefix = &requested.object_prefix;
     eprintln!("requested {prefix}");
-    let hint = format!("the export goes on; to end it: longshore export cancel {prefix}");
-    let work = finish(client, &requested, &run.output, json);
-    shutdown::with_hint(work, &hint).await?
-}
-
-/// Waits until the export is done, and fetches and verifies it where it has an address.
-async fn finish(
-    client: &Client,
-    requested: &Requested,
-    output: &Path,
-    json: bool,
-) -> CommandResult {
-    let (export, raw) = wait(client, &requested.object_prefix).await?;
+    let hint = || format!("the export goes on; to end it: longshore export cancel {prefix}");
+    let (export, raw) = shutdown::with_hint(wait(client, prefix), hint).await??;
     let Some(url) = &requested.url else {
         eprintln!("done: {}, in the workspace's own storage", export.contents());
         return print_result(&raw, None, json);
     };
-    let file = fetch(client, url, &requested.object_prefix, output, &export).await?;
+    let file = fetch(client, url, &run.output, &export).await?;
     eprintln!("done: {}, each checked: {}", export.contents(), file.display());
     print_result(&raw, Some(&file), json)
 }
@@ -186,10 +175,10 @@ pub async fn wait(client: &Client, prefix: &str) -> CommandResult<(Export, Value
 async fn fetch(
     client: &Client,
     url: &str,
-    prefix: &str,
     directory: &Path,
     export: &Export,
 ) -> CommandResult<PathBuf> {
+    let prefix = &export.object_prefix;
     let file = directory.join(format!("{prefix}.zip"));
     let draft = directory.join(format!(".{prefix}.zip.part"));
     let fetched = async {
@@ -200,9 +189,14 @@ async fn fetch(
         tokio::task::spawn_blocking(move || verify::archive(&path, files, users)).await??;
         tokio::fs::rename(&draft, &file).await?;
         Ok::<_, Error>(())
-    }
-    .await;
-    if let Err(error) = fetched {
+    };
+    let hint = || {
+        let _ = std::fs::remove_file(&draft);
+        "the export is done, but its file was not fetched to its end: what there was of it is \
+         removed"
+            .to_owned()
+    };
+    if let Err(error) = shutdown::with_hint(fetched, hint).await? {
         // The reason counts, not whether the draft could be removed.
         let _ = tokio::fs::remove_file(&draft).await;
         return Err(error);

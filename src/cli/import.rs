@@ -54,7 +54,7 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
             shown.update(&users, read.load(Ordering::Relaxed), size);
         }
     });
-    let result = shutdown::with_hint(work, STAYS).await?;
+    let result = shutdown::with_hint(work, || STAYS.to_owned()).await?;
     let seconds = shown.seconds();
     drop(shown);
     let summary = result.map_err(|error| format!("{error}\n{STAYS}"))?;

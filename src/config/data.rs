@@ -4,27 +4,37 @@
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, ErrorKind, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::str::FromStr as _;
 
 use secrecy::ExposeSecret as _;
+use sqlx::sqlite::SqliteConnectOptions;
 
 use super::{Config, ConfigError};
 use crate::secrets::SecretKey;
 
 impl Config {
     /// The secret key: as set, else read from the data directory, else made there once
-    /// with mode 0600. Never made beside a database, whose secrets are sealed with another.
+    /// with mode 0600. Never made where a database is there already: its secrets are sealed
+    /// with another.
     pub fn secret_key(&self) -> Result<SecretKey, ConfigError> {
         let file = self.data.join("secret.key");
         let problem = |text: String| ConfigError { problems: vec![text] };
         let current = match &self.secret_key {
             Some(key) => key.expose_secret().to_owned(),
-            None => read_or_make_key(&file)
+            None => read_or_make_key(&file, self.database_file().as_deref())
                 .map_err(|error| problem(format!("{}: {error}", file.display())))?,
         };
         let old = self.secret_key_old.as_ref().map(|old| old.expose_secret());
         SecretKey::parse(&current, old)
             .map_err(|error| problem(format!("{}: {error}", file.display())))
+    }
+
+    /// Where the database is a file: which, whether it is there or not.
+    fn database_file(&self) -> Option<PathBuf> {
+        let url = self.database_url();
+        let options = SqliteConnectOptions::from_str(&url).ok()?;
+        url.starts_with("sqlite:").then(|| options.get_filename().to_owned())
     }
 }
 
@@ -34,18 +44,21 @@ pub fn private_directory(directory: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(directory)
 }
 
-fn read_or_make_key(file: &Path) -> io::Result<String> {
+fn read_or_make_key(file: &Path, database: Option<&Path>) -> io::Result<String> {
     if let Some(directory) = file.parent() {
         private_directory(directory)?;
     }
     // Looked at before the key: whoever makes both makes the key first.
-    let has_database = file.with_file_name("store.db").exists();
+    let database = database.filter(|database| database.exists());
     if !file.exists() {
-        if has_database {
+        if let Some(database) = database {
             return Err(io::Error::new(
                 ErrorKind::NotFound,
-                "is missing, and the secrets of store.db beside it are sealed with it: put it \
-                 back from a backup, or set LONGSHORE_SECRET_KEY to what it held",
+                format!(
+                    "is missing, and the secrets in {} are sealed with it: put it back from a \
+                     backup, or set LONGSHORE_SECRET_KEY to what it held",
+                    database.display()
+                ),
             ));
         }
         make_key(file)?;
@@ -90,12 +103,23 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_key_is_not_replaced_beside_a_database() {
+    fn a_lost_key_is_not_replaced_where_a_database_is() {
         let directory = tempfile::tempdir().unwrap();
-        let config = Config { data: directory.path().into(), ..Config::default() };
-        fs::write(config.data.join("store.db"), "").unwrap();
-        let error = config.secret_key().unwrap_err().to_string();
-        assert!(error.contains("secret.key: is missing"), "{error}");
-        assert!(!config.data.join("secret.key").exists());
+        let (beside, elsewhere) = (directory.path().join("store.db"), directory.path().join("own"));
+        let mut config = Config { data: directory.path().into(), ..Config::default() };
+        let refuses_for = |config: &Config, database: &Path| {
+            fs::write(database, "").unwrap();
+            let error = config.secret_key().unwrap_err().to_string();
+            assert!(error.contains("secret.key: is missing"), "{error}");
+            assert!(error.contains(database.to_str().unwrap()), "{error}");
+            assert!(!config.data.join("secret.key").exists());
+        };
+        refuses_for(&config, &beside);
+        config.database.url =
+            Some(format!("sqlite://{}?cache=private", elsewhere.display()).into());
+        refuses_for(&config, &elsewhere);
+        // What lies beside it is not the database then.
+        fs::remove_file(elsewhere).unwrap();
+        config.secret_key().unwrap();
     }
 }

@@ -1,8 +1,9 @@
 //! Users in order of (slice, service_id): what an export cuts into parts and reads.
 
 use std::collections::HashMap;
+use std::pin::pin;
 
-use futures::TryStreamExt as _;
+use futures::{Stream, TryStreamExt as _};
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Postgres, Row as _, Sqlite, Transaction};
 use uuid::Uuid;
@@ -18,6 +19,7 @@ const ACTIVITY_BYTES: usize = 1 << 20;
 /// reading costs two queries. 200 at a time, all fields of 100,000 users took 1.50 s where the
 /// same records took 1.37 s in a shell's pipe; so, 300,000 took 3.88 s and 3.82 s.
 const FIRST_ROWS: i64 = 1_000;
+const MOST_ROWS: i64 = 5_000;
 
 /// A group of users, cut into stretches.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -133,20 +135,41 @@ impl Stretch<'_> {
     }
 }
 
+/// Some activity in order, by the key of its user.
+struct Activities<K> {
+    bodies: Vec<(K, Vec<u8>)>,
+    /// How far users can be read with it.
+    up_to: K,
+}
+
 impl Range {
-    /// Up to where users can be read with the activity at hand: up to `last`, where there is
-    /// no more of it. Then more of it is read at once where its bodies are small, and less
-    /// where they are large: one that has much in it is hundreds of kilobytes.
-    fn reach<K: Copy>(&mut self, activity: &[(K, Vec<u8>)], last: K) -> K {
-        let rows = activity.len();
-        match activity.last() {
-            Some((key, _)) if rows as i64 == self.activity_rows => {
-                let bytes: usize = activity.iter().map(|(_, body)| body.len()).sum();
-                self.activity_rows = (rows * ACTIVITY_BYTES / bytes.max(1)).clamp(20, 5_000) as i64;
-                *key
-            }
-            _ => last,
+    /// Takes activity, which was asked for up to `last`, as long as there is room for it. Where
+    /// bodies are small more of them are asked for the next time, and fewer where they are
+    /// large: one that has much in it is hundreds of kilobytes.
+    async fn take<K: Copy>(
+        &mut self,
+        rows: impl Stream<Item = sqlx::Result<(K, Vec<u8>)>>,
+        last: K,
+    ) -> sqlx::Result<Activities<K>> {
+        let (mut bodies, mut bytes) = (Vec::new(), 0);
+        if self.activity_rows == 0 {
+            return Ok(Activities { bodies, up_to: last });
         }
+        let mut rows = pin!(rows);
+        while bytes < 2 * ACTIVITY_BYTES
+            && let Some((key, body)) = rows.try_next().await?
+        {
+            bytes += body.len();
+            bodies.push((key, body));
+        }
+        let is_all = bytes < 2 * ACTIVITY_BYTES && (bodies.len() as i64) < self.activity_rows;
+        let up_to = match bodies.last() {
+            Some((key, _)) if !is_all => *key,
+            _ => last,
+        };
+        let fitting = bodies.len() * ACTIVITY_BYTES / bytes.max(1);
+        self.activity_rows = (fitting as i64).clamp(20, 2 * self.activity_rows).min(MOST_ROWS);
+        Ok(Activities { bodies, up_to })
     }
 }
 
@@ -186,26 +209,19 @@ async fn read_postgres<E>(
     each: &mut impl FnMut(UserRow<'_>) -> Result<(), E>,
 ) -> Result<Result<(), E>, StoreError> {
     while range.after < range.up_to {
-        let activity: Vec<(Uuid, Vec<u8>)> = match range.activity_rows {
-            0 => Vec::new(),
-            rows => {
-                sqlx::query_as(
-                    "SELECT service_id, body FROM activity
-                     WHERE slice = $1 AND workspace_id = $2 AND service_id > $3 AND service_id <= $4
-                     ORDER BY service_id LIMIT $5",
-                )
-                .bind(range.slice)
-                .bind(range.workspace)
-                .bind(range.after)
-                .bind(range.up_to)
-                .bind(rows)
-                .fetch_all(&mut **tx)
-                .await?
-            }
-        };
-        // Users whose activity is at hand.
-        let up_to = range.reach(&activity, range.up_to);
-        let activity: HashMap<Uuid, Vec<u8>> = activity.into_iter().collect();
+        let rows = sqlx::query_as(
+            "SELECT service_id, body FROM activity
+             WHERE slice = $1 AND workspace_id = $2 AND service_id > $3 AND service_id <= $4
+             ORDER BY service_id LIMIT $5",
+        )
+        .bind(range.slice)
+        .bind(range.workspace)
+        .bind(range.after)
+        .bind(range.up_to)
+        .bind(range.activity_rows)
+        .fetch(&mut **tx);
+        let Activities { bodies, up_to } = range.take(rows, range.up_to).await?;
+        let activity: HashMap<Uuid, Vec<u8>> = bodies.into_iter().collect();
         let mut users = sqlx::query(
             "SELECT service_id, doc FROM users
              WHERE slice = $1 AND workspace_id = $2 AND service_id > $3 AND service_id <= $4
@@ -242,16 +258,15 @@ async fn read_sqlite<E>(
     let last = last_key(range.slice, service_id::millis(&range.up_to));
     let mut together = Together::default();
     while after < last {
-        let mut activity: Vec<(i64, Vec<u8>)> = sqlx::query_as(
+        let rows = sqlx::query_as(
             "SELECT key, body FROM activity WHERE key > $1 AND key <= $2 ORDER BY key LIMIT $3",
         )
         .bind(after)
         .bind(last)
         .bind(range.activity_rows)
-        .fetch_all(&mut **tx)
-        .await?;
-        let up_to = range.reach(&activity, last);
-        let mut activity = activity.drain(..).peekable();
+        .fetch(&mut **tx);
+        let Activities { bodies, up_to } = range.take(rows, last).await?;
+        let mut activity = bodies.into_iter().peekable();
         let mut users = sqlx::query(
             "SELECT key, workspace_id, service_id, doc FROM users
              WHERE key > $1 AND key <= $2 ORDER BY key",
@@ -314,5 +329,50 @@ impl Together {
             }
         }
         Ok(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::stream;
+
+    use super::*;
+
+    fn range(activity_rows: i64) -> Range {
+        let (after, up_to) = (Uuid::nil(), Uuid::max());
+        Range { workspace: 1, slice: 0, after, up_to, activity_rows }
+    }
+
+    /// What is taken of so many bodies of a size, and how many are asked for the next time.
+    async fn take(range: &mut Range, there: usize, size: usize) -> (usize, i64) {
+        let limit = usize::try_from(range.activity_rows).unwrap().min(there);
+        let rows = (1..=limit as i64).map(|key| Ok((key, vec![0; size])));
+        let taken = range.take(stream::iter(rows), i64::MAX).await.unwrap();
+        (taken.bodies.len(), taken.up_to)
+    }
+
+    #[tokio::test]
+    async fn small_activity_is_taken_a_mebibyte_at_a_time() {
+        let mut range = range(FIRST_ROWS);
+        assert_eq!(take(&mut range, 1_000_000, 100).await, (1_000, 1_000));
+        assert_eq!(take(&mut range, 1_000_000, 100).await, (2_000, 2_000));
+        assert_eq!(take(&mut range, 1_000_000, 100).await, (4_000, 4_000));
+        assert_eq!(take(&mut range, 1_000_000, 100).await, (5_000, 5_000));
+        assert_eq!(take(&mut range, 4_999, 100).await, (4_999, i64::MAX));
+    }
+
+    #[tokio::test]
+    async fn no_more_of_large_activity_is_held_than_there_is_room_for() {
+        let mut range = range(FIRST_ROWS);
+        let size = ACTIVITY_BYTES / 4;
+        assert_eq!(take(&mut range, 1_000_000, size).await, (8, 8));
+        assert_eq!(take(&mut range, 1_000_000, size).await, (8, 8));
+        assert_eq!(take(&mut range, 7, size).await, (7, i64::MAX));
+    }
+
+    #[tokio::test]
+    async fn without_activity_nothing_is_taken() {
+        let mut range = range(0);
+        assert_eq!(take(&mut range, 10, 100).await, (0, i64::MAX));
     }
 }

@@ -2,13 +2,12 @@
 //! end, and what the receiver of callbacks was told, is looked at from outside.
 //! `scripts/chaos export` runs it at full size; without it, a small form is a test like others.
 
-use std::collections::BTreeMap;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::support::api::{ALL_FIELDS, Api};
 use crate::support::checker::{self, Records, Wanted};
@@ -16,7 +15,7 @@ use crate::support::fleet::{Backend, Fleet};
 use crate::support::places::Place;
 use crate::support::proxy::{Proxy, Way};
 use crate::support::receiver::Receiver;
-use crate::support::{WorkspaceFile, callbacks, eventually, leftovers, servers};
+use crate::support::{WorkspaceFile, callbacks, eventually, leftovers};
 
 const WORKERS: [&str; 3] = ["worker-1", "worker-2", "worker-3"];
 
@@ -47,6 +46,11 @@ impl Scale {
             seed: number("SEED").unwrap_or_else(rand::random),
         }
     }
+
+    /// How long an export may take: many times as long as it does.
+    fn patience(&self) -> Duration {
+        Duration::from_secs(600) + Duration::from_millis(1) * self.users as u32
+    }
 }
 
 /// Exports of many users on the real servers, over a way to the S3 server that can be slow.
@@ -67,7 +71,7 @@ impl Scene {
     async fn new(scale: &Scale) -> Self {
         println!("{} users, seed {} (CHAOS_SEED repeats the choices)", scale.users, scale.seed);
         let place = Place::s3().await;
-        let proxy = Proxy::to(&servers::variable("LONGSHORE_TEST_S3_ENDPOINT")).await;
+        let proxy = Proxy::to(place.endpoint()).await;
         let settings = [
             ("LONGSHORE_EXPORTS__USERS_PER_FILE", scale.per_file.to_string()),
             ("LONGSHORE_EXPORTS__ATTEMPTS", "100".to_owned()),
@@ -77,6 +81,7 @@ impl Scene {
         let fleet = Fleet::start(Backend::Fleet(WORKERS.len()), &settings).await;
         let workspace = WorkspaceFile::new("acme").with_storage(&place.at(&proxy.endpoint()));
         let api = fleet.apply(std::slice::from_ref(&workspace)).await.remove(0);
+        let api = api.with_patience(scale.patience());
         let (users, seed) = (scale.users, scale.seed);
         fleet
             .shell(&format!(
@@ -108,44 +113,31 @@ impl Scene {
     }
 
     /// Looks at everything from outside, and ends.
-    async fn check(self) {
+    async fn check(mut self) {
+        for worker in WORKERS {
+            self.fleet.ready(worker).await;
+        }
         let segment = self.fleet.segment_id(&self.workspace.name).await;
-        for (number, prefix) in self.exports.iter().enumerate() {
+        for prefix in &self.exports {
             let status = self.api.done(prefix).await;
             let wanted = Wanted { fields: &ALL_FIELDS, days: checker::days_of(&status), prefix };
             self.records.check(&self.place, &segment, self.files, &wanted).await;
-            let path = format!("/{number}");
-            eventually("the callback is there", || async {
-                self.receiver.received().iter().any(|one| one.uri.path() == path)
-            })
-            .await;
         }
-        self.check_callbacks();
         let files = self.files * self.exports.len();
         eventually("only the files of the exports are left", || async {
             self.place.list().await.len() == files
         })
         .await;
         leftovers::no_work(&self.fleet).await;
+        for number in 0..self.exports.len() {
+            let (path, secret) = (format!("/{number}"), &self.workspace.callback_secret);
+            let told = callbacks::told_at(&self.receiver, &path, secret).await;
+            assert_eq!(told, json!({ "success": true }));
+        }
         leftovers::a_day_passes(&self.fleet).await;
         assert_eq!(self.place.list().await.len(), files);
         println!("{} exports, each of every user once; nothing is left over", self.exports.len());
         self.fleet.close().await;
-    }
-
-    /// One callback an export: repeated requests are of the same id.
-    fn check_callbacks(&self) {
-        let mut ids: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for one in self.receiver.received() {
-            let told = callbacks::verified(&one, &self.workspace.callback_secret);
-            assert_eq!(told, json!({ "success": true }));
-            let id = one.header("webhook-id").to_owned();
-            ids.entry(one.uri.path().to_owned()).or_default().push(id);
-        }
-        for (path, mut ids) in ids {
-            ids.dedup();
-            assert_eq!(ids.len(), 1, "callbacks at {path}");
-        }
     }
 }
 
@@ -157,14 +149,15 @@ struct Strikes {
 }
 
 impl Strikes {
-    /// Does something to a worker, as long as there is something left to do.
+    fn left(&self) -> usize {
+        self.kills + self.stops
+    }
+
+    /// Does something to a worker, which no other cause may have ended.
     async fn strike(&mut self, fleet: &mut Fleet) {
         let worker = WORKERS[self.random.random_range(0..WORKERS.len())];
-        let left = self.kills + self.stops;
-        if left == 0 {
-            return;
-        }
-        if self.random.random_range(0..left) < self.kills {
+        assert!(fleet.is_running(worker), "{worker} has ended by itself");
+        if self.random.random_range(0..self.left()) < self.kills {
             self.kills -= 1;
             println!("  kill -9 {worker}");
             fleet.kill(worker);
@@ -196,20 +189,18 @@ async fn chaos() {
     };
     // So that there is something under way to be hit.
     scene.proxy.set(Way::Slow(Duration::from_millis(20)));
-    while strikes.kills + strikes.stops > 0 {
+    while strikes.left() > 0 {
         let (prefix, began) = (scene.begin().await, Instant::now());
-        while scene.is_open(&prefix).await {
+        while strikes.left() > 0 && scene.is_open(&prefix).await {
             strikes.pause(0..700).await;
             if scene.is_open(&prefix).await {
                 strikes.strike(&mut scene.fleet).await;
             }
         }
+        scene.api.done(&prefix).await;
         println!("  ended after {:.1} s", began.elapsed().as_secs_f64());
     }
     scene.proxy.set(Way::Open);
-    for worker in WORKERS {
-        scene.fleet.ready(worker).await;
-    }
     scene.check().await;
 }
 
@@ -218,36 +209,69 @@ async fn chaos() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "pauses and kills the servers: scripts/chaos servers"]
 async fn servers() {
+    tokio::select! {
+        () = export_without_servers() => {}
+        // What is under way is dropped, and the servers are as before.
+        _ = tokio::signal::ctrl_c() => panic!("interrupted"),
+    }
+}
+
+async fn export_without_servers() {
     let mut scene = Scene::new(&Scale::from_environment()).await;
-    let (prefix, began) = (scene.begin().await, Instant::now());
-    let files = scene.files as u64;
-    for (share, faults) in [
-        (3, vec!["signal postgres STOP", "", "signal postgres CONT"]),
-        (2, vec!["signal s3 KILL", "", "start s3"]),
-    ] {
-        let so_far = |status: &Value| status["files"]["done"].as_u64() >= Some(files / share);
-        scene.api.status_when(&prefix, "under way", so_far).await;
-        for fault in faults {
-            println!("  after {:.1} s: {fault}", began.elapsed().as_secs_f64());
-            match fault {
-                "" => tokio::time::sleep(Duration::from_secs(20)).await,
-                fault => services(fault),
-            }
-        }
-    }
-    while scene.is_open(&prefix).await {
-        tokio::time::sleep(Duration::from_millis(200)).await;
-    }
-    println!("  ended after {:.1} s", began.elapsed().as_secs_f64());
     for worker in WORKERS {
-        println!("  {worker} had at most {} resident", scene.fleet.system_status(worker, "VmHWM"));
+        scene.fleet.forget_peak(worker);
+    }
+    // Dropped before the scene, which removes what it has on them.
+    let servers = Servers { since: Instant::now() };
+    let (prefix, files) = (scene.begin().await, scene.files as u64);
+    for (share, [fault, remedy]) in
+        [(3, ["signal postgres STOP", CONTINUE]), (2, ["signal s3 KILL", START])]
+    {
+        scene.api.has_files(&prefix, files / share).await;
+        servers.tell(fault);
+        tokio::time::sleep(OUTAGE).await;
+        servers.tell(remedy);
+    }
+    scene.api.done(&prefix).await;
+    println!("  ended after {:.1} s", servers.since.elapsed().as_secs_f64());
+    for worker in WORKERS {
+        println!("  {worker} had at most {} MB resident meanwhile", scene.fleet.peak(worker) >> 20);
     }
     scene.check().await;
 }
 
-/// Runs `scripts/services` with these words.
-fn services(words: &str) {
+const OUTAGE: Duration = Duration::from_secs(20);
+
+/// What makes the servers as before, to whatever end the test comes.
+const CONTINUE: &str = "signal postgres CONT";
+const START: &str = "start s3";
+
+/// The servers that all share. Dropped, they run again.
+struct Servers {
+    since: Instant,
+}
+
+impl Servers {
+    /// Runs `scripts/services` with these words.
+    fn tell(&self, words: &str) {
+        println!("  after {:.1} s: {words}", self.since.elapsed().as_secs_f64());
+        assert!(services(words), "scripts/services {words}");
+    }
+}
+
+impl Drop for Servers {
+    fn drop(&mut self) {
+        for words in [CONTINUE, START] {
+            if !services(words) {
+                eprintln!("this is left to be done: scripts/services {words}");
+            }
+        }
+    }
+}
+
+/// Whether `scripts/services` succeeds with these words.
+fn services(words: &str) -> bool {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/services");
     let status = Command::new(script).args(words.split(' ')).status();
-    assert!(status.expect("scripts/services runs").success(), "scripts/services {words}");
+    status.is_ok_and(|status| status.success())
 }

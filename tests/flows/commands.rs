@@ -3,9 +3,14 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Output;
+use std::time::Duration;
 
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+
+use crate::support::eventually;
 use crate::support::fleet::{Backend, Fleet};
-use crate::support::process;
+use crate::support::process::{self, Process};
 use crate::support::workspace::WorkspaceFile;
 
 async fn longshore(arguments: &[&str]) -> Output {
@@ -164,4 +169,29 @@ async fn demo_checks_every_line() {
     let shown = text(&output.stdout);
     assert!(output.status.success(), "{shown}\n{}", text(&output.stderr));
     assert!(shown.contains("6,000") || shown.contains("6000"), "{shown}");
+}
+
+/// Ended while the file is fetched: says that the export is done, and leaves no half of a file.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fetch_that_is_broken_off_leaves_nothing() {
+    let stuck = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let public = format!("http://{}", stuck.local_addr().expect("an address"));
+    let fleet = Fleet::start(Backend::Embedded, &[("LONGSHORE_PUBLIC_URL", public)]).await;
+    let api = fleet.apply(&[WorkspaceFile::new("acme")]).await.remove(0);
+    let output = fleet.directory().join("fetched");
+    let mut command = process::command(fleet.directory(), &Default::default());
+    command.args(["export", "run", "--fields", "email", "--url", fleet.base()]);
+    command.args(["--key", api.key(), "--output"]).arg(&output);
+    let mut export = Process::start("export", fleet.directory(), command);
+    let download = tokio::time::timeout(Duration::from_secs(180), stuck.accept()).await;
+    let (mut connection, _) = download.expect("a request in time").expect("a connection");
+    assert_ne!(connection.read(&mut [0; 4_096]).await.expect("a request is read"), 0);
+    let half = b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nhalf";
+    connection.write_all(half).await.expect("half an answer is sent");
+    let files = || std::fs::read_dir(&output).expect("a directory").count();
+    eventually("a file is begun", || async { files() == 1 }).await;
+    assert_eq!(export.terminate().await.code(), Some(130));
+    assert!(export.printed().contains("the export is done"), "{}", export.printed());
+    assert_eq!(files(), 0);
+    fleet.close().await;
 }

@@ -318,10 +318,7 @@ async fn a_cancelled_export_leaves_nothing() {
     let (fleet, api) = with_users(Backend::Embedded, workspace, 400, &settings).await;
     proxy.set(Way::Slow(Duration::from_millis(100)));
     let accepted = api.export_all().await;
-    let under_way = |status: &Value| {
-        status["state"] == "running" && status["files"]["done"].as_u64() >= Some(3)
-    };
-    api.status_when(&accepted.prefix, "under way", under_way).await;
+    api.has_files(&accepted.prefix, 3).await;
     assert!(!place.list().await.is_empty());
     let answer = api.delete(&format!("/users/export/{}", accepted.prefix)).await;
     assert_eq!((answer.status.as_u16(), &answer.body["state"]), (200, &json!("cancelled")));

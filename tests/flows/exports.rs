@@ -304,8 +304,7 @@ async fn round(fleet: &Fleet, round: usize) {
 async fn while_users_change(backend: Backend) {
     let _seat = seat().await;
     let place = Place::s3().await;
-    let (_, storage) = place.storage();
-    let proxy = Proxy::to(storage["endpoint"].as_str().expect("an endpoint")).await;
+    let proxy = Proxy::to(place.endpoint()).await;
     let settings = [
         ("LONGSHORE_EXPORTS__USERS_PER_FILE", "200".to_owned()),
         ("LONGSHORE_EXPORTS__PARTS_IN_FLIGHT", "1".to_owned()),

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::api::{ALL_FIELDS, Accepted, Api};
+use crate::support::api::{ALL_FIELDS, Accepted, Api, files_done};
 use crate::support::checker::{self, Wanted};
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::middleman::{Middleman, NO_TRICK};
@@ -102,9 +102,7 @@ impl Scene {
 
     /// `database` says where the server is, and as whom to go there.
     async fn with(place: Place, parts: usize, database: &str) -> Self {
-        let (_, storage) = place.storage();
-        let endpoint = storage["endpoint"].as_str().expect("an endpoint");
-        let middleman = Middleman::start(endpoint, NO_TRICK).await;
+        let middleman = Middleman::start(place.endpoint(), NO_TRICK).await;
         let bucket = Proxy::to(&middleman.endpoint()).await;
         let receiver = Receiver::start([]).await;
         let callbacks = Proxy::to(&receiver.url("/")).await;
@@ -160,12 +158,8 @@ impl Scene {
 
     /// Waits until the export, which goes on, has so many files more.
     async fn more_files(&self, accepted: &Accepted, count: u64) {
-        let done = |status: &Value| status["files"]["done"].as_u64().unwrap_or_default();
-        let before = done(&self.api.status(&accepted.prefix).await);
-        let enough =
-            |status: &Value| done(status) >= before + count || status["finished_at"].is_string();
-        let status = self.api.status_when(&accepted.prefix, "going on", enough).await;
-        assert_eq!(status["state"], "running", "{status}");
+        let before = files_done(&self.api.status(&accepted.prefix).await);
+        self.api.has_files(&accepted.prefix, before + count).await;
     }
 
     /// All processes are ready again.
@@ -192,16 +186,8 @@ impl Scene {
 
     /// Requests that came for `path` are of one delivery, and say `body`.
     async fn is_called_back(&self, path: &str, body: &Value) {
-        let of_path = || {
-            let received = self.receiver.received().into_iter();
-            received.filter(|one| one.uri.path() == path).collect::<Vec<_>>()
-        };
-        eventually("the callback is there", || async { !of_path().is_empty() }).await;
-        let received = of_path();
-        for one in &received {
-            assert_eq!(callbacks::verified(one, &self.workspace.callback_secret), *body);
-            assert_eq!(one.header("webhook-id"), received[0].header("webhook-id"));
-        }
+        let secret = &self.workspace.callback_secret;
+        assert_eq!(callbacks::told_at(&self.receiver, path, secret).await, *body);
     }
 
     /// Of all that happened only the files of whole exports are left.

@@ -3,9 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::support::api::{ALL_FIELDS, Accepted, Api};
+use crate::support::api::ALL_FIELDS;
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::middleman::{Middleman, NO_TRICK, PlayTrick, Trick};
 use crate::support::places::Place;
@@ -33,16 +33,9 @@ const REFUSE: PlayTrick = |method, _| {
     (method == reqwest::Method::PUT).then_some(refused)
 };
 
-async fn under_way(api: &Api, accepted: &Accepted) {
-    let files = |status: &Value| status["files"]["done"].as_u64() >= Some(2);
-    api.status_when(&accepted.prefix, "under way", files).await;
-}
-
 async fn exports_of_every_end(backend: Backend, worker: &str, built: Place) {
     let place = Place::s3().await;
-    let (_, storage) = place.storage();
-    let endpoint = storage["endpoint"].as_str().expect("an endpoint");
-    let middleman = Middleman::start(endpoint, NO_TRICK).await;
+    let middleman = Middleman::start(place.endpoint(), NO_TRICK).await;
     let proxy = Proxy::to(&middleman.endpoint()).await;
     let mut fleet = Fleet::start(backend, &settings(&built)).await;
     let workspaces = [
@@ -61,18 +54,18 @@ async fn exports_of_every_end(backend: Backend, worker: &str, built: Place) {
     // Cancelled half way, and failed half way.
     proxy.set(Way::Slow(std::time::Duration::from_millis(200)));
     let cancelled = own.export(&body).await;
-    under_way(&own, &cancelled).await;
+    own.has_files(&cancelled.prefix, 2).await;
     let answer = own.delete(&format!("/users/export/{}", cancelled.prefix)).await;
     assert_eq!(answer.status, 200, "{answer:?}");
     let failed = own.export(&body).await;
-    under_way(&own, &failed).await;
+    own.has_files(&failed.prefix, 2).await;
     middleman.play(REFUSE);
     own.failed(&failed.prefix).await;
     middleman.play(NO_TRICK);
 
     // Done with a worker that was killed half way, in own storage and behind a url.
     let whole = own.export(&body).await;
-    under_way(&own, &whole).await;
+    own.has_files(&whole.prefix, 2).await;
     let behind_url = url.export(&body).await;
     fleet.kill(worker);
     fleet.launch(worker).await;

@@ -144,3 +144,32 @@ fn credentials_missing(s3: &S3, reason: String) -> ObjectError {
          surroundings for the default credential chain ({reason})"
     ))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::objects::{S3Settings, Sizes};
+
+    #[tokio::test]
+    async fn a_store_without_room_is_waited_for_and_says_so() {
+        let settings = S3Settings {
+            bucket: "exports".into(),
+            region: Some("us-east-1".into()),
+            access_key_id: Some("an id".into()),
+            secret_access_key: Some("a secret".into()),
+            ..S3Settings::default()
+        };
+        let s3 = S3::open(&settings, Sizes { part: 1, copy: 1, page: 1 }).await.unwrap();
+        for (status, code) in [
+            (403, "QuotaExceeded"),
+            (400, "XMinioAdminBucketQuotaExceeded"),
+            (507, "XMinioStorageFull"),
+        ] {
+            let answer = Response::new(status.try_into().unwrap(), "".into());
+            let error = s3.refusal("PutObject", "a key", code, &answer);
+            assert!(matches!(error, ObjectError::Unavailable(_)), "{code}: {error:?}");
+            let text = error.to_string();
+            assert!(text.contains("there is no room left") && text.contains(code), "{text}");
+        }
+    }
+}

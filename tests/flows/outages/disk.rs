@@ -21,8 +21,9 @@ const MEBIBYTES: u32 = 24;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_disk() {
+    Fleet::can_mount().await;
     let place = Place::s3().await;
-    let proxy = Proxy::to(place.storage().1["endpoint"].as_str().expect("an endpoint")).await;
+    let proxy = Proxy::to(place.endpoint()).await;
     let mut fleet = Fleet::start(Backend::Embedded, &settings()).await;
     let workspace = WorkspaceFile::new("acme").with_storage(&place.at(&proxy.endpoint()));
     let api = fleet.apply(std::slice::from_ref(&workspace)).await.remove(0);
@@ -35,10 +36,7 @@ async fn a_full_disk() {
 
     proxy.set(SLOW);
     let accepted = api.export_all().await;
-    api.status_when(&accepted.prefix, "under way", |status| {
-        status["files"]["done"].as_u64() >= Some(2)
-    })
-    .await;
+    api.has_files(&accepted.prefix, 2).await;
     let data = fleet.seen_by("standalone", &fleet.directory().join("data"));
     fill(&data).await;
     let answer = api.post(EXPORT, &json!({ "fields_to_export": ["email"] })).await;

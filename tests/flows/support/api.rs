@@ -6,7 +6,7 @@ use reqwest::header::HeaderMap;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-/// How long an export may take.
+/// How long an export may take, unless a test says otherwise.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 pub const EXPORT: &str = "/users/export/global_control_group";
@@ -80,6 +80,7 @@ pub struct Api {
     base: String,
     key: String,
     client: reqwest::Client,
+    patience: Duration,
 }
 
 impl Api {
@@ -90,7 +91,13 @@ impl Api {
             base: base.to_owned(),
             key: key.to_owned(),
             client: client.build().expect("a client"),
+            patience: PATIENCE,
         }
+    }
+
+    /// Waits so long for what exports come to.
+    pub fn with_patience(self, patience: Duration) -> Self {
+        Self { patience, ..self }
     }
 
     pub fn key(&self) -> &str {
@@ -154,9 +161,17 @@ impl Api {
             if condition(&status) {
                 return status;
             }
-            assert!(since.elapsed() < PATIENCE, "{prefix} is not {what}: {status}");
+            assert!(since.elapsed() < self.patience, "{prefix} is not {what}: {status}");
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
+    }
+
+    /// Waits until an export, which is still in the middle of it then, has at least so many
+    /// files.
+    pub async fn has_files(&self, prefix: &str, count: u64) {
+        let has = |status: &Value| files_done(status) >= count || status["finished_at"].is_string();
+        let status = self.status_when(prefix, "that far", has).await;
+        assert_eq!(status["state"], "running", "{status}");
     }
 
     /// Waits for the end of an export, good or bad.
@@ -192,6 +207,11 @@ impl Api {
         assert_eq!(answer.status(), 200);
         answer.bytes().await.expect("the whole file").to_vec()
     }
+}
+
+/// How many files an export with this status has.
+pub fn files_done(status: &Value) -> u64 {
+    status["files"]["done"].as_u64().unwrap_or_default()
 }
 
 /// Sends a request and reads what is answered.

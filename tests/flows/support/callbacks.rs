@@ -6,10 +6,28 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde_json::Value;
 use sha2::Sha256;
 
-use super::receiver::Received;
+use super::eventually;
+use super::receiver::{Received, Receiver};
 
 /// Seconds by which a callback's time may differ from ours.
 const TOLERANCE: i64 = 300;
+
+/// Waits for the callback at a path of the receiver; answers its body. However often it has
+/// come, it is of one `webhook-id` and says one thing.
+pub async fn told_at(receiver: &Receiver, path: &str, secret: &[u8]) -> Value {
+    let at_path = || {
+        let received = receiver.received().into_iter();
+        received.filter(|one| one.uri.path() == path).collect::<Vec<_>>()
+    };
+    eventually("the callback is there", || async { !at_path().is_empty() }).await;
+    let received = at_path();
+    let told = verified(&received[0], secret);
+    for again in &received[1..] {
+        assert_eq!(again.header("webhook-id"), received[0].header("webhook-id"), "at {path}");
+        assert_eq!(verified(again, secret), told, "at {path}");
+    }
+    told
+}
 
 /// Checks a callback's form, time and signature; answers its body.
 pub fn verified(received: &Received, secret: &[u8]) -> Value {

@@ -153,55 +153,71 @@ pub fn downloaded(archive: &[u8]) -> Vec<Unpacked> {
 /// The users of an export, in its order. Checks the files' names and sizes.
 pub fn lines(files: &[Unpacked], wanted: &Wanted<'_>) -> Vec<Value> {
     let mut numbers = BTreeSet::new();
-    let mut users = Vec::new();
-    for Unpacked { name, bytes } in files {
-        let number = name
-            .strip_prefix(&format!("{}_", wanted.prefix))
-            .and_then(|rest| rest.strip_suffix(".json"))
-            .filter(|number| number.len() == 6)
-            .and_then(|number| number.parse::<u32>().ok())
-            .unwrap_or_else(|| panic!("{name} is not called as an export's file"));
-        assert!(numbers.insert(number), "{name} is there twice");
-        let text = std::str::from_utf8(bytes).expect("files are UTF-8");
-        assert!(text.ends_with('\n'), "{name} does not end with a line break");
-        let before = users.len();
-        for line in text.split_terminator('\n') {
-            let user: Value = serde_json::from_str(line)
-                .unwrap_or_else(|error| panic!("{name}: {error}: {line}"));
-            assert!(user.is_object(), "{name}: {line}");
-            users.push(user);
-        }
-        let count = users.len() - before;
-        assert!((1..=PER_FILE).contains(&count), "{name} has {count} users");
-    }
+    files.iter().flat_map(|file| lines_of(file, &mut numbers, wanted)).collect()
+}
+
+/// The users of a file. Its number is put to those of the files before.
+fn lines_of(
+    Unpacked { name, bytes }: &Unpacked,
+    numbers: &mut BTreeSet<u32>,
+    wanted: &Wanted<'_>,
+) -> Vec<Value> {
+    let number = name
+        .strip_prefix(&format!("{}_", wanted.prefix))
+        .and_then(|rest| rest.strip_suffix(".json"))
+        .filter(|number| number.len() == 6)
+        .and_then(|number| number.parse::<u32>().ok())
+        .unwrap_or_else(|| panic!("{name} is not called as an export's file"));
+    assert!(numbers.insert(number), "{name} is there twice");
+    let text = std::str::from_utf8(bytes).expect("files are UTF-8");
+    assert!(text.ends_with('\n'), "{name} does not end with a line break");
+    let user = |line| {
+        let user: Value =
+            serde_json::from_str(line).unwrap_or_else(|error| panic!("{name}: {error}: {line}"));
+        assert!(user.is_object(), "{name}: {line}");
+        user
+    };
+    let users: Vec<Value> = text.split_terminator('\n').map(user).collect();
+    assert!((1..=PER_FILE).contains(&users.len()), "{name} has {} users", users.len());
     users
 }
 
 /// Holds each line against what may be, and looks for what is missing.
 pub fn check(users: &[Value], mut outcomes: BTreeMap<String, Outcome>, wanted: &Wanted<'_>) {
-    let mut service_ids = BTreeSet::new();
+    let mut service_ids = HashSet::new();
     for user in users {
         let identity = identity(user);
         let outcome = outcomes.remove(&identity);
         let outcome = outcome.unwrap_or_else(|| panic!("{identity} is not expected, or twice"));
-        let mut wrong = Vec::new();
-        let fits = outcome.versions.iter().any(|record| {
-            wanted.days.iter().any(|day| match difference(user, record, wanted.fields, *day) {
-                None => true,
-                Some(text) => {
-                    wrong.push(text);
-                    false
-                }
-            })
-        });
-        assert!(fits, "{identity}: {}", wrong.join("; "));
-        if let Some(id) = user["service_id"].as_str() {
-            assert!(service_ids.insert(id.to_owned()), "{id} is there twice");
-        }
+        check_line(user, &outcome.versions, &mut service_ids, wanted);
     }
     let missing: Vec<&String> =
         outcomes.iter().filter(|(_, outcome)| !outcome.may_be_absent).map(|(id, _)| id).collect();
     assert!(missing.is_empty(), "{} users are missing, such as {}", missing.len(), missing[0]);
+}
+
+/// A line is what one of `versions` should become on one of the days. Its service_id is put to
+/// those of the lines before.
+fn check_line(
+    user: &Value,
+    versions: &[Value],
+    service_ids: &mut HashSet<Uuid>,
+    wanted: &Wanted<'_>,
+) {
+    if let Some(id) = user["service_id"].as_str() {
+        let id = id.parse().unwrap_or_else(|error| panic!("{id}: {error}"));
+        assert!(service_ids.insert(id), "{id} is there twice");
+    }
+    let mut differences = Vec::new();
+    for record in versions {
+        for day in &wanted.days {
+            match difference(user, record, wanted.fields, *day) {
+                Some(text) => differences.push(text),
+                None => return,
+            }
+        }
+    }
+    panic!("{}: {}", identity(user), differences.join("; "));
 }
 
 /// An export of so many files, in which each of `records` is exactly once.
@@ -249,17 +265,15 @@ impl Records {
         let keys = own_keys(place, segment, "zip", wanted).await;
         assert_eq!(keys.len(), files);
         let mut missing: HashSet<u64> = self.places.keys().copied().collect();
+        let (mut numbers, mut service_ids) = (BTreeSet::new(), HashSet::new());
         for key in keys {
             let file = unpack(&key, &place.get(&key).await, "zip");
-            for user in lines(&[file], wanted) {
+            for user in lines_of(&file, &mut numbers, wanted) {
                 let identity = identity(&user);
                 let hash = hash(&identity);
                 assert!(missing.remove(&hash), "{identity} is not expected, or twice");
                 let record = self.read(self.places[&hash]);
-                let differences =
-                    wanted.days.iter().map(|day| difference(&user, &record, wanted.fields, *day));
-                let wrong: Option<Vec<String>> = differences.collect();
-                assert!(wrong.is_none(), "{identity}: {wrong:?}");
+                check_line(&user, &[record], &mut service_ids, wanted);
             }
         }
         assert!(missing.is_empty(), "{} users are missing", missing.len());

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::Output;
+use std::process::{Command, Output, Stdio};
 use std::sync::{LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
@@ -237,11 +237,16 @@ impl Fleet {
 
     /// Starts a process with more variables, such as `FAILPOINTS`; does not wait.
     pub async fn launch_with(&mut self, name: &str, more: &[(&str, &str)]) {
-        let ops = *self.ops.entry(name.to_owned()).or_insert_with(free_port);
         let mut command = process::command(self.directory(), &self.environment);
         command.envs(more.iter().copied());
-        command.env("LONGSHORE_OPS_LISTEN", format!("127.0.0.1:{ops}"));
         command.arg(name.split('-').next().unwrap_or(name));
+        self.spawn(name, command);
+    }
+
+    /// Starts a process with an operations listener.
+    fn spawn(&mut self, name: &str, mut command: Command) {
+        let ops = *self.ops.entry(name.to_owned()).or_insert_with(free_port);
+        command.env("LONGSHORE_OPS_LISTEN", format!("127.0.0.1:{ops}"));
         let process = Process::start(name, self.directory(), command);
         self.processes.insert(name.to_owned(), process);
     }
@@ -263,11 +268,7 @@ impl Fleet {
     /// written to it goes with the process.
     pub async fn launch_on_disk(&mut self, mebibytes: u32) {
         let name = "standalone";
-        let ops = *self.ops.entry(name.to_owned()).or_insert_with(free_port);
-        let longshore = process::command(self.directory(), &self.environment);
-        let mut command = std::process::Command::new("unshare");
-        // Who is not root becomes it in a namespace of its own.
-        command.args(["--mount", "--map-root-user"]);
+        let mut command = with_own_mounts(self.directory(), &self.environment);
         command.args([
             "bash",
             "-euc",
@@ -276,12 +277,25 @@ impl Fleet {
              cp -a seed/. \"$LONGSHORE_DATA\"
              exec \"$@\"",
         ]);
-        command.arg(mebibytes.to_string()).arg(longshore.get_program()).arg(name);
-        command.current_dir(self.directory()).envs(&self.environment);
-        command.env("LONGSHORE_OPS_LISTEN", format!("127.0.0.1:{ops}"));
-        let process = Process::start(name, self.directory(), command);
-        self.processes.insert(name.to_owned(), process);
+        command.args([&mebibytes.to_string(), process::BINARY, name]);
+        self.spawn(name, command);
         self.ready(name).await;
+    }
+
+    /// Panics where this machine does not let tests mount [disks](Self::launch_on_disk).
+    pub async fn can_mount() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let mut command = with_own_mounts(directory.path(), &BTreeMap::new());
+        command.args(["mount", "-t", "tmpfs", "tmpfs", "."]);
+        let output = process::output(command).await;
+        assert!(
+            output.status.success(),
+            "this test mounts a disk of its own, and may not: {}\
+             allow user namespaces (sysctl user.max_user_namespaces=10000, and on Ubuntu \
+             kernel.apparmor_restrict_unprivileged_userns=0), start the container with \
+             --cap-add SYS_ADMIN --security-opt apparmor=unconfined, or run the tests as root",
+            String::from_utf8_lossy(&output.stderr)
+        );
     }
 
     /// A path as a process sees it.
@@ -325,6 +339,16 @@ impl Fleet {
         self.process(name).is_running()
     }
 
+    /// The most memory that a process has had resident since its start or since
+    /// [`forget_peak`](Self::forget_peak), in bytes.
+    pub fn peak(&self, name: &str) -> u64 {
+        self.processes[name].peak()
+    }
+
+    pub fn forget_peak(&self, name: &str) {
+        self.processes[name].forget_peak();
+    }
+
     /// What the system says of a process under a name of `/proc/<pid>/status`.
     pub fn system_status(&self, name: &str, field: &str) -> String {
         self.processes[name].status(field)
@@ -347,11 +371,9 @@ impl Fleet {
 
     /// Runs a line of shell on this installation, where `$LONGSHORE` is the binary.
     pub async fn shell(&self, line: &str) {
-        let longshore = process::command(self.directory(), &self.environment);
-        let mut command = std::process::Command::new("bash");
-        command.args(["-c", &format!("set -euo pipefail; {line}")]).envs(&self.environment);
-        command.env("LONGSHORE", longshore.get_program()).current_dir(self.directory());
-        command.stderr(std::process::Stdio::inherit());
+        let mut command = process::program("bash", self.directory(), &self.environment);
+        command.args(["-c", &format!("set -euo pipefail; {line}")]);
+        command.env("LONGSHORE", process::BINARY).stderr(Stdio::inherit());
         let output = process::output(command).await;
         assert!(output.status.success(), "{line} ended with {}", output.status);
     }
@@ -390,6 +412,14 @@ impl Fleet {
             }
         }
     }
+}
+
+/// Runs a program, yet to be named, that can mount what only it sees: who is not root becomes
+/// it in a namespace of its own.
+fn with_own_mounts(directory: &Path, environment: &BTreeMap<String, String>) -> Command {
+    let mut command = process::program("unshare", directory, environment);
+    command.args(["--mount", "--map-root-user"]);
+    command
 }
 
 /// A port that nobody listens on, given once in this run, and outside of those that the

@@ -48,6 +48,16 @@ impl Place {
         }
     }
 
+    /// The address of its server.
+    pub fn endpoint(&self) -> &str {
+        let endpoint = match self {
+            Self::S3(s3, _) => &s3.endpoint,
+            Self::Azure(azure, _) => &azure.endpoint,
+            Self::Files(_) => panic!("files have no address"),
+        };
+        endpoint.as_deref().expect("the servers of tests are told by address")
+    }
+
     /// The member of `storage` in a workspace file, and its value.
     pub fn storage(&self) -> (&'static str, Value) {
         match self {

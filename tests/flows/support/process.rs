@@ -12,10 +12,18 @@ const PATIENCE: Duration = Duration::from_secs(180);
 /// Lines of its output that a failing test shows.
 const TAIL: usize = 40;
 
-/// The binary, with nothing of Longshore's in its environment but `environment`, in a
-/// directory without settings.
+/// The binary under test.
+pub const BINARY: &str = env!("CARGO_BIN_EXE_longshore");
+
+/// The binary, as [`program`] is run.
 pub fn command(directory: &Path, environment: &BTreeMap<String, String>) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_longshore"));
+    program(BINARY, directory, environment)
+}
+
+/// A program with nothing of Longshore's in its environment but `environment`, in a directory
+/// without settings.
+pub fn program(program: &str, directory: &Path, environment: &BTreeMap<String, String>) -> Command {
+    let mut command = Command::new(program);
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("LONGSHORE_")) {
         command.env_remove(name);
     }
@@ -81,6 +89,20 @@ impl Process {
         let text = std::fs::read_to_string(path).expect("the process is there");
         let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
         line.unwrap_or_else(|| panic!("no {name} in {text}")).trim().to_owned()
+    }
+
+    /// The most memory that it has had resident since its start or since [`forget_peak`]
+    /// (Self::forget_peak), in bytes.
+    pub fn peak(&self) -> u64 {
+        let text = self.status("VmHWM");
+        let kib: Option<u64> = text.split_whitespace().next().and_then(|kib| kib.parse().ok());
+        kib.expect("a number of kibibytes") << 10
+    }
+
+    /// Takes what is resident now for its peak (5 in `/proc/<pid>/clear_refs`).
+    pub fn forget_peak(&self) {
+        let path = format!("/proc/{}/clear_refs", self.child.id());
+        std::fs::write(path, "5").expect("the peak is reset");
     }
 
     /// The processor time that it has used (`/proc/<pid>/stat`).
