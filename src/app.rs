@@ -12,6 +12,7 @@ use crate::objects::{ObjectError, Objects};
 use crate::retry::Retry;
 use crate::secrets::SecretKey;
 use crate::store::{Store, StoreError};
+use crate::telemetry::notices::Notices;
 use crate::workspaces;
 
 /// The settings and the connections made from them. Cheap to clone.
@@ -31,6 +32,8 @@ pub struct App {
     pub memory: Memory,
     /// Rung when something was done in this process.
     pub bell: Bell,
+    /// What an operator should look at.
+    pub notices: Notices,
     /// What is kept between calls about workspaces.
     pub kept: workspaces::Kept,
 }
@@ -79,6 +82,7 @@ impl App {
             cores: Cores::all(),
             memory,
             bell: Bell::default(),
+            notices: Notices::default(),
             kept: workspaces::Kept::default(),
         })
     }

@@ -138,6 +138,12 @@ pub struct Worker {
     pub drain_seconds: u64,
     /// Messages of one consumer under way at once.
     pub messages_in_flight: usize,
+    /// Batches of one consumer under way at once, each of another partition.
+    pub batches_in_flight: usize,
+    /// Messages that are applied together at most.
+    pub batch_messages: usize,
+    /// Bytes of messages after which a batch is full.
+    pub batch_bytes: usize,
 }
 
 /// Exports.
@@ -220,6 +226,9 @@ impl Default for Config {
                 poll_ms: 500,
                 drain_seconds: 25,
                 messages_in_flight: 16,
+                batches_in_flight: 4,
+                batch_messages: 1_000,
+                batch_bytes: 1 << 20,
             },
             exports: Exports {
                 users_per_file: 5_000,
@@ -371,6 +380,15 @@ impl Config {
         refuse(self.worker.lease_ms < 500, "worker.lease_ms: at least 500");
         refuse(self.worker.poll_ms == 0, "worker.poll_ms: at least 1");
         refuse(self.worker.messages_in_flight == 0, "worker.messages_in_flight: at least 1");
+        refuse(self.worker.batches_in_flight == 0, "worker.batches_in_flight: at least 1");
+        refuse(
+            !(1..=100_000).contains(&self.worker.batch_messages),
+            "worker.batch_messages: 1 to 100,000",
+        );
+        refuse(
+            !(1..=(64 << 20)).contains(&self.worker.batch_bytes),
+            "worker.batch_bytes: 1 to 67,108,864",
+        );
         refuse(
             !(1..=100_000).contains(&self.exports.users_per_file),
             "exports.users_per_file: 1 to 100,000",

@@ -12,6 +12,7 @@ mod gateway;
 mod generate;
 mod import;
 mod key;
+mod log;
 mod migrate;
 mod progress;
 mod service;
@@ -74,6 +75,8 @@ enum Command {
     Deliveries(deliveries::Arguments),
     /// Work that could not be done: list, retry, discard
     DeadLetters(dead_letters::Arguments),
+    /// Where the groups are in the log: status, reset
+    Log(log::Arguments),
     /// The main job from start to end on a throw-away data directory
     Demo(demo::Arguments),
     /// Try each configured connection and say how to mend what is wrong
@@ -145,6 +148,7 @@ pub async fn main() -> ExitCode {
             Command::Export(arguments) => export::run(config, arguments).await,
             Command::Deliveries(arguments) => deliveries::run(config, arguments).await,
             Command::DeadLetters(arguments) => dead_letters::run(config, arguments).await,
+            Command::Log(arguments) => log::run(config, arguments).await,
             Command::Demo(arguments) => demo::run(config, arguments).await,
             Command::Doctor(arguments) => doctor::run(config, arguments).await,
         }

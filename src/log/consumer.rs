@@ -8,10 +8,28 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use super::ordered::Partitions;
 use super::{LogError, Message, Topic, embedded, kafka};
 
-/// A message on its way to [`Consumer::next`], with the epoch of its partition.
-pub(super) struct Fetched {
-    pub message: Message,
+/// Something on its way to [`Consumer::next`], with its place.
+pub(super) struct Fetched<T> {
+    pub content: T,
+    pub partition: i32,
+    /// Of the partition, when this was read.
     pub epoch: u64,
+    /// The offset of the message, or of the last one.
+    pub offset: i64,
+    /// Messages in it.
+    pub count: usize,
+}
+
+impl Fetched<Message> {
+    pub fn message(message: Message, epoch: u64) -> Self {
+        Self {
+            partition: message.partition,
+            offset: message.offset,
+            content: message,
+            epoch,
+            count: 1,
+        }
+    }
 }
 
 /// What feeds a consumer, and is told when it ends.
@@ -20,24 +38,24 @@ pub(super) enum Source {
     Kafka(kafka::Membership),
 }
 
-/// Gives out the messages of the partitions that it holds, in order. Dropped without
-/// [`drain`](Self::drain), it leaves its group at once, and what was not acknowledged goes
-/// to the next consumer.
-pub struct Consumer {
+/// Gives out the messages of the partitions that it holds, in order: one by one, or as
+/// [`Batch`](super::Batch)es. Dropped without [`drain`](Self::drain), it leaves its group at
+/// once, and what was not acknowledged goes to the next consumer.
+pub struct Consumer<T = Message> {
     topic: &'static str,
     group: String,
-    fetched: mpsc::Receiver<Result<Fetched, LogError>>,
+    fetched: mpsc::Receiver<Result<Fetched<T>, LogError>>,
     in_flight: Arc<Semaphore>,
     partitions: Arc<Partitions>,
     source: Source,
 }
 
-impl Consumer {
+impl<T> Consumer<T> {
     pub(super) fn new(
         group: &str,
         topic: Topic,
         in_flight: usize,
-        fetched: mpsc::Receiver<Result<Fetched, LogError>>,
+        fetched: mpsc::Receiver<Result<Fetched<T>, LogError>>,
         partitions: Arc<Partitions>,
         source: Source,
     ) -> Self {
@@ -52,34 +70,34 @@ impl Consumer {
         }
     }
 
-    /// The next message, with its acknowledgement; waits while too many are under way.
+    /// The next message or batch, with its acknowledgement; waits while too many are under way.
     /// May be dropped while waiting. After an error it may be called again, unless the
     /// consumer [is closed](Self::is_closed).
-    pub async fn next(&mut self) -> Result<(Message, Ack), LogError> {
+    pub async fn next(&mut self) -> Result<(T, Ack), LogError> {
         // The permit first: a message that was taken must not be lost with a dropped wait.
         let permit =
             self.in_flight.clone().acquire_owned().await.map_err(|_| LogError::closed())?;
         loop {
-            let Fetched { message, epoch } =
+            let Fetched { content, partition, epoch, offset, count } =
                 self.fetched.recv().await.ok_or_else(LogError::closed)??;
             if let Source::Kafka(membership) = &self.source {
                 membership.wake();
             }
-            if self.partitions.start(message.partition, epoch, message.offset) {
+            if self.partitions.start(partition, epoch, offset) {
                 metrics::counter!(
                     "longshore_log_consumed_total",
                     "topic" => self.topic, "group" => self.group.clone()
                 )
-                .increment(1);
+                .increment(count as u64);
                 let ack = Ack {
                     partitions: self.partitions.clone(),
-                    partition: message.partition,
-                    offset: message.offset,
+                    partition,
+                    offset,
                     epoch,
                     done: false,
                     _permit: permit,
                 };
-                return Ok((message, ack));
+                return Ok((content, ack));
             }
         }
     }
@@ -98,8 +116,8 @@ impl Consumer {
     }
 }
 
-/// Says that a message's work is done. Dropped unsaid, the message comes again after the
-/// next rebalance or restart.
+/// Says that the work of a message or batch is done. Dropped unsaid, it comes again after
+/// the next rebalance or restart.
 #[derive(Debug)]
 pub struct Ack {
     partitions: Arc<Partitions>,
@@ -115,7 +133,7 @@ impl Ack {
         self.done = true;
     }
 
-    /// Whether the message is still this consumer's. If not, another one works on it, or
+    /// Whether what it is for is still this consumer's. If not, another one works on it, or
     /// will, and [`done`](Self::done) says nothing.
     pub fn is_ours(&self) -> bool {
         self.partitions.holds(self.partition, self.epoch)

@@ -5,6 +5,7 @@
 //! the partitions and are woken as soon as something was appended.
 
 mod group;
+mod reader;
 mod rows;
 mod writer;
 
@@ -22,11 +23,12 @@ use tokio_util::task::TaskTracker;
 use self::group::Group;
 pub(super) use self::group::Membership;
 use self::writer::{Command, Ends, Write, Writer};
+use super::batches::{Batch, Extent, Limits, Standings};
 use super::consumer::Consumer;
 use super::{LogError, NewMessage, Topic};
 use crate::clock::Clock;
 use crate::config::{Config, private_directory};
-use crate::store::{in_words, sqlite_pool};
+use crate::store::{Store, in_words, sqlite_pool};
 
 /// How often messages that every group is done with are looked for.
 const TRIM_EVERY: Duration = Duration::from_secs(600);
@@ -137,13 +139,27 @@ impl Embedded {
         topic: Topic,
         in_flight: usize,
     ) -> Result<Consumer, LogError> {
+        Ok(reader::messages(self, &self.group(group, topic)?, in_flight))
+    }
+
+    pub(super) fn batches(
+        &self,
+        group: &str,
+        topic: Topic,
+        store: &Store,
+        limits: Limits,
+    ) -> Result<(Consumer<Batch>, Standings), LogError> {
+        Ok(reader::batches(self, &self.group(group, topic)?, store, limits))
+    }
+
+    pub(super) async fn extent(&self, topic: Topic) -> Result<Extent, LogError> {
+        Ok(rows::extent(&self.shared.read, topic, self.shared.ends.partitions()).await?)
+    }
+
+    fn group(&self, name: &str, topic: Topic) -> Result<Arc<Group>, LogError> {
         if self.shared.closing.is_cancelled() {
             return Err(LogError::closed());
         }
-        Ok(self.group(group, topic).join(self.clone(), in_flight))
-    }
-
-    fn group(&self, name: &str, topic: Topic) -> Arc<Group> {
         let mut groups = self.shared.groups.lock().unwrap_or_else(PoisonError::into_inner);
         let group = groups.entry((name.to_owned(), topic)).or_insert_with(|| {
             let group = Arc::new(Group::new(name, topic, self.shared.commands.clone()));
@@ -151,7 +167,7 @@ impl Embedded {
             self.shared.tasks.spawn(commits);
             group
         });
-        group.clone()
+        Ok(group.clone())
     }
 
     pub(super) async fn close(&self) {

@@ -1,6 +1,9 @@
 //! The log in Apache Kafka, through rdkafka, which is used nowhere else.
 
+mod batches;
 mod consumer;
+mod describe;
+mod member;
 mod producer;
 mod topics;
 
@@ -12,11 +15,13 @@ use rdkafka::config::{ClientConfig, FromClientConfigAndContext, RDKafkaLogLevel}
 use rdkafka::error::KafkaError;
 use rdkafka::{ClientContext, Statistics};
 
-pub(super) use self::consumer::Membership;
+pub(super) use self::member::Membership;
 use self::producer::Producer;
+use super::batches::{Batch, Extent, Limits, Standings};
 use super::consumer::Consumer;
 use super::{LogError, MAX_MESSAGE_BYTES, NewMessage, Topic};
 use crate::config::Config;
+use crate::store::Store;
 
 /// The header that carries a message's request id.
 const REQUEST_ID: &str = "request_id";
@@ -99,6 +104,20 @@ impl Kafka {
         in_flight: usize,
     ) -> Result<Consumer, LogError> {
         consumer::open(&self.settings, group, topic, in_flight)
+    }
+
+    pub(super) fn batches(
+        &self,
+        group: &str,
+        topic: Topic,
+        store: &Store,
+        limits: Limits,
+    ) -> Result<(Consumer<Batch>, Standings), LogError> {
+        batches::open(&self.settings, group, topic, store, limits)
+    }
+
+    pub(super) async fn extent(&self, topic: Topic) -> Result<Extent, LogError> {
+        topics::extent(&self.settings, topic).await
     }
 
     pub(super) async fn create_topics(&self) -> Result<Option<String>, LogError> {

@@ -5,20 +5,28 @@
 //! out in order. The consumers of a group share the partitions; each group sees every
 //! message. What a group has done with is written down only after the work, and in order:
 //! a message comes again unless it and all before it on its partition were acknowledged.
+//!
+//! A group whose messages must be applied exactly once takes [`Batch`]es instead, and keeps
+//! its [`offsets`] in the store, where they move with what the messages do.
 
+mod batches;
 mod consumer;
 mod embedded;
 mod kafka;
+pub mod message_ids;
+pub mod offsets;
 mod ordered;
 
 use std::time::{Duration, Instant};
 
 use sha2::{Digest as _, Sha256};
 
+pub use batches::{Batch, Extent, Limits, Range, Standing, Standings, obstacle};
 pub use consumer::{Ack, Consumer};
 
 use crate::config::Config;
 use crate::retry::Retry;
+use crate::store::Store;
 
 /// The most that a message's key, payload and request id may have together, in bytes.
 pub const MAX_MESSAGE_BYTES: usize = 5 << 20;
@@ -192,6 +200,32 @@ impl Log {
         match self {
             Self::Embedded(embedded) => embedded.consumer(group, topic, in_flight),
             Self::Kafka(kafka) => kafka.consumer(group, topic, in_flight),
+        }
+    }
+
+    /// Gives out [`Batch`]es of `topic` for `group`, whose [`offsets`] are in `store`; several
+    /// consumers share the partitions among them. A group that is new starts with the oldest
+    /// message. A partition that cannot go on where it was is stopped, alone. What is done is
+    /// written down in the log as well, for those who look at it from outside and for
+    /// trimming. To be called on the runtime.
+    pub fn batches(
+        &self,
+        group: &str,
+        topic: Topic,
+        store: &Store,
+        limits: Limits,
+    ) -> Result<(Consumer<Batch>, Standings), LogError> {
+        match self {
+            Self::Embedded(embedded) => embedded.batches(group, topic, store, limits),
+            Self::Kafka(kafka) => kafka.batches(group, topic, store, limits),
+        }
+    }
+
+    /// What the log has of a topic.
+    pub async fn extent(&self, topic: Topic) -> Result<Extent, LogError> {
+        match self {
+            Self::Embedded(embedded) => embedded.extent(topic).await,
+            Self::Kafka(kafka) => kafka.extent(topic).await,
         }
     }
 

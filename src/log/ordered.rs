@@ -2,10 +2,9 @@
 //! up to where each partition is done.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
-
-use tokio::sync::watch;
 
 /// The messages of one partition that were given out, from the first that is not done.
 #[derive(Debug, Default)]
@@ -57,12 +56,17 @@ impl Ordered {
 ///
 /// Each time that one is assigned begins an epoch of it; what is said about a message of
 /// another epoch is ignored, since the partition may be somebody else's by now.
-#[derive(Debug)]
 pub(super) struct Partitions {
     state: Mutex<Holdings>,
     finished: Condvar,
-    /// Told whenever work has ended.
-    changed: watch::Sender<()>,
+    /// Called whenever work has ended.
+    on_finish: Box<dyn Fn() + Send + Sync>,
+}
+
+impl fmt::Debug for Partitions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Partitions").field("state", &self.state).finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug, Default)]
@@ -80,8 +84,12 @@ struct Held {
 }
 
 impl Partitions {
-    pub fn new(changed: watch::Sender<()>) -> Self {
-        Self { state: Mutex::default(), finished: Condvar::new(), changed }
+    pub fn new(on_finish: impl Fn() + Send + Sync + 'static) -> Self {
+        Self {
+            state: Mutex::default(),
+            finished: Condvar::new(),
+            on_finish: Box::new(on_finish),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Holdings> {
@@ -101,6 +109,13 @@ impl Partitions {
     /// The epoch of `partition`, while messages of it may be given out.
     pub fn epoch(&self, partition: i32) -> Option<u64> {
         self.lock().held.get(&partition).filter(|held| !held.stopped).map(|held| held.epoch)
+    }
+
+    /// The partitions that messages may be given out of, each with its epoch.
+    pub fn open(&self) -> Vec<(i32, u64)> {
+        let state = self.lock();
+        let open = state.held.iter().filter(|(_, held)| !held.stopped);
+        open.map(|(partition, held)| (*partition, held.epoch)).collect()
     }
 
     /// Whether `partition` is still held in this epoch.
@@ -127,7 +142,7 @@ impl Partitions {
             held.ordered.finish(offset, done);
         }
         self.finished.notify_all();
-        self.changed.send_replace(());
+        (self.on_finish)();
     }
 
     /// Gives out nothing more of these.
@@ -211,7 +226,7 @@ mod tests {
     use super::*;
 
     fn partitions() -> Partitions {
-        Partitions::new(watch::Sender::new(()))
+        Partitions::new(|| {})
     }
 
     proptest! {

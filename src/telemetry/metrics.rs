@@ -42,6 +42,20 @@ const fn histogram(name: &'static str, unit: Unit, help: &'static str) -> Metric
 
 /// Every metric, by name.
 pub const METRICS: &[Metric] = &[
+    histogram(
+        "longshore_batch_messages",
+        Unit::Count,
+        "Messages of a batch that was taken to be applied, by topic",
+    ),
+    histogram(
+        "longshore_batch_seconds",
+        Unit::Seconds,
+        "Time from taking a batch until it was applied or let go, by topic",
+    ),
+    counter(
+        "longshore_batches_total",
+        "Batches taken, by topic and outcome: done, handed_back, or lost to another worker",
+    ),
     gauge("longshore_build_info", Unit::Count, "1; the label version is this program's"),
     counter(
         "longshore_deliveries_total",
@@ -104,6 +118,21 @@ pub const METRICS: &[Metric] = &[
         "longshore_log_consumed_total",
         "Messages given out to be worked on, by topic and group",
     ),
+    gauge(
+        "longshore_log_lag_messages",
+        Unit::Count,
+        "Messages not applied of a partition that this process has, by topic, group, partition",
+    ),
+    gauge(
+        "longshore_log_lag_seconds",
+        Unit::Seconds,
+        "Age of the oldest of them, by topic, group and partition",
+    ),
+    gauge(
+        "longshore_log_stopped_partitions",
+        Unit::Count,
+        "Partitions that cannot go on until somebody says where, by topic and group",
+    ),
     histogram("longshore_message_seconds", Unit::Seconds, "Time of work on a message, by topic"),
     counter(
         "longshore_messages_total",
@@ -128,6 +157,9 @@ const SECONDS: &[f64] =
 const EXPORT_SECONDS: &[f64] =
     &[0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 7200.0, 21600.0];
 
+/// The same for messages of a batch.
+const MESSAGES: &[f64] = &[1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1_000.0, 3_000.0, 10_000.0];
+
 /// The recorder of this process, once there is one.
 static INSTALLED: Mutex<Option<PrometheusHandle>> = Mutex::new(None);
 
@@ -144,6 +176,7 @@ pub fn install() -> Result<PrometheusHandle, TelemetryError> {
             Matcher::Full("longshore_export_duration_seconds".into()),
             EXPORT_SECONDS,
         )?
+        .set_buckets_for_metric(Matcher::Full("longshore_batch_messages".into()), MESSAGES)?
         .install_recorder()?;
     METRICS.iter().for_each(describe);
     metrics::gauge!("longshore_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);

@@ -1,7 +1,8 @@
-//! What an operator sees: tracing, [`metrics`] with their help text, and the operations
-//! listener ([`ops`]).
+//! What an operator sees: tracing, [`metrics`] with their help text, [`notices`], and the
+//! operations listener ([`ops`]).
 
 pub mod metrics;
+pub mod notices;
 pub mod ops;
 
 use std::io::IsTerminal as _;

@@ -64,7 +64,8 @@ pub async fn serve(
     }
 }
 
-/// 200 when calls and work can be taken, else 503 with what is missing, a line each.
+/// 200 when calls and work can be taken, else 503 with what is missing, a line each; after
+/// either, what somebody should look at although the rest goes on.
 async fn readyz(State(ops): State<Ops>) -> impl IntoResponse {
     let mut missing = Vec::new();
     if ops.draining.is_cancelled() {
@@ -73,10 +74,12 @@ async fn readyz(State(ops): State<Ops>) -> impl IntoResponse {
     if let Err(text) = ops.store_ready().await {
         missing.push(text);
     }
-    match missing.is_empty() {
-        true => (StatusCode::OK, "ready\n".to_owned()),
-        false => (StatusCode::SERVICE_UNAVAILABLE, missing.join("\n") + "\n"),
-    }
+    let (status, mut lines) = match missing.is_empty() {
+        true => (StatusCode::OK, vec!["ready".to_owned()]),
+        false => (StatusCode::SERVICE_UNAVAILABLE, missing),
+    };
+    lines.extend(ops.app.notices.all());
+    (status, lines.join("\n") + "\n")
 }
 
 async fn render(State(ops): State<Ops>) -> impl IntoResponse {

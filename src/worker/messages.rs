@@ -7,7 +7,7 @@
 
 mod attempt;
 pub mod dead_letters;
-mod rows;
+pub(super) mod rows;
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt::Display;
@@ -22,17 +22,15 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use self::attempt::{Shared, see_through};
+use super::wait_for_log;
 use crate::app::App;
 use crate::config::Config;
-use crate::log::{Ack, Consumer, LogError, Message, Topic};
-use crate::retry::{self, Retry};
+use crate::log::{Ack, Consumer, Message, Topic};
+use crate::retry::Retry;
 
 /// Messages held for each that may be at work: those that pause before another try, or
 /// wait for one of their key, hold up nobody else until there are so many of them.
 const HELD_PER_SLOT: usize = 16;
-
-/// The longest pause before the log is tried again.
-const LONGEST_RECONNECT: Duration = Duration::from_secs(10);
 
 /// Does what a message asks for. It may be given the same message again: after a crash, a
 /// rebalance, or an append whose answer was lost.
@@ -81,7 +79,7 @@ pub async fn run(
     while !shared.shutdown.is_cancelled() {
         match app.log.consumer(group, topic, held.min(Semaphore::MAX_PERMITS)) {
             Ok(consumer) => left = consume(&shared, consumer, &mut lanes, &mut failures).await,
-            Err(error) => wait_for_log(&shared, &error, &mut failures).await,
+            Err(error) => wait_for_log(&error, &mut failures, &shared.shutdown).await,
         }
     }
     drain(&shared, left, &mut lanes).await;
@@ -106,7 +104,7 @@ async fn consume<H: Handler>(
                     lanes.add(message, ack);
                 }
                 Err(error) => {
-                    wait_for_log(shared, &error, failures).await;
+                    wait_for_log(&error, failures, &shared.shutdown).await;
                     if consumer.is_closed() {
                         return None;
                     }
@@ -114,13 +112,6 @@ async fn consume<H: Handler>(
             },
         }
     }
-}
-
-async fn wait_for_log<H>(shared: &Shared<H>, error: &LogError, failures: &mut u32) {
-    tracing::warn!(%error, "no messages can be taken; trying again");
-    *failures = failures.saturating_add(1);
-    let pause = retry::pause(*failures, shared.options.pause, LONGEST_RECONNECT);
-    retry::wait(pause, &shared.shutdown).await;
 }
 
 /// Hands back what is not begun, and lets what is under way end until the deadline.

@@ -259,3 +259,25 @@ CREATE TABLE message_attempts (
     alone          BOOLEAN NOT NULL,
     PRIMARY KEY (consumer_group, topic, partition, position, appended_at)
 );
+
+-- Where a group goes on in a partition, moved in the transaction that applies its messages.
+-- log_id tells a log or a topic from one that was made anew in its place.
+CREATE TABLE log_offsets (
+    consumer_group TEXT NOT NULL,
+    topic          TEXT NOT NULL,
+    partition      INTEGER NOT NULL,
+    log_id         TEXT NOT NULL,
+    next           BIGINT NOT NULL,
+    PRIMARY KEY (consumer_group, topic, partition)
+);
+
+-- Messages that may be appended more than once, remembered for 48 hours of message time.
+CREATE TABLE message_ids (
+    consumer_group TEXT NOT NULL,
+    topic          TEXT NOT NULL,
+    partition      INTEGER NOT NULL,
+    id             UUID NOT NULL,
+    appended_at    BIGINT NOT NULL,
+    PRIMARY KEY (consumer_group, topic, partition, id)
+);
+CREATE INDEX message_ids_oldest ON message_ids (consumer_group, topic, partition, appended_at);

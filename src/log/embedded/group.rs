@@ -8,18 +8,13 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::writer::{Command, Ends, Write};
-use super::{Embedded, rows, write};
-use crate::log::consumer::{Consumer, Fetched, Source};
+use super::{Embedded, write};
 use crate::log::ordered::Partitions;
 use crate::log::{COMMIT_EVERY, LogError, REVOKE_WAIT, Topic};
-use crate::retry;
-
-/// The most that is read at once.
-const READ: usize = 64;
 
 pub struct Group {
-    name: String,
-    topic: Topic,
+    pub name: String,
+    pub topic: Topic,
     commands: mpsc::Sender<Command>,
     registered: OnceCell<()>,
     state: Mutex<State>,
@@ -57,17 +52,17 @@ struct Partition {
 }
 
 /// A read to make: messages of a partition from an offset on.
-struct Stretch {
+pub struct Stretch {
     member: u64,
-    partition: i32,
-    epoch: u64,
-    from: i64,
-    end: i64,
+    pub partition: i32,
+    pub epoch: u64,
+    pub from: i64,
+    pub end: i64,
 }
 
 /// A consumer's place in its group; dropped, it leaves.
 pub struct Membership {
-    id: u64,
+    pub id: u64,
     group: Arc<Group>,
     log: Embedded,
 }
@@ -84,10 +79,12 @@ impl Group {
         }
     }
 
-    /// Adds a consumer, and starts the task that reads for it.
-    pub fn join(self: &Arc<Self>, log: Embedded, in_flight: usize) -> Consumer {
-        let (sender, fetched) = mpsc::channel(in_flight.clamp(1, READ));
-        let partitions = Arc::new(Partitions::new(self.changed.clone()));
+    /// Adds a consumer; answers its place, and the partitions that it will hold.
+    pub fn join(self: &Arc<Self>, log: &Embedded) -> (Membership, Arc<Partitions>) {
+        let changed = self.changed.clone();
+        let partitions = Arc::new(Partitions::new(move || {
+            changed.send_replace(());
+        }));
         let id = {
             let mut state = self.lock();
             state.next_member += 1;
@@ -97,23 +94,41 @@ impl Group {
             id
         };
         self.changed.send_replace(());
-        let reader = Reader {
-            group: self.clone(),
-            member: id,
-            pool: log.shared.read.clone(),
-            ends: log.shared.ends.clone(),
-            sender,
-        };
-        log.shared.tasks.spawn(reader.run(log.shared.closing.clone()));
-        let source = Source::Embedded(Membership { id, group: self.clone(), log });
-        Consumer::new(&self.name, self.topic, in_flight, fetched, partitions, source)
+        (Membership { id, group: self.clone(), log: log.clone() }, partitions)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Finds out where the group is; before that nothing is given out.
+    /// Gives out the partitions anew among the members, where any should move; finds out first
+    /// where the group is, before which nothing is given out.
+    pub async fn share(&self) -> Result<(), LogError> {
+        self.registered.get_or_try_init(|| self.register()).await?;
+        self.lock().balance();
+        Ok(())
+    }
+
+    /// Told whenever work has ended or the members have changed.
+    pub fn subscribe(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
+    }
+
+    /// Whether a partition waits to go to another member, whose time may run out unannounced.
+    pub fn is_moving(&self) -> bool {
+        self.lock().is_moving()
+    }
+
+    /// What `member` should read next; its partitions take turns.
+    pub fn next_stretch(&self, member: u64, ends: &Ends) -> Option<Stretch> {
+        self.lock().next_stretch(member, self.topic, ends)
+    }
+
+    /// Notes up to where a stretch was read, if its reader still has the partition.
+    pub fn read(&self, stretch: &Stretch, next: i64) {
+        self.lock().read(stretch, next);
+    }
+
     async fn register(&self) -> Result<(), LogError> {
         let (reply, answer) = oneshot::channel();
         let command = Command::Register { group: self.name.clone(), topic: self.topic, reply };
@@ -315,83 +330,5 @@ pub async fn commit_regularly(group: Arc<Group>, closing: CancellationToken) {
             tracing::warn!(%error, "done messages could not be written down yet");
             changed.mark_changed();
         }
-    }
-}
-
-/// Reads for one consumer.
-struct Reader {
-    group: Arc<Group>,
-    member: u64,
-    pool: sqlx::SqlitePool,
-    ends: Arc<Ends>,
-    sender: mpsc::Sender<Result<Fetched, LogError>>,
-}
-
-impl Reader {
-    /// Reads ahead as far as the consumer's channel has room, until the consumer is gone
-    /// or the log closes.
-    async fn run(self, closing: CancellationToken) {
-        let mut appended = self.ends.subscribe();
-        let mut changed = self.group.changed.subscribe();
-        let mut failures = 0;
-        loop {
-            let room = tokio::select! {
-                room = self.sender.reserve() => room,
-                () = closing.cancelled() => return,
-            };
-            let Ok(room) = room else { return };
-            // Marked as seen before looking: what comes in between wakes again.
-            appended.borrow_and_update();
-            changed.borrow_and_update();
-            match self.read_some().await {
-                Ok(Some(messages)) => {
-                    failures = 0;
-                    drop(room);
-                    for message in messages {
-                        // Only this task sends, so the room that was seen is still there.
-                        let _ = self.sender.try_send(Ok(message));
-                    }
-                }
-                Ok(None) => {
-                    drop(room);
-                    // While a partition waits to move, its time may run out unannounced.
-                    let moving = self.group.lock().is_moving();
-                    tokio::select! {
-                        _ = appended.changed() => {}
-                        _ = changed.changed() => {}
-                        () = sleep(REVOKE_WAIT / 4), if moving => {}
-                        () = self.sender.closed() => return,
-                        () = closing.cancelled() => return,
-                    }
-                }
-                Err(error) => {
-                    failures += 1;
-                    room.send(Err(error));
-                    let (base, cap) = (Duration::from_millis(100), Duration::from_secs(10));
-                    retry::wait(retry::pause(failures, base, cap), &closing).await;
-                }
-            }
-        }
-    }
-
-    /// The next messages, no more than there is room for; none if there are none now.
-    async fn read_some(&self) -> Result<Option<Vec<Fetched>>, LogError> {
-        self.group.registered.get_or_try_init(|| self.group.register()).await?;
-        let topic = self.group.topic;
-        let stretch = {
-            let mut state = self.group.lock();
-            state.balance();
-            state.next_stretch(self.member, topic, &self.ends)
-        };
-        let Some(stretch) = stretch else { return Ok(None) };
-        // The room reserved, and what is left beside it.
-        let room = 1 + self.sender.capacity();
-        let messages =
-            rows::read(&self.pool, topic, stretch.partition, stretch.from, room.min(READ)).await?;
-        // Nothing there, though the partition ends later: it was trimmed.
-        let next = messages.last().map_or(stretch.end, |message| message.offset + 1);
-        self.group.lock().read(&stretch, next);
-        let epoch = stretch.epoch;
-        Ok(Some(messages.into_iter().map(|message| Fetched { message, epoch }).collect()))
     }
 }

@@ -6,13 +6,11 @@ use futures::TryStreamExt as _;
 use sqlx::{QueryBuilder, Sqlite, SqliteConnection, SqlitePool};
 use uuid::Uuid;
 
+use crate::log::batches::{Extent, Range};
 use crate::log::{Message, Topic};
 
 /// Rows of one statement: statements cost, not rows.
 const ROWS: usize = 50;
-
-/// Bytes of payload after which a read ends, though it may be short of its limit.
-const READ_BYTES: usize = 4 << 20;
 
 /// Messages that one [`trim`] looks at.
 const TRIM: i64 = 1_000;
@@ -106,6 +104,36 @@ pub async fn ends(c: &mut SqliteConnection) -> Result<Positions, sqlx::Error> {
     Ok(known.collect())
 }
 
+/// What the log has of a topic.
+pub async fn extent(
+    pool: &SqlitePool,
+    topic: Topic,
+    partitions: u32,
+) -> Result<Extent, sqlx::Error> {
+    let mut tx = pool.begin().await?;
+    let id = sqlx::query_scalar("SELECT value FROM settings WHERE name = 'id'")
+        .fetch_one(&mut *tx)
+        .await?;
+    let ranges: Vec<(i32, i64, i64)> = sqlx::query_as(
+        "WITH RECURSIVE numbers (n) AS (
+             SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n + 1 < $2
+         ), known (n, next) AS (
+             SELECT n, coalesce((SELECT next FROM ends WHERE topic = $1 AND partition = n), 0)
+             FROM numbers
+         )
+         SELECT n, coalesce((SELECT min(position) FROM messages
+                             WHERE topic = $1 AND partition = n), next), next
+         FROM known",
+    )
+    .bind(topic.name())
+    .bind(partitions)
+    .fetch_all(&mut *tx)
+    .await?;
+    tx.commit().await?;
+    let range = |(partition, earliest, end)| Range { partition, earliest, end };
+    Ok(Extent { id, ranges: ranges.into_iter().map(range).collect() })
+}
+
 pub async fn set_ends(c: &mut SqliteConnection, ends: &Positions) -> Result<(), sqlx::Error> {
     if ends.is_empty() {
         return Ok(());
@@ -141,13 +169,15 @@ pub async fn insert(c: &mut SqliteConnection, rows: Vec<Row>) -> Result<(), sqlx
     Ok(())
 }
 
-/// Messages of a partition from `from` on: up to `limit`, fewer where they are large.
+/// Messages of a partition from `from` on: up to `limit`, fewer once they have `enough` bytes
+/// of payload.
 pub async fn read(
     pool: &SqlitePool,
     topic: Topic,
     partition: i32,
     from: i64,
     limit: usize,
+    enough: usize,
 ) -> Result<Vec<Message>, sqlx::Error> {
     let mut rows = sqlx::query_as::<_, (i64, i64, Vec<u8>, Vec<u8>, String)>(
         "SELECT position, appended_at, key, payload, request_id FROM messages
@@ -160,7 +190,7 @@ pub async fn read(
     .bind(i64::try_from(limit).unwrap_or(i64::MAX))
     .fetch(pool);
     let (mut messages, mut bytes) = (Vec::new(), 0);
-    while bytes < READ_BYTES
+    while bytes < enough
         && let Some((offset, appended_at, key, payload, request_id)) = rows.try_next().await?
     {
         bytes += payload.len();

@@ -8,7 +8,8 @@ use rdkafka::error::RDKafkaErrorCode;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::{MAX_BATCH_BYTES, Settings, Tracing, create as create_client, unavailable};
+use super::{MAX_BATCH_BYTES, Settings, Tracing, create as create_client, describe, unavailable};
+use crate::log::batches::Extent;
 use crate::log::{LogError, Topic};
 use crate::words::count;
 
@@ -99,6 +100,14 @@ pub(super) async fn check(settings: &Settings) -> Result<Vec<String>, LogError> 
     }
     let_go(admin).await;
     Ok(lines)
+}
+
+/// What the cluster has of a topic.
+pub(super) async fn extent(settings: &Settings, topic: Topic) -> Result<Extent, LogError> {
+    let (admin, name, partitions) = (admin(settings)?, settings.topic(topic), settings.partitions);
+    tokio::task::spawn_blocking(move || describe::extent(admin.inner(), &name, 0..partitions))
+        .await
+        .map_err(|error| LogError::Unavailable(error.to_string()))?
 }
 
 fn wrong_shape(settings: &Settings, name: &str, state: &TopicState, brokers: usize) -> Vec<String> {

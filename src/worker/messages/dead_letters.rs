@@ -19,6 +19,8 @@ pub enum DeadLetterError {
     Unknown(Uuid),
     #[error("dead letter {id} is of topic {topic}, which this version does not have")]
     Topic { id: Uuid, topic: String },
+    #[error("it still cannot be done: {0}")]
+    Refused(String),
     #[error(transparent)]
     Log(#[from] LogError),
     #[error(transparent)]
@@ -28,7 +30,7 @@ pub enum DeadLetterError {
 impl Retry for DeadLetterError {
     fn can_retry(&self) -> bool {
         match self {
-            Self::Unknown(_) | Self::Topic { .. } => false,
+            Self::Unknown(_) | Self::Topic { .. } | Self::Refused(_) => false,
             Self::Log(error) => error.can_retry(),
             Self::Store(error) => error.can_retry(),
         }

@@ -19,6 +19,8 @@ pub struct DeadLetter {
     pub partition: i32,
     /// The message's offset.
     pub position: i64,
+    /// When it was appended, in milliseconds since the epoch.
+    pub appended_at: i64,
     pub key: Vec<u8>,
     pub payload: Vec<u8>,
     pub request_id: String,
@@ -136,8 +138,8 @@ pub async fn dead_letters(
 ) -> Result<Vec<DeadLetter>, StoreError> {
     let (after_at, after_id) = after.unwrap_or((i64::MIN, Uuid::nil()));
     Ok(on!(tx, c => sqlx::query_as(
-        "SELECT id, consumer_group, topic, partition, position, key, payload, request_id, reason,
-                attempts, created_at
+        "SELECT id, consumer_group, topic, partition, position, appended_at, key, payload, request_id,
+                reason, attempts, created_at
          FROM dead_letters WHERE (created_at, id) > ($1, $2) ORDER BY created_at, id LIMIT $3",
     )
     .bind(after_at).bind(after_id).bind(limit).fetch_all(c).await?))
@@ -145,8 +147,8 @@ pub async fn dead_letters(
 
 pub async fn dead_letter(tx: &mut Tx, id: Uuid) -> Result<Option<DeadLetter>, StoreError> {
     Ok(on!(tx, c => sqlx::query_as(
-        "SELECT id, consumer_group, topic, partition, position, key, payload, request_id, reason,
-                attempts, created_at
+        "SELECT id, consumer_group, topic, partition, position, appended_at, key, payload, request_id,
+                reason, attempts, created_at
          FROM dead_letters WHERE id = $1",
     )
     .bind(id).fetch_optional(c).await?))

@@ -1,0 +1,236 @@
+//! `longshore log`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use clap::Subcommand;
+use serde_json::json;
+
+use super::CommandResult;
+use crate::app::App;
+use crate::config::Config;
+use crate::log::offsets::{self, Place};
+use crate::log::{Extent, Range, Topic, obstacle};
+
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  longshore log status")]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Show where each group is in each partition, how far behind, and what stops it
+    ///
+    /// Of the topics whose messages are applied exactly once, since their offsets are in the
+    /// database. Ends with 1 where a partition cannot go on.
+    #[command(after_help = "Example:\n  longshore log status --json | jq 'select(.stopped)'")]
+    Status {
+        /// One JSON object a line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Say where stopped partitions go on
+    ///
+    /// Workers need not be stopped: they go on from there within seconds. What lies between
+    /// the old place and the new one is never applied; what is given out again is applied
+    /// once more, and counts twice.
+    #[command(
+        after_help = "Examples:\n  longshore log reset --topic tracking --partition 3 --to latest\n  \
+                      longshore log reset --topic tracking --all --to earliest"
+    )]
+    Reset(Reset),
+}
+
+#[derive(clap::Args)]
+struct Reset {
+    /// The topic, as `status` shows it
+    #[arg(long, value_name = "TOPIC", value_parser = topic)]
+    topic: Topic,
+    #[command(flatten)]
+    which: Which,
+    /// `earliest`: the oldest message that the log has; `latest`: behind the newest one; or an
+    /// offset
+    #[arg(long, value_name = "OFFSET")]
+    to: To,
+}
+
+#[derive(clap::Args)]
+#[group(required = true, multiple = false)]
+struct Which {
+    /// The partitions
+    #[arg(long = "partition", value_name = "N")]
+    partitions: Vec<i32>,
+    /// All partitions that cannot go on
+    #[arg(long)]
+    all: bool,
+}
+
+fn topic(name: &str) -> Result<Topic, String> {
+    Topic::from_name(name).ok_or_else(|| {
+        let known: Vec<_> = Topic::ALL.iter().map(|topic| topic.name()).collect();
+        format!("one of {} is meant", known.join(", "))
+    })
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum To {
+    Earliest,
+    Latest,
+    Offset(i64),
+}
+
+impl FromStr for To {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "earliest" => Ok(Self::Earliest),
+            "latest" => Ok(Self::Latest),
+            _ => text.parse().map(Self::Offset).map_err(|_| {
+                "earliest, latest, or an offset that is a whole number is meant".to_owned()
+            }),
+        }
+    }
+}
+
+impl To {
+    /// The offset within what the log has.
+    fn within(self, range: &Range) -> Result<i64, String> {
+        match self {
+            Self::Earliest => Ok(range.earliest),
+            Self::Latest => Ok(range.end),
+            Self::Offset(offset) if (range.earliest..=range.end).contains(&offset) => Ok(offset),
+            Self::Offset(offset) => Err(format!(
+                "partition {}: {offset} is not within what the log has, {} to {}",
+                range.partition, range.earliest, range.end
+            )),
+        }
+    }
+}
+
+pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
+    let app = super::open(config).await?;
+    let result = match arguments.command {
+        Command::Status { json } => status(&app, json).await,
+        Command::Reset(reset) => self::reset(&app, &reset).await,
+    };
+    app.log.close().await;
+    result
+}
+
+/// A partition as a group has it, beside what the log has.
+struct Line {
+    topic: Topic,
+    place: Place,
+    range: Option<Range>,
+    stopped: Option<String>,
+}
+
+impl Line {
+    fn new(topic: Topic, place: Place, extent: &Extent) -> Self {
+        let range = extent.ranges.iter().find(|range| range.partition == place.partition);
+        Self { topic, range: range.copied(), stopped: obstacle(&place, extent), place }
+    }
+
+    fn json(&self) -> serde_json::Value {
+        json!({
+            "topic": self.topic.name(),
+            "group": self.place.consumer_group,
+            "partition": self.place.partition,
+            "next": self.place.next,
+            "earliest": self.range.map(|range| range.earliest),
+            "end": self.range.map(|range| range.end),
+            "behind": self.behind(),
+            "stopped": self.stopped,
+        })
+    }
+
+    /// Messages to go; of a partition that cannot go on nobody knows.
+    fn behind(&self) -> Option<i64> {
+        let range = self.range.filter(|_| self.stopped.is_none());
+        range.map(|range| range.end - self.place.next)
+    }
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Place { consumer_group: group, partition, next, .. } = &self.place;
+        write!(f, "{} {partition} of {group}: at {next}", self.topic.name())?;
+        if let Some(range) = self.range {
+            write!(f, ", the log has {} to {}", range.earliest, range.end)?;
+        }
+        match (&self.stopped, self.behind()) {
+            (Some(reason), _) => write!(f, ", STOPPED: {reason}"),
+            (None, behind) => write!(f, ", {} behind", behind.unwrap_or(0)),
+        }
+    }
+}
+
+/// The partitions of a topic whose offsets the store keeps; none that nobody consumed yet.
+async fn lines(app: &App, topic: Topic) -> CommandResult<(Vec<Line>, Option<Extent>)> {
+    let places = offsets::places(&mut app.store.snapshot().await?, topic).await?;
+    if places.is_empty() {
+        return Ok((Vec::new(), None));
+    }
+    let extent = app.log.extent(topic).await?;
+    let lines = places.into_iter().map(|place| Line::new(topic, place, &extent)).collect();
+    Ok((lines, Some(extent)))
+}
+
+async fn status(app: &App, json: bool) -> CommandResult {
+    let mut stopped = 0;
+    for topic in Topic::ALL {
+        for line in lines(app, *topic).await?.0 {
+            stopped += usize::from(line.stopped.is_some());
+            match json {
+                true => println!("{}", line.json()),
+                false => println!("{line}"),
+            }
+        }
+    }
+    match stopped {
+        0 => Ok(()),
+        1 => Err("one partition is stopped: see `longshore log reset --help`".into()),
+        count => Err(format!("{count} partitions are stopped: see `longshore log reset --help`").into()),
+    }
+}
+
+async fn reset(app: &App, reset: &Reset) -> CommandResult {
+    let (lines, Some(extent)) = lines(app, reset.topic).await? else {
+        return Err(format!("{} was never consumed: nothing to reset", reset.topic.name()).into());
+    };
+    let mut chosen = Vec::new();
+    for line in &lines {
+        let partition = line.place.partition;
+        let is_chosen = match reset.which.all {
+            true => line.stopped.is_some(),
+            false => reset.which.partitions.contains(&partition),
+        };
+        if is_chosen {
+            let range = line.range.ok_or(format!("the log has no partition {partition}"))?;
+            chosen.push((line, reset.to.within(&range)?));
+        }
+    }
+    if let Some(unknown) = reset.which.partitions.iter().find(|wanted| {
+        !chosen.iter().any(|(line, _)| line.place.partition == **wanted)
+    }) {
+        return Err(format!("partition {unknown} was never consumed").into());
+    }
+    let mut tx = app.store.write().await?;
+    for (line, next) in &chosen {
+        let place = Place { log_id: extent.id.clone(), next: *next, ..line.place.clone() };
+        offsets::reset(&mut tx, reset.topic, &place).await?;
+    }
+    tx.commit().await?;
+    for (line, next) in &chosen {
+        let Place { consumer_group: group, partition, next: former, .. } = &line.place;
+        let topic = reset.topic.name();
+        println!("{topic} {partition} of {group}: was at {former}, goes on at {next}");
+    }
+    if chosen.is_empty() {
+        println!("no partition is stopped: nothing was changed");
+    }
+    Ok(())
+}

@@ -1,0 +1,285 @@
+//! Consuming in batches, for groups whose offsets the [store keeps](super::offsets): where
+//! each partition that is held goes on, what of it was given out, and why it stopped.
+//!
+//! Of a partition one batch is under way at a time; the next one is read when it is done.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::consumer::Fetched;
+use super::offsets::{self, Place};
+use super::ordered::Partitions;
+use super::{LogError, Message, Topic};
+use crate::store::Store;
+
+/// Messages of one partition, in order and never none; applied together.
+#[derive(Clone, Debug)]
+pub struct Batch {
+    /// Where the group is, unless somebody else was faster: what applying it moves on, to
+    /// [`next`](Self::next).
+    pub place: Place,
+    /// Whether it is the first one since the partition was assigned.
+    pub is_first: bool,
+    pub messages: Vec<Message>,
+}
+
+impl Batch {
+    /// The offset after the last message.
+    pub fn next(&self) -> i64 {
+        self.messages.last().map_or(self.place.next, |message| message.offset + 1)
+    }
+}
+
+/// How large batches may become, and how many.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Messages of a batch.
+    pub messages: usize,
+    /// Bytes of a batch's payloads, but for its last message.
+    pub bytes: usize,
+    /// Batches of this consumer under way at once.
+    pub in_flight: usize,
+}
+
+/// What the log has of a topic.
+#[derive(Clone, Debug)]
+pub struct Extent {
+    /// Tells it from one that was made anew in its place.
+    pub id: String,
+    pub ranges: Vec<Range>,
+}
+
+/// The messages that the log has of a partition.
+#[derive(Clone, Copy, Debug)]
+pub struct Range {
+    pub partition: i32,
+    pub earliest: i64,
+    /// The offset that the next message gets.
+    pub end: i64,
+}
+
+/// Why a group cannot go on at `place`; none where it can.
+pub fn obstacle(place: &Place, extent: &Extent) -> Option<String> {
+    if place.log_id != extent.id {
+        let text = "the log or its topic was made anew, and the offset means nothing in it";
+        return Some(text.to_owned());
+    }
+    let mut ranges = extent.ranges.iter();
+    match ranges.find(|range| range.partition == place.partition) {
+        None => Some("the log has no such partition".to_owned()),
+        Some(range) if place.next < range.earliest => Some(format!(
+            "the oldest message that the log still has is {}, so some were never applied",
+            range.earliest
+        )),
+        Some(range) if place.next > range.end => Some(format!(
+            "the log ends at {}: it lost messages, or was put back to an older state",
+            range.end
+        )),
+        Some(_) => None,
+    }
+}
+
+/// What an operator is told of a partition that cannot go on.
+fn stopped(topic: Topic, place: &Place, reason: &str) -> String {
+    let (topic, partition, next) = (topic.name(), place.partition, place.next);
+    format!(
+        "partition {partition} of {topic} is stopped at offset {next}: {reason}; say where it goes \
+         on: `longshore log reset --topic {topic} --partition {partition} --to earliest` applies \
+         all that the log has, `--to latest` passes it over"
+    )
+}
+
+/// How a consumer stands in a partition that it holds.
+#[derive(Clone, Debug)]
+pub struct Standing {
+    pub partition: i32,
+    /// Messages that are not done.
+    pub behind: i64,
+    /// When the oldest of them was appended, in milliseconds since the epoch; where none was
+    /// read yet, when the last one before them was. None at the end of the log, or while
+    /// nothing is known.
+    pub since: Option<i64>,
+    /// Where it cannot go on, and why.
+    pub stopped: Option<(Place, String)>,
+}
+
+/// Tells how a consumer stands in the partitions that it holds.
+#[derive(Clone)]
+pub struct Standings(pub(super) Arc<Cursors>);
+
+impl Standings {
+    pub fn all(&self) -> Vec<Standing> {
+        self.0.standings()
+    }
+}
+
+/// Where a consumer is in each partition that it holds; moved by what feeds it.
+pub(super) struct Cursors {
+    pub group: String,
+    pub topic: Topic,
+    store: Store,
+    partitions: Arc<Partitions>,
+    at: Mutex<BTreeMap<i32, Cursor>>,
+}
+
+struct Cursor {
+    epoch: u64,
+    start: Place,
+    /// Up to where it was given out.
+    next: i64,
+    end: i64,
+    /// When the first message of the latest batch was appended, and the last one.
+    times: Option<(i64, i64)>,
+    stopped: Option<String>,
+}
+
+/// A partition of which the next batch can be read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanting {
+    pub partition: i32,
+    pub epoch: u64,
+    pub from: i64,
+}
+
+impl Cursors {
+    pub fn new(group: &str, topic: Topic, store: Store, partitions: Arc<Partitions>) -> Self {
+        Self { group: group.to_owned(), topic, store, partitions, at: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<i32, Cursor>> {
+        self.at.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The partitions that were assigned and not begun, each with its epoch.
+    pub fn assigned(&self) -> Vec<(i32, u64)> {
+        let at = self.lock();
+        let mut open = self.partitions.open();
+        open.retain(|(partition, epoch)| at.get(partition).is_none_or(|c| c.epoch != *epoch));
+        open
+    }
+
+    /// Asks the store where partitions go on. Those that cannot are stopped.
+    pub async fn begin(&self, assigned: &[(i32, u64)], extent: &Extent) -> Result<(), LogError> {
+        let begun = offsets::begin(&self.store, &self.group, self.topic, extent).await;
+        let mut places = begun.map_err(|error| {
+            LogError::Unavailable(format!("where the group goes on cannot be read: {error}"))
+        })?;
+        for (partition, epoch) in assigned {
+            let Some(start) = places.remove(partition) else { continue };
+            let range = extent.ranges.iter().find(|range| range.partition == *partition);
+            let end = range.map_or(start.next, |range| range.end);
+            let obstacle = obstacle(&start, extent);
+            let (epoch, next) = (*epoch, start.next);
+            let mut cursor = Cursor { epoch, start, next, end, times: None, stopped: None };
+            if let Some(reason) = obstacle {
+                cursor.stop(self.topic, &reason);
+            }
+            self.lock().insert(*partition, cursor);
+        }
+        Ok(())
+    }
+
+    /// Where a partition that may be read begins; none of one that is stopped.
+    pub fn start(&self, partition: i32) -> Option<i64> {
+        let at = self.lock();
+        at.get(&partition).filter(|cursor| cursor.stopped.is_none()).map(|cursor| cursor.next)
+    }
+
+    /// The partitions of which nothing is under way, those after `last` first: they take turns.
+    pub fn wanting(&self, last: i32) -> Vec<Wanting> {
+        let mut at = self.lock();
+        at.retain(|partition, cursor| self.partitions.holds(*partition, cursor.epoch));
+        let idle = at.iter().filter(|(partition, cursor)| {
+            cursor.stopped.is_none()
+                && self.partitions.epoch(**partition) == Some(cursor.epoch)
+                && cursor.done(&self.partitions) == cursor.next
+        });
+        let mut wanting: Vec<_> = idle
+            .map(|(partition, c)| Wanting { partition: *partition, epoch: c.epoch, from: c.next })
+            .collect();
+        let split = wanting.partition_point(|wanting| wanting.partition <= last);
+        wanting.rotate_left(split);
+        wanting
+    }
+
+    /// Makes a batch of what was read; none of nothing, or where the partition went meanwhile.
+    pub fn give_out(&self, from: Wanting, messages: Vec<Message>) -> Option<Fetched<Batch>> {
+        let (first, last) = (messages.first()?, messages.last()?);
+        let mut at = self.lock();
+        let cursor = at.get_mut(&from.partition).filter(|cursor| cursor.epoch == from.epoch)?;
+        let offset = last.offset;
+        let place = cursor.reached();
+        cursor.times = Some((first.appended_at, last.appended_at));
+        cursor.next = offset + 1;
+        cursor.end = cursor.end.max(offset + 1);
+        Some(Fetched {
+            partition: from.partition,
+            epoch: from.epoch,
+            offset,
+            count: messages.len(),
+            content: Batch { is_first: place == cursor.start, place, messages },
+        })
+    }
+
+    /// Notes where the log ends.
+    pub fn set_end(&self, partition: i32, end: i64) {
+        if let Some(cursor) = self.lock().get_mut(&partition) {
+            cursor.end = cursor.end.max(end);
+        }
+    }
+
+    /// Stops a partition that the log gives no more of.
+    pub fn stop(&self, partition: i32, reason: &str) {
+        if let Some(cursor) = self.lock().get_mut(&partition) {
+            cursor.stop(self.topic, reason);
+        }
+    }
+
+    /// Stops the partitions that cannot go on in what the log has now.
+    pub fn compare(&self, extent: &Extent) {
+        for cursor in self.lock().values_mut() {
+            if let Some(reason) = obstacle(&cursor.reached(), extent) {
+                cursor.stop(self.topic, &reason);
+            }
+        }
+    }
+
+    fn standings(&self) -> Vec<Standing> {
+        let at = self.lock();
+        let held = at.iter().filter(|(partition, c)| self.partitions.holds(**partition, c.epoch));
+        held.map(|(partition, cursor)| cursor.standing(*partition, &self.partitions)).collect()
+    }
+}
+
+impl Cursor {
+    /// Up to where it was given out.
+    fn reached(&self) -> Place {
+        Place { next: self.next, ..self.start.clone() }
+    }
+
+    fn stop(&mut self, topic: Topic, reason: &str) {
+        if self.stopped.is_none() {
+            let text = stopped(topic, &self.reached(), reason);
+            tracing::error!("{text}");
+            self.stopped = Some(text);
+        }
+    }
+
+    /// Up to where everything is done.
+    fn done(&self, partitions: &Partitions) -> i64 {
+        partitions.position(self.start.partition).unwrap_or(self.start.next)
+    }
+
+    fn standing(&self, partition: i32, partitions: &Partitions) -> Standing {
+        let done = self.done(partitions);
+        let behind = (self.end - done).max(0);
+        let oldest = self.times.map(|(first, last)| if done < self.next { first } else { last });
+        let place = Place { next: done, ..self.start.clone() };
+        Standing {
+            partition,
+            behind,
+            since: oldest.filter(|_| behind > 0),
+            stopped: self.stopped.clone().map(|reason| (place, reason)),
+        }
+    }
+}
