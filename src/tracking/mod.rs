@@ -7,9 +7,11 @@
 //! | [`intake`] | from a request's body to its answer and its messages, and nothing else |
 //! | [`object`] | one object: read, checked, or what is wrong with it |
 //! | [`partitions`] | which objects stay together, and where they go |
+//! | [`apply`] | from messages to profiles and activity, in batches |
 //! | [`message`] | what the log carries from the gateway to the workers |
 
 pub mod api;
+pub mod apply;
 mod attributes;
 mod intake;
 pub mod message;

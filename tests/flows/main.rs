@@ -12,6 +12,7 @@ mod export_faults;
 mod export_rows;
 mod exports;
 mod gateway;
+mod ingestion;
 mod log;
 mod lost_commit;
 mod midnight;
@@ -19,6 +20,7 @@ mod objects;
 mod parts;
 mod shares;
 mod support;
+mod tracking;
 mod users;
 mod workspaces;
 

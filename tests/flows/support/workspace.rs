@@ -11,7 +11,7 @@ use super::places::Place;
 #[derive(Clone)]
 pub struct WorkspaceFile {
     pub name: String,
-    /// Of a key that may export.
+    /// Of a key that may export and track.
     pub key: String,
     /// The bytes behind `callbacks.secret`.
     pub callback_secret: Vec<u8>,
@@ -85,7 +85,7 @@ impl WorkspaceFile {
             "keys": [{
                 "name": "integrator",
                 "secret": self.key,
-                "permissions": ["users.export.global_control_group"],
+                "permissions": ["users.export.global_control_group", "users.track"],
             }],
             "callbacks": { "secret": self.callback_text() },
         });
