@@ -24,7 +24,7 @@ pub const WINDOW_DAYS: i64 = 90;
 pub const KEPT_DAYS: i32 = 100;
 
 /// Bytes of properties that are kept of a user: room for the largest that are nested, and
-/// little enough to read and write with the rest. Past it those of the oldest go.
+/// little enough to read and write with the rest. Those of the latest stay that have room.
 pub const MAX_PROPERTIES: usize = 64 << 10;
 
 const VERSION: u8 = 1;
@@ -146,9 +146,9 @@ impl<'a> Activity<'a> {
         with.sort_by_key(|series| std::cmp::Reverse(series.last()));
         let mut kept = 0;
         for series in with {
-            kept += bytes(series);
-            if kept > MAX_PROPERTIES {
-                series.properties = None;
+            match kept + bytes(series) {
+                fits if fits <= MAX_PROPERTIES => kept = fits,
+                _ => series.properties = None,
             }
         }
         true

@@ -6,7 +6,7 @@ use sqlx::{Postgres, QueryBuilder, Sqlite, Transaction};
 use uuid::Uuid;
 
 use super::keys::first_key;
-use super::rows::{SQLITE_ROWS, json_array, slice, slices};
+use super::rows::{SQLITE_ROWS, find_in_postgres, json_array, slice, slices};
 use crate::store::{StoreError, Tx, on};
 
 /// A user's activity, and where it is.
@@ -72,53 +72,44 @@ pub async fn lock_activity(
 }
 
 /// Who has activity is kept from going by the lock on it: whoever erases them must wait for
-/// it. Who has none is kept by a lock on the profile that only erasing minds.
+/// it. Who has none is kept by a lock on the profile, under which it is looked for once more:
+/// somebody else may have written the first just before.
 async fn lock_in_postgres(
     tx: &mut Transaction<'static, Postgres>,
     workspace: i32,
     wanted: Vec<(i16, Uuid)>,
 ) -> Result<Vec<StoredActivity>, StoreError> {
-    let (slices, ids): (Vec<i16>, Vec<Uuid>) = wanted.iter().copied().unzip();
-    let rows: Vec<(Uuid, Vec<u8>)> = sqlx::query_as(
-        "SELECT found.service_id, found.body
+    const ACTIVITY: &str = "SELECT found.service_id, found.body
          FROM unnest($2::smallint[], $3::uuid[]) AS wanted (slice, service_id)
          CROSS JOIN LATERAL (
              SELECT service_id, body FROM activity
              WHERE slice = wanted.slice AND workspace_id = $1 AND service_id = wanted.service_id
-             LIMIT 1 FOR UPDATE) AS found",
-    )
-    .bind(workspace)
-    .bind(slices)
-    .bind(ids)
-    .fetch_all(&mut **tx)
-    .await?;
-    let mut stored: Vec<StoredActivity> = rows
-        .into_iter()
-        .map(|(service_id, body)| StoredActivity { key: 0, service_id, body: Some(body) })
-        .collect();
-    if stored.len() == wanted.len() {
-        return Ok(stored);
-    }
-    let found: HashSet<Uuid> = stored.iter().map(|stored| stored.service_id).collect();
-    let (slices, ids): (Vec<i16>, Vec<Uuid>) =
-        wanted.into_iter().filter(|(_, id)| !found.contains(id)).unzip();
-    let without: Vec<Uuid> = sqlx::query_scalar(
-        "SELECT found.service_id
+             LIMIT 1 FOR UPDATE) AS found";
+    const USERS: &str = "SELECT found.slice, found.service_id
          FROM unnest($2::smallint[], $3::uuid[]) AS wanted (slice, service_id)
          CROSS JOIN LATERAL (
-             SELECT service_id FROM users
+             SELECT slice, service_id FROM users
              WHERE slice = wanted.slice AND workspace_id = $1 AND service_id = wanted.service_id
-             LIMIT 1 FOR KEY SHARE) AS found",
-    )
-    .bind(workspace)
-    .bind(slices)
-    .bind(ids)
-    .fetch_all(&mut **tx)
-    .await?;
-    stored.extend(
-        without.into_iter().map(|service_id| StoredActivity { key: 0, service_id, body: None }),
-    );
-    Ok(stored)
+             LIMIT 1 FOR UPDATE) AS found";
+    type Body = (Uuid, Vec<u8>);
+    let id = |(id, _): &Body| *id;
+    let places = wanted.iter().copied().unzip();
+    let mut rows: Vec<Body> = find_in_postgres(tx, ACTIVITY, workspace, places, id).await?;
+    let mut without = Vec::new();
+    if rows.len() < wanted.len() {
+        let found: HashSet<Uuid> = rows.iter().map(id).collect();
+        let missing = wanted.into_iter().filter(|(_, id)| !found.contains(id)).unzip();
+        without = find_in_postgres(tx, USERS, workspace, missing, |row: &(i16, Uuid)| row.1).await?;
+        let places = without.iter().copied().unzip();
+        let more: Vec<Body> = find_in_postgres(tx, ACTIVITY, workspace, places, id).await?;
+        let found: HashSet<Uuid> = more.iter().map(id).collect();
+        without.retain(|(_, id)| !found.contains(id));
+        rows.extend(more);
+    }
+    let with = rows.into_iter().map(|(id, body)| (id, Some(body)));
+    let all = with.chain(without.into_iter().map(|(_, id)| (id, None)));
+    let stored = |(service_id, body)| StoredActivity { key: 0, service_id, body };
+    Ok(all.map(stored).collect())
 }
 
 /// Where a reader of all activity of a slice is: a workspace and an id, or SQLite's key.

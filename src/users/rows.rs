@@ -2,7 +2,10 @@
 //!
 //! PostgreSQL is given arrays, SQLite lists of values and JSON arrays.
 
-use sqlx::{QueryBuilder, Sqlite};
+use std::collections::HashSet;
+
+use sqlx::postgres::PgRow;
+use sqlx::{FromRow, Postgres, QueryBuilder, Sqlite, Transaction};
 use uuid::Uuid;
 
 use super::service_id;
@@ -146,10 +149,7 @@ pub enum For {
     Reading,
     /// As `Reading`, without the documents: these are empty.
     Telling,
-    /// On PostgreSQL their rows are locked until the end of the transaction, though not
-    /// against those who only mind that the users stay.
-    Changing,
-    /// As `Changing`, against everybody.
+    /// On PostgreSQL their rows are locked until the end of the transaction.
     Writing,
 }
 
@@ -168,17 +168,12 @@ pub async fn find_users(
     let rows: Vec<UserColumns> = match tx {
         _ if ids.is_empty() => Vec::new(),
         Tx::Postgres(tx) => {
-            sqlx::query_as(match purpose {
+            let sql = match purpose {
                 For::Reading => postgres_users!("doc", ""),
                 For::Telling => postgres_users!("''", ""),
-                For::Changing => postgres_users!("doc", "FOR NO KEY UPDATE"),
                 For::Writing => postgres_users!("doc", "FOR UPDATE"),
-            })
-            .bind(workspace)
-            .bind(slices)
-            .bind(ids)
-            .fetch_all(&mut **tx)
-            .await?
+            };
+            find_in_postgres(tx, sql, workspace, (slices, ids), |row: &UserColumns| row.1).await?
         }
         Tx::Sqlite(tx) => {
             let wanted: Vec<_> = slices
@@ -209,6 +204,41 @@ pub async fn find_users(
         doc,
     };
     Ok(rows.into_iter().map(user).collect())
+}
+
+/// Runs a statement that finds rows by slice and id, each by a look of its own into one
+/// partition, and may lock them.
+///
+/// Of rows that were locked by others and changed, PostgreSQL looks again at the first one
+/// rightly, and for the next ones into the partition of the first: it locks them and leaves
+/// them out. So those that are missing are asked for until nothing more is found.
+pub(super) async fn find_in_postgres<Row>(
+    tx: &mut Transaction<'static, Postgres>,
+    sql: &'static str,
+    workspace: i32,
+    (mut slices, mut ids): (Vec<i16>, Vec<Uuid>),
+    id: impl Fn(&Row) -> Uuid,
+) -> Result<Vec<Row>, StoreError>
+where
+    Row: for<'r> FromRow<'r, PgRow> + Send + Unpin,
+{
+    let mut rows: Vec<Row> = Vec::new();
+    while !ids.is_empty() {
+        let more: Vec<Row> = sqlx::query_as(sql)
+            .bind(workspace)
+            .bind(&slices)
+            .bind(&ids)
+            .fetch_all(&mut **tx)
+            .await?;
+        if more.is_empty() {
+            break;
+        }
+        let found: HashSet<Uuid> = more.iter().map(&id).collect();
+        (slices, ids) =
+            slices.into_iter().zip(ids).filter(|(_, id)| !found.contains(id)).unzip();
+        rows.extend(more);
+    }
+    Ok(rows)
 }
 
 // Writing ------------------------------------------------------------------------------

@@ -403,6 +403,10 @@ async fn partitions_that_race_make_one_user(world: World) {
             ]
         })
         .collect();
+    // Who is there already, and has done nothing.
+    world.import(&[json!({"external_id": "idle"}), json!({"external_id": "idle too"})]).await;
+    let first = ["idle", "idle too"].map(|id| by(json!({"external_id": id}))("tea"));
+    let objects = [objects, first.into()].concat();
     let world = std::sync::Arc::new(world);
     let mut racers = tokio::task::JoinSet::new();
     for racer in 0..RACERS {
@@ -410,7 +414,9 @@ async fn partitions_that_race_make_one_user(world: World) {
         if racer % 2 == 1 {
             // By kind and user, the other way round.
             objects.reverse();
-            objects = objects.chunks(3).flat_map(|user| user.iter().rev().cloned()).collect();
+            let (idle, users) = objects.split_at(2);
+            let users = users.chunks(3).flat_map(|user| user.iter().rev());
+            objects = idle.iter().chain(users).cloned().collect();
         }
         racers.spawn(async move {
             // As another process.
@@ -424,8 +430,9 @@ async fn partitions_that_race_make_one_user(world: World) {
     while let Some(done) = racers.join_next().await {
         done.unwrap();
     }
-    assert_eq!(world.ids().await.len(), users);
-    assert_eq!(world.count("identifiers").await, users as i64);
+    assert_eq!(world.ids().await.len(), users + 2);
+    assert_eq!(world.count("identifiers").await, users as i64 + 2);
+    assert_eq!(world.bought("idle", "tea").await, 2 * 3 * RACERS);
     for n in 0..users {
         for product in ["tea", "milk"] {
             assert_eq!(world.bought(&format!("user {n}"), product).await, 2 * 3 * RACERS);

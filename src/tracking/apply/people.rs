@@ -237,7 +237,7 @@ impl<'a> People<'a> {
 
     /// Locks and reads the profiles that are to be changed.
     async fn open(&mut self, tx: &mut Tx, ids: &[Uuid]) -> Result<(), ApplyError> {
-        let found = rows::find_users(tx, self.workspace, ids, For::Changing).await?;
+        let found = rows::find_users(tx, self.workspace, ids, For::Writing).await?;
         let mut missing: HashSet<Uuid> = ids.iter().copied().collect();
         for user in found {
             missing.remove(&user.service_id);
