@@ -193,7 +193,9 @@ async fn status(app: &App, json: bool) -> CommandResult {
     match stopped {
         0 => Ok(()),
         1 => Err("one partition is stopped: see `longshore log reset --help`".into()),
-        count => Err(format!("{count} partitions are stopped: see `longshore log reset --help`").into()),
+        count => {
+            Err(format!("{count} partitions are stopped: see `longshore log reset --help`").into())
+        }
     }
 }
 
@@ -213,9 +215,12 @@ async fn reset(app: &App, reset: &Reset) -> CommandResult {
             chosen.push((line, reset.to.within(&range)?));
         }
     }
-    if let Some(unknown) = reset.which.partitions.iter().find(|wanted| {
-        !chosen.iter().any(|(line, _)| line.place.partition == **wanted)
-    }) {
+    if let Some(unknown) = reset
+        .which
+        .partitions
+        .iter()
+        .find(|wanted| !chosen.iter().any(|(line, _)| line.place.partition == **wanted))
+    {
         return Err(format!("partition {unknown} was never consumed").into());
     }
     let mut tx = app.store.write().await?;

@@ -85,11 +85,7 @@ struct Held {
 
 impl Partitions {
     pub fn new(on_finish: impl Fn() + Send + Sync + 'static) -> Self {
-        Self {
-            state: Mutex::default(),
-            finished: Condvar::new(),
-            on_finish: Box::new(on_finish),
-        }
+        Self { state: Mutex::default(), finished: Condvar::new(), on_finish: Box::new(on_finish) }
     }
 
     fn lock(&self) -> MutexGuard<'_, Holdings> {

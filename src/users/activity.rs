@@ -280,13 +280,7 @@ fn properties<'s>(all: &'s [Series<'_>], name: &str) -> Option<(i64, &'s str)> {
     Some((all[at].last(), all[at].properties.as_deref()?))
 }
 
-fn record(
-    all: &mut Vec<Series<'_>>,
-    name: &str,
-    at: i64,
-    count: u64,
-    properties: Option<&str>,
-) {
+fn record(all: &mut Vec<Series<'_>>, name: &str, at: i64, count: u64, properties: Option<&str>) {
     if count == 0 {
         return;
     }

@@ -99,7 +99,8 @@ async fn lock_in_postgres(
     if rows.len() < wanted.len() {
         let found: HashSet<Uuid> = rows.iter().map(id).collect();
         let missing = wanted.into_iter().filter(|(_, id)| !found.contains(id)).unzip();
-        without = find_in_postgres(tx, USERS, workspace, missing, |row: &(i16, Uuid)| row.1).await?;
+        without =
+            find_in_postgres(tx, USERS, workspace, missing, |row: &(i16, Uuid)| row.1).await?;
         let places = without.iter().copied().unzip();
         let more: Vec<Body> = find_in_postgres(tx, ACTIVITY, workspace, places, id).await?;
         let found: HashSet<Uuid> = more.iter().map(id).collect();

@@ -209,9 +209,10 @@ pub async fn find_users(
 /// Runs a statement that finds rows by slice and id, each by a look of its own into one
 /// partition, and may lock them.
 ///
-/// Of rows that were locked by others and changed, PostgreSQL looks again at the first one
-/// rightly, and for the next ones into the partition of the first: it locks them and leaves
-/// them out. So those that are missing are asked for until nothing more is found.
+/// Of rows that others had locked and changed, PostgreSQL (15 does) leaves some out where they
+/// lie in several partitions, although it locks them: it looks at the changed row again with
+/// the partition of another one. The first is always right, so those that are missing are
+/// asked for until nothing more is found.
 pub(super) async fn find_in_postgres<Row>(
     tx: &mut Transaction<'static, Postgres>,
     sql: &'static str,
@@ -234,8 +235,7 @@ where
             break;
         }
         let found: HashSet<Uuid> = more.iter().map(&id).collect();
-        (slices, ids) =
-            slices.into_iter().zip(ids).filter(|(_, id)| !found.contains(id)).unzip();
+        (slices, ids) = slices.into_iter().zip(ids).filter(|(_, id)| !found.contains(id)).unzip();
         rows.extend(more);
     }
     Ok(rows)

@@ -52,7 +52,8 @@ impl Role {
             Self::Ingest => {
                 let (app2, stop) = (app.clone(), shutdown.clone());
                 spawn(loops, async move {
-                    let (handler, usual) = (Ingest::new(&app2), batches::Options::new(&app2.config));
+                    let (handler, usual) =
+                        (Ingest::new(&app2), batches::Options::new(&app2.config));
                     batches::run(&app2, "ingest", Topic::Tracking, handler, usual, stop).await;
                 });
                 share(app, ActivitySweep(app.clone()), options(app, 1), shutdown, loops);

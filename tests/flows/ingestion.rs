@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::api::ALL_FIELDS;
 use crate::support::fleet::{Backend, Fleet};
+use crate::support::stores::execute;
 use crate::support::{Api, WorkspaceFile, checker, eventually};
 
 const TRACK: &str = "/users/track";
@@ -147,46 +148,36 @@ async fn a_request_with_everything_by_a_fleet() {
     a_request_with_everything(Backend::Fleet(2)).await;
 }
 
-/// A message that nobody can apply is kept aside, and applied once when it can be.
+/// A message that cannot be applied is kept aside, and applied once when it can be.
 async fn a_poisonous_message(backend: Backend) {
-    use longshore::log::{NewMessage, Topic};
     let scene = Scene::new(backend).await;
-    let message = json!({
-        "v": 1, "workspace": 2, "received_at": jiff::Timestamp::now().as_millisecond(),
-        "objects": [{"purchase": {
-            "user": {"external_id": "late"}, "product_id": "tea", "currency": "USD",
-            "price": 1, "quantity": 5, "time": jiff::Timestamp::now().as_millisecond(),
-        }}],
-    });
-    let log = scene.fleet.log().await;
-    log.append(vec![NewMessage {
-        topic: Topic::Tracking,
-        key: Vec::new(),
-        partition: Some(1),
-        payload: message.to_string().into_bytes(),
-        request_id: "a-request".into(),
-    }])
-    .await
-    .unwrap();
-    log.close().await;
+    let visit = json!({"attributes": [{"external_id": "ann", "visits": {"inc": 1}}]});
+    scene.track(&visit).await;
+    scene.applied().await;
+    let database = scene.fleet.database_url();
+    execute(&database, "UPDATE users SET doc = 'broken' WHERE external_id = 'ann'").await;
     for user in 0..40 {
         scene.track(&json!({"purchases": [purchase(user, "tea")]})).await;
+        if user == 20 {
+            scene.track(&visit).await;
+        }
     }
     scene.applied().await;
-    assert_eq!(count(&scene.export().await, "purchases"), 80);
     let letters = scene.fleet.run(&["dead-letters", "list", "--json"]).await;
     let letter: Value = serde_json::from_str(&letters).expect("one letter");
-    assert!(letter["reason"].as_str().expect("a text").contains("no workspace 2"), "{letter}");
+    assert!(letter["reason"].as_str().expect("a text").contains("cannot be read"), "{letter}");
 
     let id = letter["id"].as_str().expect("an id");
     let refused = scene.fleet.command(&["dead-letters", "retry", id]).await;
-    assert!(!refused.status.success());
-    scene.fleet.apply(&[WorkspaceFile::new("acme"), WorkspaceFile::new("beta")]).await;
+    assert!(!refused.status.success(), "{refused:?}");
+    let mended = r#"UPDATE users SET doc = '{"external_id":"ann","custom_attributes":{"visits":1}}'
+                    WHERE external_id = 'ann'"#;
+    execute(&database, mended).await;
     scene.fleet.run(&["dead-letters", "retry", id]).await;
     assert!(!scene.fleet.command(&["dead-letters", "retry", id]).await.status.success());
-    let show = ["users", "show", "late", "--json", "--workspace", "beta"];
-    let late: Value = serde_json::from_str(&scene.fleet.run(&show).await).expect("JSON");
-    assert_eq!(late["purchases"][0]["count"], 5);
+    assert_eq!(scene.show("ann").await.expect("a user")["custom_attributes"]["visits"], 2);
+    let users = scene.export().await;
+    assert_eq!((users.len(), count(&users, "purchases")), (41, 80), "the neighbours are applied");
     scene.fleet.close().await;
 }
 

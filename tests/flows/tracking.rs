@@ -4,6 +4,7 @@
 mod model;
 
 use longshore::app::App;
+use longshore::claims::{self, Kind};
 use longshore::clock::Clock;
 use longshore::log::{Message, Topic};
 use longshore::retry::Retry as _;
@@ -12,7 +13,6 @@ use longshore::users::activity::{Activity, MAX_PROPERTIES};
 use longshore::users::erase;
 use longshore::users::import::{Importer, Input};
 use longshore::users::sweep;
-use longshore::claims::{self, Kind};
 use longshore::worker::batches::Handler as _;
 use longshore::workspaces::{Workspace, by_id};
 use serde_json::{Value, json};
@@ -143,13 +143,11 @@ async fn try_apply(ingest: &Ingest, app: &App, messages: &[Message]) -> Result<(
 
 /// As a runner does: again, where that can help.
 async fn apply(ingest: &Ingest, app: &App, messages: &[Message]) {
-    eventually("the messages are applied", async || {
-        match try_apply(ingest, app, messages).await {
-            Ok(()) => true,
-            Err(error) => {
-                assert!(error.can_retry(), "{error}");
-                false
-            }
+    eventually("the messages are applied", async || match try_apply(ingest, app, messages).await {
+        Ok(()) => true,
+        Err(error) => {
+            assert!(error.can_retry(), "{error}");
+            false
         }
     })
     .await;
@@ -206,7 +204,11 @@ async fn every_identifier_means_whom_it_should(world: World) {
         update_only(by(json!({"email": "bea@acme.example"}))("tea")),
         by(json!({"service_id": Uuid::new_v4()}))("tea"),
         by(json!({"service_id": longshore::users::service_id::new(5, 1, 77, 9)}))("tea"),
-        written(json!({"service_id": longshore::users::service_id::new(5, 1, 77, 9)}), json!({}), json!({"a": 1})),
+        written(
+            json!({"service_id": longshore::users::service_id::new(5, 1, 77, 9)}),
+            json!({}),
+            json!({"a": 1}),
+        ),
         update_only(by(alias("b"))("tea")),
     ] {
         world.track(&[user]).await;
@@ -250,7 +252,8 @@ async fn an_email_means_who_was_written_last_of_those_with_an_external_id(world:
     let gone = written(json!({"external_id": "late"}), json!({"email": null}), json!({}));
     world.apply(&[world.message(now + 80, &[gone, by(email.clone())("milk")])]).await;
     assert_eq!(world.bought("early", "milk").await, 2);
-    let other = written(json!({"external_id": "early"}), json!({"email": "y@acme.example"}), json!({}));
+    let other =
+        written(json!({"external_id": "early"}), json!({"email": "y@acme.example"}), json!({}));
     world.apply(&[world.message(now + 90, &[other])]).await;
     world.apply(&[world.message(now + 91, &[by(email)("jam")])]).await;
     assert_eq!(world.bought("x@acme.example", "jam").await, 2);
@@ -333,7 +336,9 @@ async fn purchases_and_events_count_with_their_latest_properties(world: World) {
     let mut large = by(json!({"external_id": "ann"}))("large");
     large["purchase"]["properties"] = json!({"a": "x".repeat(MAX_PROPERTIES)});
     let objects = [
-        tea, euros, large,
+        tea,
+        euros,
+        large,
         event(now - 3 * DAY, json!({"n": 1})),
         event(now - 4 * DAY, json!({"n": 2})),
         event(now - 101 * DAY, json!({"n": 3})),
@@ -493,9 +498,7 @@ async fn what_cannot_be_applied_changes_nothing(world: World) {
     let now = world.app.clock.now_ms();
     world.track(&[by(json!({"external_id": "ann"}))("tea")]).await;
     let good = by(json!({"external_id": "ann"}))("tea");
-    let batch = |workspace: i32| {
-        json!({"v": 1, "workspace": workspace, "received_at": now, "objects": [good.clone()]})
-    };
+    let batch = |workspace: i32| json!({"v": 1, "workspace": workspace, "received_at": now, "objects": [good.clone()]});
     let mut other_version = batch(world.workspace.id);
     other_version["v"] = 2.into();
     for (payload, why) in [

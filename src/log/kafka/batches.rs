@@ -8,8 +8,8 @@ use std::sync::mpsc as blocking;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rdkafka::consumer::base_consumer::PartitionQueue;
 use rdkafka::consumer::Consumer as _;
+use rdkafka::consumer::base_consumer::PartitionQueue;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::{Offset, TopicPartitionList};
 use tokio::runtime::Handle;

@@ -119,13 +119,15 @@ impl Poller {
     }
 
     fn pause(&mut self) {
-        let paused = self.member.client.assignment().and_then(|list| self.member.client.pause(&list));
+        let paused =
+            self.member.client.assignment().and_then(|list| self.member.client.pause(&list));
         self.paused |= paused.is_ok();
     }
 
     fn resume(&mut self) {
         if self.paused {
-            let resumed = self.member.client.assignment().and_then(|list| self.member.client.resume(&list));
+            let resumed =
+                self.member.client.assignment().and_then(|list| self.member.client.resume(&list));
             self.paused = resumed.is_err();
         }
     }

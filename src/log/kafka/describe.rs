@@ -74,10 +74,7 @@ impl<T> Drop for Owned<T> {
 }
 
 /// The id that the cluster gave to a topic when it was made.
-fn topic_id<C: ClientContext>(
-    client: &Client<C>,
-    topic: &str,
-) -> Result<String, LogError> {
+fn topic_id<C: ClientContext>(client: &Client<C>, topic: &str) -> Result<String, LogError> {
     let name = CString::new(topic).map_err(|error| LogError::Settings(error.to_string()))?;
     let mut names: [*const c_char; 1] = [name.as_ptr()];
     let millis = PATIENCE.as_millis() as i32;
@@ -86,8 +83,7 @@ fn topic_id<C: ClientContext>(
     // null and given back once, the last made first; the id is copied while its event lives.
     unsafe {
         let client = client.native_ptr();
-        let queue =
-            Owned::new(native::rd_kafka_queue_new(client), native::rd_kafka_queue_destroy)?;
+        let queue = Owned::new(native::rd_kafka_queue_new(client), native::rd_kafka_queue_destroy)?;
         let options = Owned::new(
             native::rd_kafka_AdminOptions_new(client, operation),
             native::rd_kafka_AdminOptions_destroy,
@@ -126,9 +122,9 @@ fn topic_id<C: ClientContext>(
 fn answered(error: RDKafkaRespErr) -> Result<(), LogError> {
     match error {
         RDKafkaRespErr::RD_KAFKA_RESP_ERR_NO_ERROR => Ok(()),
-        RDKafkaRespErr::RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART => Err(LogError::Unavailable(
-            "the topic does not exist: run `longshore migrate`".into(),
-        )),
+        RDKafkaRespErr::RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART => {
+            Err(LogError::Unavailable("the topic does not exist: run `longshore migrate`".into()))
+        }
         other => Err(LogError::Unavailable(RDKafkaErrorCode::from(other).to_string())),
     }
 }

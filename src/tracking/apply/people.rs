@@ -323,11 +323,7 @@ impl<'a> People<'a> {
     }
 
     /// Whom an object means, by their place; it may make them.
-    pub fn meant(
-        &mut self,
-        object: &'a Object<'a>,
-        received_at: i64,
-    ) -> Result<usize, Dropped> {
+    pub fn meant(&mut self, object: &'a Object<'a>, received_at: i64) -> Result<usize, Dropped> {
         let makes = !object.update_only();
         let found = match object.user() {
             Identifier::ExternalId(id) => {

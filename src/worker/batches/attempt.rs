@@ -69,7 +69,8 @@ pub(super) async fn see_through<H: Handler>(
     let began = Instant::now();
     let batch = Arc::new(batch);
     let place = batch.place.clone();
-    let mut attempt = Attempt { shared: shared.clone(), batch: batch.clone(), ack, place, noted: None };
+    let mut attempt =
+        Attempt { shared: shared.clone(), batch: batch.clone(), ack, place, noted: None };
     let ending = attempt.run().await;
     if ending == Ending::Done {
         shared.sweep_ids(&batch).await;

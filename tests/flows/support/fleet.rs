@@ -8,8 +8,6 @@ use std::process::Output;
 use std::sync::{LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
-use longshore::config::Config;
-use longshore::log::Log;
 use longshore::secrets::SecretKey;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -135,17 +133,6 @@ impl Fleet {
             Some(database) => database.url(),
             None => format!("sqlite://{}", self.directory().join("data/store.db").display()),
         }
-    }
-
-    /// The log, for a test that looks into it beside the program.
-    pub async fn log(&self) -> Log {
-        let variable = |name: &str| self.environment.get(name).cloned();
-        let mut config = Config { data: self.directory().join("data"), ..Config::default() };
-        config.log.partitions = variable("LONGSHORE_LOG__PARTITIONS").unwrap().parse().unwrap();
-        config.log.url = variable("LONGSHORE_LOG_URL").unwrap_or(config.log.url);
-        config.log.topic_prefix =
-            variable("LONGSHORE_LOG__TOPIC_PREFIX").unwrap_or(config.log.topic_prefix);
-        Log::open(&config).await.expect("the log opens")
     }
 
     /// Runs a command of the binary on this installation, whatever comes of it.
