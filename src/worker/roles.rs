@@ -18,6 +18,9 @@ use crate::users::sweep;
 /// Between looks for exports that wait too long to be planned.
 const REQUEUE_EVERY: Duration = Duration::from_secs(5);
 
+/// Bytes of a batch on SQLite, whose one writer others wait for: some hundredths of a second.
+const SQLITE_BATCH_BYTES: usize = 256 << 10;
+
 /// Passes of removal under way at once: they are no hurry.
 const CLEANUPS_IN_FLIGHT: usize = 2;
 
@@ -51,9 +54,12 @@ impl Role {
             }
             Self::Ingest => {
                 let (app2, stop) = (app.clone(), shutdown.clone());
+                let mut usual = batches::Options::new(&app.config);
+                if !app.store.is_postgres() {
+                    usual.limits.bytes = usual.limits.bytes.min(SQLITE_BATCH_BYTES);
+                }
                 spawn(loops, async move {
-                    let (handler, usual) =
-                        (Ingest::new(&app2), batches::Options::new(&app2.config));
+                    let handler = Ingest::new(&app2);
                     batches::run(&app2, "ingest", Topic::Tracking, handler, usual, stop).await;
                 });
                 share(app, ActivitySweep(app.clone()), options(app, 1), shutdown, loops);
