@@ -29,6 +29,8 @@ pub enum Kind {
     ExportCleanup,
     /// A callback; the job is its receiver, the item is from the delivery's id.
     Delivery,
+    /// Forgetting old activity; the item is a slice.
+    ActivitySweep,
 }
 
 impl Kind {
@@ -38,6 +40,7 @@ impl Kind {
             Self::ExportFinish => "export_finish",
             Self::ExportCleanup => "export_cleanup",
             Self::Delivery => "delivery",
+            Self::ActivitySweep => "activity_sweep",
         }
     }
 }

@@ -51,7 +51,7 @@ pub fn utc_date(time: Timestamp) -> Date {
 }
 
 /// So many hours.
-pub fn hours(hours: u64) -> Duration {
+pub const fn hours(hours: u64) -> Duration {
     Duration::from_secs(hours.saturating_mul(3_600))
 }
 

@@ -5,6 +5,7 @@ use std::num::NonZero;
 use std::sync::Arc;
 use std::sync::{Condvar, Mutex, PoisonError};
 
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The processors, for work that would hold up an async thread. Cheap to clone.
@@ -45,6 +46,16 @@ impl Cores {
         drop(free);
         let _entered = Entered(self);
         work()
+    }
+
+    /// [`compute`](Self::compute) on an async thread, for work that borrows: what else the
+    /// thread serves goes to another one meanwhile. On a runtime of one thread it holds
+    /// that up.
+    pub fn compute_here<T>(&self, work: impl FnOnce() -> T) -> T {
+        match Handle::current().runtime_flavor() {
+            RuntimeFlavor::MultiThread => tokio::task::block_in_place(|| self.compute(work)),
+            _ => work(),
+        }
     }
 }
 

@@ -29,7 +29,7 @@
 //! | [`claims`] | rows shared out among workers: lease, attempts, fairness between jobs |
 //! | [`objects`] | object keys, S3, Azure and files behind one face; ZIP and gzip |
 //! | [`worker`] | which roles run, message to domain, retry or dead letter, drain |
-//! | [`tracking`] | attributes, events and purchases, from the call to the log |
+//! | [`tracking`] | attributes, events and purchases, from the call to profiles and activity |
 //! | [`exports`] | from the request to the files of users and the callback |
 //! | [`users`] | profiles, identities, activity; import and generate |
 //! | [`workspaces`] | what the workspace file declares: keys, storage, control group |

@@ -9,7 +9,10 @@ use super::CommandResult;
 use crate::app::App;
 use crate::clock::{Clock, from_ms};
 use crate::config::Config;
+use crate::log::Topic;
 use crate::store::Store;
+use crate::tracking::apply::Ingest;
+use crate::worker::batches;
 use crate::worker::messages::dead_letters::{self, DeadLetter};
 
 /// Characters of a payload that the list shows.
@@ -31,7 +34,7 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Append messages again and remove them from the list
+    /// Have messages done again and remove them from the list
     #[command(
         after_help = "Example:\n  longshore dead-letters retry 01927b3e-5a1c-7cc3-98c4-dc0c0c07398f\n  \
                       longshore dead-letters retry --all"
@@ -83,9 +86,19 @@ async fn list(store: &Store, json: bool) -> CommandResult {
 
 async fn retry(app: &App, which: &Which) -> CommandResult {
     let mut failed = 0;
+    let ingest = Ingest::new(app);
     for id in chosen(&app.store, which).await? {
-        let result = dead_letters::retry(&app.store, &app.log, id).await;
-        failed += report(id, "appended again", result.map_err(Into::into));
+        let (done, result) = match dead_letters::topic(&app.store, id).await {
+            // Appended again, it could be applied twice.
+            Ok(Topic::Tracking) => {
+                ("applied", batches::dead_letters::retry(&app.store, &ingest, id).await)
+            }
+            Ok(Topic::Exports) => {
+                ("appended again", dead_letters::retry(&app.store, &app.log, id).await)
+            }
+            Err(error) => ("", Err(error)),
+        };
+        failed += report(id, done, result.map_err(Into::into));
     }
     all_done(failed)
 }

@@ -311,7 +311,7 @@ fn service_id_comes_from_the_document_or_else_from_the_row() {
 #[test]
 fn activity_of_the_document_is_not_exported_twice() {
     let mut activity = Activity::default();
-    activity.record_purchase("p", TODAY, 1);
+    activity.record_purchase("p", TODAY, 1, None);
     let doc = r#"{"purchases":[{"name":"stale"}],"total_revenue":9}"#;
     let line = project(&["purchases", "total_revenue"], doc, Some(&activity.encode())).unwrap();
     let day = "2026-11-21T00:00:00.000Z";
@@ -326,11 +326,11 @@ fn activity_is_that_of_the_window() {
     let mut activity = Activity::default();
     // The first moment of the window and the last, and those beyond.
     for at in [TODAY - 89 * DAY_MS - 1, TODAY - 89 * DAY_MS, TODAY + 32, TODAY + DAY_MS] {
-        activity.record_purchase("Tea \"No. 1\"", at, 2);
-        activity.record_event("seen", at, 1);
+        activity.record_purchase("Tea \"No. 1\"", at, 2, None);
+        activity.record_event("seen", at, 1, None);
     }
-    activity.record_event("earlier", TODAY - 90 * DAY_MS, 1);
-    activity.record_event("later", TODAY + DAY_MS, 1);
+    activity.record_event("earlier", TODAY - 90 * DAY_MS, 1, None);
+    activity.record_event("later", TODAY + DAY_MS, 1, None);
     let (first, last) = ("2026-08-24T00:00:00.000Z", "2026-11-21T00:00:00.032Z");
     let packed = activity.encode();
     let line = project(&["purchases", "custom_events"], "{}", Some(&packed)).unwrap();

@@ -42,6 +42,45 @@ impl<'a> Scope<'a> {
     }
 }
 
+/// Which of some ids are remembered.
+pub async fn known(
+    tx: &mut Tx,
+    scope: Scope<'_>,
+    ids: &[Uuid],
+) -> Result<HashSet<Uuid>, StoreError> {
+    let known: Vec<Uuid> = match tx {
+        Tx::Postgres(tx) => {
+            sqlx::query_scalar(
+                "SELECT id FROM message_ids
+                 WHERE consumer_group = $1 AND topic = $2 AND partition = $3 AND id = ANY($4)",
+            )
+            .bind(scope.group)
+            .bind(scope.topic.name())
+            .bind(scope.partition)
+            .bind(ids)
+            .fetch_all(&mut **tx)
+            .await?
+        }
+        Tx::Sqlite(tx) => {
+            let ids: Vec<_> = ids.iter().map(|id| id.simple().to_string()).collect();
+            let ids = serde_json::to_string(&ids)
+                .map_err(|error| StoreError::Corrupt(error.to_string()))?;
+            sqlx::query_scalar(
+                "SELECT id FROM message_ids
+                 WHERE consumer_group = $1 AND topic = $2 AND partition = $3
+                 AND id IN (SELECT unhex(value) FROM json_each($4))",
+            )
+            .bind(scope.group)
+            .bind(scope.topic.name())
+            .bind(scope.partition)
+            .bind(ids)
+            .fetch_all(&mut **tx)
+            .await?
+        }
+    };
+    Ok(known.into_iter().collect())
+}
+
 /// Remembers ids, each with the time at which its message was appended, in one statement;
 /// answers those that were not known. An id that is given twice is answered once.
 pub async fn remember(

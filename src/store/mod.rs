@@ -109,10 +109,13 @@ fn database_can_retry(error: &sqlx::Error) -> bool {
         | sqlx::Error::Protocol(_) => true,
         sqlx::Error::Database(error) => match error.code().as_deref() {
             // PostgreSQL: connection, credentials (which are changed here and there one after
-            // the other), resources, operator's intervention, system, serialization failure,
-            // deadlock, lock not available, read-only server.
+            // the other), the database's name, rights and schema (which an operator mends),
+            // resources, operator's intervention, system, serialization failure, deadlock, lock
+            // not available, read-only server.
             Some(code) if code.len() == 5 => {
-                ["08", "28", "53", "57", "58"].iter().any(|class| code.starts_with(class))
+                ["08", "28", "3D", "42", "53", "57", "58"]
+                    .iter()
+                    .any(|class| code.starts_with(class))
                     || ["40001", "40P01", "55P03", "25006", "25P03"].contains(&code)
             }
             Some(code) => matches!(

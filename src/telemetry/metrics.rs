@@ -144,6 +144,19 @@ pub const METRICS: &[Metric] = &[
         "Messages worked on, by topic and outcome (done, dead_letter, handed_back)",
     ),
     counter(
+        "longshore_track_applied_total",
+        "Objects of POST /users/track that were applied, by array (attributes, events, purchases)",
+    ),
+    counter(
+        "longshore_track_changes_ignored_total",
+        "Changes of custom attributes (inc, add, remove) that did not fit the value there was",
+    ),
+    counter(
+        "longshore_track_dropped_total",
+        "Objects that came to nothing, by array and reason: unknown_user, erased (since they were \
+         taken), too_large (the profile with them)",
+    ),
+    counter(
         "longshore_track_objects_total",
         "Objects of POST /users/track that were taken, by array (attributes, events, purchases)",
     ),
@@ -152,6 +165,15 @@ pub const METRICS: &[Metric] = &[
         "Objects of POST /users/track that were left out, by array and reason: the member that \
          is wrong, identifier where nobody is named, object where it cannot be read at all",
     ),
+    counter(
+        "longshore_track_products_unlisted_total",
+        "Purchases of products that their workspace does not list, having as many as it may",
+    ),
+    counter(
+        "longshore_track_revenue_without_rate_total",
+        "Purchases that total_revenue leaves out for want of an exchange rate, by currency",
+    ),
+    counter("longshore_track_users_created_total", "Users made by what was tracked of them"),
 ];
 
 /// Upper bounds of histograms, in seconds: from a look-up to a large export's part.

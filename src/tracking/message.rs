@@ -25,6 +25,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
+use super::Kind;
 use crate::retry::Retry;
 
 /// The version that this program writes, and the only one that it reads.
@@ -85,6 +86,15 @@ pub enum Object<'a> {
 }
 
 impl<'a> Object<'a> {
+    /// The array that it came in.
+    pub(super) fn kind(&self) -> Kind {
+        match self {
+            Self::Attributes(_) => Kind::Attributes,
+            Self::Event(_) => Kind::Events,
+            Self::Purchase(_) => Kind::Purchases,
+        }
+    }
+
     pub fn user(&self) -> &Identifier<'a> {
         match self {
             Self::Attributes(attributes) => &attributes.user,

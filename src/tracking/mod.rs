@@ -8,9 +8,11 @@
 //! | `object` | one object: read and checked, or what is wrong with it |
 //! | `attributes`, `properties`, `values` | what objects are made of |
 //! | `partitions` | which objects stay together, and where they go |
+//! | [`apply`] | from messages to profiles and activity, in batches |
 //! | [`message`] | what the log carries from the gateway to the workers |
 
 pub mod api;
+pub mod apply;
 mod attributes;
 mod intake;
 pub mod message;

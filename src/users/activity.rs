@@ -3,7 +3,8 @@
 //! One packed row a user. Its first byte is the version of the packing; the rest is written
 //! by `postcard`: per name the days, each as the distance from the day before, the first
 //! moment within the day and the span to the last one. Days are kept for
-//! [`KEPT_DAYS`], revenue for ever.
+//! [`KEPT_DAYS`], revenue for ever. Of each name the properties of the latest purchase or
+//! event are kept, up to [`MAX_PROPERTIES`].
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -21,6 +22,10 @@ pub const WINDOW_DAYS: i64 = 90;
 /// Days that they are kept: those, and some for exports that are under way and for clocks
 /// that differ.
 pub const KEPT_DAYS: i32 = 100;
+
+/// Bytes of properties that are kept of a user: room for the largest that are nested, and
+/// little enough to read and write with the rest. Those of the latest stay that have room.
+pub const MAX_PROPERTIES: usize = 64 << 10;
 
 const VERSION: u8 = 1;
 const DAY_MS: i64 = 86_400_000;
@@ -52,6 +57,8 @@ pub struct Activity<'a> {
 struct Series<'a> {
     name: Cow<'a, str>,
     days: Vec<Tally>,
+    /// Of what happened last, where it had some; a JSON object.
+    properties: Option<Cow<'a, str>>,
 }
 
 /// What happened on one UTC day: the day of `first` is the day of `last`.
@@ -90,15 +97,16 @@ impl<'a> Activity<'a> {
         self.purchases.is_empty() && self.events.is_empty() && self.revenue.is_empty()
     }
 
-    /// Counts `count` purchases of `name` at `at` (milliseconds since the epoch). A time that
-    /// no calendar has counts at the nearest one that does.
-    pub fn record_purchase(&mut self, name: &str, at: i64, count: u64) {
-        record(&mut self.purchases, name, at, count);
+    /// Counts `count` purchases of `name` at `at` (milliseconds since the epoch), and keeps
+    /// their properties, a JSON object, if none was later. A time that no calendar has counts
+    /// at the nearest one that does.
+    pub fn record_purchase(&mut self, name: &str, at: i64, count: u64, properties: Option<&str>) {
+        record(&mut self.purchases, name, at, count, properties);
     }
 
     /// Counts `count` custom events `name` at `at`.
-    pub fn record_event(&mut self, name: &str, at: i64, count: u64) {
-        record(&mut self.events, name, at, count);
+    pub fn record_event(&mut self, name: &str, at: i64, count: u64, properties: Option<&str>) {
+        record(&mut self.events, name, at, count, properties);
     }
 
     /// Adds `millionths` (not negative) of `currency`; a sum past what fits stays at the most
@@ -110,15 +118,50 @@ impl<'a> Activity<'a> {
         }
     }
 
-    /// Forgets the days that are no longer kept on `today`.
-    pub fn prune(&mut self, today: Date) {
+    /// Forgets the days that are no longer kept on `today`, and the properties past what is
+    /// kept; whether there was something to forget.
+    pub fn prune(&mut self, today: Date) -> bool {
         let oldest = day_number(today) - i64::from(KEPT_DAYS) + 1;
-        for series in [&mut self.purchases, &mut self.events] {
-            series.retain_mut(|series| {
-                series.days.retain(|tally| tally.day() >= oldest);
-                !series.days.is_empty()
-            });
+        let mut forgot = self.prune_properties();
+        for all in [&mut self.purchases, &mut self.events] {
+            if all.iter().any(|series| series.days.iter().any(|tally| tally.day() < oldest)) {
+                forgot = true;
+                all.retain_mut(|series| {
+                    series.days.retain(|tally| tally.day() >= oldest);
+                    !series.days.is_empty()
+                });
+            }
         }
+        forgot
+    }
+
+    fn prune_properties(&mut self) -> bool {
+        let all = || self.purchases.iter().chain(&self.events);
+        let bytes = |series: &Series<'_>| series.properties.as_ref().map_or(0, |p| p.len());
+        if all().map(bytes).sum::<usize>() <= MAX_PROPERTIES {
+            return false;
+        }
+        let mut with: Vec<&mut Series<'_>> =
+            self.purchases.iter_mut().chain(&mut self.events).collect();
+        with.sort_by_key(|series| std::cmp::Reverse(series.last()));
+        let mut kept = 0;
+        for series in with {
+            match kept + bytes(series) {
+                fits if fits <= MAX_PROPERTIES => kept = fits,
+                _ => series.properties = None,
+            }
+        }
+        true
+    }
+
+    /// The properties of the latest purchase of a product, a JSON object, and when it was.
+    pub fn purchase_properties(&self, product: &str) -> Option<(i64, &str)> {
+        properties(&self.purchases, product)
+    }
+
+    /// The properties of the latest custom event of a name, likewise.
+    pub fn event_properties(&self, name: &str) -> Option<(i64, &str)> {
+        properties(&self.events, name)
     }
 
     /// Purchases from `first_day` to `last_day` (both included), ascending by name; a name
@@ -198,7 +241,11 @@ impl<'a> Activity<'a> {
     /// A copy that borrows nothing.
     pub fn into_owned(self) -> Activity<'static> {
         let own = |series: Vec<Series<'a>>| {
-            let own = |s: Series<'a>| Series { name: Cow::Owned(s.name.into()), days: s.days };
+            let own = |s: Series<'a>| Series {
+                name: Cow::Owned(s.name.into()),
+                days: s.days,
+                properties: s.properties.map(|properties| Cow::Owned(properties.into())),
+            };
             series.into_iter().map(own).collect()
         };
         Activity {
@@ -221,7 +268,19 @@ impl Tally {
     }
 }
 
-fn record(all: &mut Vec<Series<'_>>, name: &str, at: i64, count: u64) {
+impl Series<'_> {
+    /// When it happened last.
+    fn last(&self) -> i64 {
+        self.days.last().map_or(i64::MIN, |tally| tally.last)
+    }
+}
+
+fn properties<'s>(all: &'s [Series<'_>], name: &str) -> Option<(i64, &'s str)> {
+    let at = all.binary_search_by(|series| series.name.as_ref().cmp(name)).ok()?;
+    Some((all[at].last(), all[at].properties.as_deref()?))
+}
+
+fn record(all: &mut Vec<Series<'_>>, name: &str, at: i64, count: u64, properties: Option<&str>) {
     if count == 0 {
         return;
     }
@@ -230,11 +289,16 @@ fn record(all: &mut Vec<Series<'_>>, name: &str, at: i64, count: u64) {
     let tally = Tally { first: at, last: at, count };
     match all.binary_search_by(|series| series.name.as_ref().cmp(name)) {
         Err(place) => {
-            let series = Series { name: Cow::Owned(name.to_owned()), days: vec![tally] };
-            all.insert(place, series);
+            let properties = properties.map(|properties| Cow::Owned(properties.to_owned()));
+            let name = Cow::Owned(name.to_owned());
+            all.insert(place, Series { name, days: vec![tally], properties });
         }
         Ok(place) => {
-            let days = &mut all[place].days;
+            let series = &mut all[place];
+            if at >= series.last() {
+                series.properties = properties.map(|properties| Cow::Owned(properties.to_owned()));
+            }
+            let days = &mut series.days;
             match days.binary_search_by_key(&tally.day(), Tally::day) {
                 Ok(day) => days[day].merge(tally),
                 Err(day) => days.insert(day, tally),
@@ -288,6 +352,8 @@ struct Packed<'a> {
 struct PackedSeries<'a> {
     name: &'a str,
     days: Vec<PackedDay>,
+    #[serde(borrow)]
+    properties: Option<&'a str>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -315,17 +381,19 @@ impl<'a> PackedSeries<'a> {
             before = day;
             packed
         });
-        Self { name: &series.name, days: days.collect() }
+        let properties = series.properties.as_deref();
+        Self { name: &series.name, days: days.collect(), properties }
     }
 }
 
 fn unpack<'a>(packed: Vec<PackedSeries<'a>>) -> Result<Vec<Series<'a>>, ActivityError> {
     let mut all: Vec<Series<'a>> = Vec::with_capacity(packed.len());
-    for PackedSeries { name, days } in packed {
+    for PackedSeries { name, days, properties } in packed {
         if all.last().is_some_and(|before| before.name.as_ref() >= name) {
             return Err(ActivityError::Damaged("names are out of order"));
         }
-        all.push(Series { name: Cow::Borrowed(name), days: unpack_days(&days)? });
+        let properties = properties.map(Cow::Borrowed);
+        all.push(Series { name: Cow::Borrowed(name), days: unpack_days(&days)?, properties });
     }
     Ok(all)
 }
@@ -393,8 +461,10 @@ mod tests {
         let mut activity = Activity::default();
         for step in steps {
             match step {
-                Step::Purchase(name, at, count) => activity.record_purchase(name, *at, *count),
-                Step::Event(name, at, count) => activity.record_event(name, *at, *count),
+                Step::Purchase(name, at, count) => {
+                    activity.record_purchase(name, *at, *count, None);
+                }
+                Step::Event(name, at, count) => activity.record_event(name, *at, *count, None),
                 Step::Revenue(currency, m) => activity.record_revenue(currency, *m),
             }
         }
@@ -442,7 +512,7 @@ mod tests {
             days in 0..300i64,
         ) {
             let mut activity = Activity::default();
-            times.iter().for_each(|at| activity.record_event("e", *at, 1));
+            times.iter().for_each(|at| activity.record_event("e", *at, 1, None));
             let first_day = date(2020, 8, 1) + jiff::Span::new().days(from);
             let last_day = first_day + jiff::Span::new().days(days);
             let day = |at: i64| crate::clock::utc_date(crate::clock::from_ms(at));
@@ -482,13 +552,41 @@ mod tests {
         let noon = |days_ago: i64| (day_number(today) - days_ago) * DAY_MS + DAY_MS / 2;
         let mut activity = Activity::default();
         for days_ago in [0, 99, 100, 200] {
-            activity.record_purchase("shoes", noon(days_ago), 1);
+            activity.record_purchase("shoes", noon(days_ago), 1, None);
         }
-        activity.record_event("seen", noon(100), 1);
+        activity.record_event("seen", noon(100), 1, None);
         activity.record_revenue("EUR", 5);
-        activity.prune(today);
+        assert!(activity.prune(today));
+        assert!(!activity.prune(today));
         assert_eq!(all(&activity), [("shoes".to_owned(), noon(99), noon(0), 2)]);
         assert_eq!(activity.revenue().collect::<Vec<_>>(), [("EUR", 5)]);
+    }
+
+    #[test]
+    fn the_latest_properties_of_a_name_are_kept_up_to_a_limit() {
+        let mut activity = Activity::default();
+        activity.record_purchase("tea", 50, 1, Some("{\"n\":2}"));
+        activity.record_purchase("tea", 49, 1, Some("{\"n\":1}"));
+        activity.record_event("tea", 7, 1, Some("{}"));
+        let bytes = activity.encode();
+        let mut read = Activity::decode(&bytes).unwrap();
+        assert_eq!(read, activity);
+        assert_eq!(read.purchase_properties("tea"), Some((50, "{\"n\":2}")));
+        assert_eq!(read.event_properties("tea"), Some((7, "{}")));
+        assert_eq!(read.purchase_properties("milk"), None);
+        // The latest had none.
+        read.record_purchase("tea", 50, 1, None);
+        assert_eq!(read.purchase_properties("tea"), None);
+
+        let large = format!("{{\"a\":\"{}\"}}", "x".repeat(MAX_PROPERTIES / 3));
+        for (name, at) in [("b", 3), ("a", 2), ("c", 1)] {
+            read.record_purchase(name, at, 1, Some(&large));
+        }
+        assert!(read.prune(date(1970, 1, 1)));
+        assert!(!read.prune(date(1970, 1, 1)));
+        let kept = |name| read.purchase_properties(name).is_some();
+        assert_eq!(["a", "b", "c"].map(kept), [true, true, false]);
+        assert_eq!(read.event_properties("tea"), Some((7, "{}")));
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! One user: finding, and erasing with all that belongs to it.
 
+use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
 use super::activity::{Activity, ActivityError};
 use super::profile::{Field, Profile};
 use super::rows::{self, For, Identifier, Kind, StoredUser};
-use super::{record, service_id};
+use super::{activity_rows, record, service_id};
 use crate::clock::Clock;
 use crate::retry::Retry;
 use crate::store::{Store, StoreError, Tx};
@@ -44,7 +45,7 @@ pub async fn show(
 ) -> Result<String, FindError> {
     let mut tx = store.snapshot().await?;
     let user = find(&mut tx, workspace.id, id, For::Reading).await?;
-    let body = rows::find_activity(&mut tx, workspace.id, user.service_id).await?;
+    let body = activity_rows::find_activity(&mut tx, workspace.id, user.service_id).await?;
     let activity = match &body {
         Some(body) => {
             Activity::decode(body).map_err(|e| FindError::Activity(user.service_id, e))?
@@ -55,14 +56,44 @@ pub async fn show(
     Ok(record::show(&user.doc, &activity, clock.today(), currency, rates))
 }
 
-/// Erases a user with all that belongs to it, in one transaction; answers who it was.
+/// Erases a user with all that belongs to it, in one transaction; answers who it was. That
+/// it was erased is remembered for a while, since the log may still hold what was taken in
+/// before: this makes nobody anew.
 pub async fn erase(store: &Store, workspace: &Workspace, id: &str) -> Result<Uuid, FindError> {
     let mut tx = store.write().await?;
     let user = find(&mut tx, workspace.id, id, For::Writing).await?;
     remove_identifiers(&mut tx, workspace.id, &user).await?;
+    let now = Clock::system().now_ms();
+    for (kind, value) in names(user.external_id.as_deref(), user.email.as_deref()) {
+        rows::add_erased(&mut tx, workspace.id, who(kind, value), now).await?;
+    }
     rows::remove_user(&mut tx, workspace.id, &user).await?;
     tx.commit().await?;
     Ok(user.service_id)
+}
+
+/// What a user can be made anew by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Name {
+    ExternalId,
+    Email,
+}
+
+fn names<'a>(
+    external_id: Option<&'a str>,
+    email: Option<&'a str>,
+) -> impl Iterator<Item = (Name, &'a str)> {
+    let external_id = external_id.map(|id| (Name::ExternalId, id));
+    external_id.into_iter().chain(email.map(|email| (Name::Email, email)))
+}
+
+/// How it is remembered who was erased: not by a name that could be read.
+pub(crate) fn who(name: Name, value: &str) -> [u8; 32] {
+    let kind = match name {
+        Name::ExternalId => 1,
+        Name::Email => 2,
+    };
+    Sha256::new().chain_update([kind]).chain_update(value).finalize().into()
 }
 
 async fn remove_identifiers(
@@ -86,7 +117,7 @@ async fn remove_identifiers(
         rows::remove_identifier(tx, workspace, &gone).await?;
     }
     if let Some(email) = &user.email {
-        rows::remove_email(tx, workspace, email, id).await?;
+        rows::remove_emails(tx, workspace, &[(email.clone(), id)]).await?;
     }
     Ok(())
 }

@@ -14,20 +14,24 @@
 //! | [`generate`] | lifelike users, the same for the same seed |
 //! | [`scan`] | users in order: what an export cuts into parts and reads |
 //! | [`erase`] | finding one user, and erasing |
+//! | [`sweep`] | forgetting what is no longer kept of users whom nobody writes |
 
 use uuid::Uuid;
 
 pub mod activity;
+pub(crate) mod activity_rows;
 pub mod erase;
 pub mod generate;
 pub mod import;
 pub(crate) mod json;
+pub(crate) mod keys;
 pub mod money;
 pub mod profile;
 pub mod record;
-mod rows;
+pub(crate) mod rows;
 pub mod scan;
 pub mod service_id;
+pub mod sweep;
 
 /// `random_bucket` is 0 to one less than this.
 pub const BUCKETS: u16 = 10_000;

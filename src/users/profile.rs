@@ -99,7 +99,12 @@ pub struct Alias {
 impl Alias {
     /// The value in `identifiers`: label, then name. No alias has the character between.
     pub fn key(&self) -> String {
-        format!("{}\u{1f}{}", self.label, self.name)
+        Self::key_of(&self.label, &self.name)
+    }
+
+    /// The same, of parts.
+    pub fn key_of(label: &str, name: &str) -> String {
+        format!("{label}\u{1f}{name}")
     }
 }
 
@@ -172,7 +177,7 @@ impl Profile {
     ) -> Result<(), FieldError> {
         match check::value(field, value.get(), ignored)? {
             Some(value) => self.put(field, value),
-            None => self.values[field as usize] = None,
+            None => self.clear(field),
         }
         Ok(())
     }
@@ -192,14 +197,19 @@ impl Profile {
     /// Sets the aliases; none at all leaves the field absent.
     pub fn set_aliases(&mut self, aliases: &[Alias]) {
         match aliases {
-            [] => self.values[Field::UserAliases as usize] = None,
+            [] => self.clear(Field::UserAliases),
             _ => self.put(Field::UserAliases, check::aliases_json(aliases)),
         }
     }
 
-    /// Sets a field to JSON that another profile had.
+    /// Sets a field to JSON that was checked.
     pub fn set_json(&mut self, field: Field, value: String) {
         self.put(field, value);
+    }
+
+    /// Removes a field.
+    pub fn clear(&mut self, field: Field) {
+        self.values[field as usize] = None;
     }
 
     fn put(&mut self, field: Field, value: String) {

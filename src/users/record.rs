@@ -65,12 +65,12 @@ impl Record {
                 (_, "null") => {}
                 ("purchases", value) => {
                     entries("purchases", value, now_ms, |name, at, count| {
-                        activity.record_purchase(name, at, count);
+                        activity.record_purchase(name, at, count, None);
                     })?;
                 }
                 ("custom_events", value) => {
                     entries("custom_events", value, now_ms, |name, at, count| {
-                        activity.record_event(name, at, count);
+                        activity.record_event(name, at, count, None);
                     })?;
                 }
                 ("total_revenue", value) => {

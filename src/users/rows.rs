@@ -4,14 +4,15 @@
 
 use std::collections::HashSet;
 
-use sqlx::{QueryBuilder, Sqlite, Transaction};
+use sqlx::postgres::PgRow;
+use sqlx::{FromRow, Postgres, QueryBuilder, Sqlite, Transaction};
 use uuid::Uuid;
 
 use super::service_id;
-use crate::store::{StoreError, Tx, on};
+use crate::store::{StoreError, Tx, execute, on};
 
 /// Rows of one SQLite statement: of 8 columns, well below the parameters it may have.
-const SQLITE_ROWS: usize = 250;
+pub(super) const SQLITE_ROWS: usize = 250;
 
 /// What an identifier is; the number is in the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -124,13 +125,15 @@ type UserColumns = (i64, Uuid, Option<String>, Option<String>, i64, String);
 // The limit keeps it at one look into one partition's index a user, whatever the planner
 // believes about the tables.
 macro_rules! postgres_users {
-    ($lock:literal) => {
+    ($doc:literal, $lock:literal) => {
         concat!(
             "SELECT 0::bigint, found.service_id, found.external_id, found.email,
                     found.attributes_at, found.doc
              FROM unnest($2::smallint[], $3::uuid[]) AS wanted (slice, service_id)
              CROSS JOIN LATERAL (
-                 SELECT service_id, external_id, email, attributes_at, doc FROM users
+                 SELECT service_id, external_id, email, attributes_at, ",
+            $doc,
+            " AS doc FROM users
                  WHERE slice = wanted.slice AND workspace_id = $1
                    AND service_id = wanted.service_id
                  LIMIT 1 ",
@@ -144,6 +147,8 @@ macro_rules! postgres_users {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum For {
     Reading,
+    /// As `Reading`, without the documents: these are empty.
+    Telling,
     /// On PostgreSQL their rows are locked until the end of the transaction.
     Writing,
 }
@@ -163,15 +168,12 @@ pub async fn find_users(
     let rows: Vec<UserColumns> = match tx {
         _ if ids.is_empty() => Vec::new(),
         Tx::Postgres(tx) => {
-            sqlx::query_as(match purpose {
-                For::Reading => postgres_users!(""),
-                For::Writing => postgres_users!("FOR UPDATE"),
-            })
-            .bind(workspace)
-            .bind(slices)
-            .bind(ids)
-            .fetch_all(&mut **tx)
-            .await?
+            let sql = match purpose {
+                For::Reading => postgres_users!("doc", ""),
+                For::Telling => postgres_users!("''", ""),
+                For::Writing => postgres_users!("doc", "FOR UPDATE"),
+            };
+            find_in_postgres(tx, sql, workspace, (slices, ids), |row: &UserColumns| row.1).await?
         }
         Tx::Sqlite(tx) => {
             let wanted: Vec<_> = slices
@@ -180,13 +182,15 @@ pub async fn find_users(
                 .map(|(slice, id)| (slice, id.simple().to_string()))
                 .collect();
             sqlx::query_as(
-                "SELECT users.key, users.service_id, external_id, email, attributes_at, doc
+                "SELECT users.key, users.service_id, external_id, email, attributes_at,
+                        CASE WHEN $3 THEN '' ELSE doc END
                  FROM json_each($2) AS wanted CROSS JOIN users
                  WHERE users.slice = wanted.value ->> 0 AND users.workspace_id = $1
                    AND users.service_id = unhex(wanted.value ->> 1)",
             )
             .bind(workspace)
             .bind(json_array(&wanted)?)
+            .bind(purpose == For::Telling)
             .fetch_all(&mut **tx)
             .await?
         }
@@ -202,21 +206,39 @@ pub async fn find_users(
     Ok(rows.into_iter().map(user).collect())
 }
 
-pub async fn find_activity(
-    tx: &mut Tx,
+/// Runs a statement that finds rows by slice and id, each by a look of its own into one
+/// partition, and may lock them.
+///
+/// Of rows that others had locked and changed, PostgreSQL (15 does) leaves some out where they
+/// lie in several partitions, although it locks them: it looks at the changed row again with
+/// the partition of another one. The first is always right, so those that are missing are
+/// asked for until nothing more is found.
+pub(super) async fn find_in_postgres<Row>(
+    tx: &mut Transaction<'static, Postgres>,
+    sql: &'static str,
     workspace: i32,
-    id: Uuid,
-) -> Result<Option<Vec<u8>>, StoreError> {
-    let slice = slice(&id)?;
-    // SQLite has the body under the user's key, beside no index of its own.
-    let sql = if tx.is_postgres() {
-        "SELECT body FROM activity WHERE slice = $1 AND workspace_id = $2 AND service_id = $3"
-    } else {
-        "SELECT body FROM activity WHERE key = (
-             SELECT key FROM users WHERE slice = $1 AND workspace_id = $2 AND service_id = $3)"
-    };
-    Ok(on!(tx, c => sqlx::query_scalar(sql)
-        .bind(slice).bind(workspace).bind(id).fetch_optional(c).await?))
+    (mut slices, mut ids): (Vec<i16>, Vec<Uuid>),
+    id: impl Fn(&Row) -> Uuid,
+) -> Result<Vec<Row>, StoreError>
+where
+    Row: for<'r> FromRow<'r, PgRow> + Send + Unpin,
+{
+    let mut rows: Vec<Row> = Vec::new();
+    while !ids.is_empty() {
+        let more: Vec<Row> = sqlx::query_as(sql)
+            .bind(workspace)
+            .bind(&slices)
+            .bind(&ids)
+            .fetch_all(&mut **tx)
+            .await?;
+        if more.is_empty() {
+            break;
+        }
+        let found: HashSet<Uuid> = more.iter().map(&id).collect();
+        (slices, ids) = slices.into_iter().zip(ids).filter(|(_, id)| !found.contains(id)).unzip();
+        rows.extend(more);
+    }
+    Ok(rows)
 }
 
 // Writing ------------------------------------------------------------------------------
@@ -278,53 +300,6 @@ pub async fn put_users(
                       SET external_id = excluded.external_id, email = excluded.email,
                           attributes_at = excluded.attributes_at, doc = excluded.doc",
                 );
-                sql.build().execute(&mut **tx).await?;
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Writes the packed activity of users, by SQLite key and id. Each at most once; ascending.
-pub async fn put_activity(
-    tx: &mut Tx,
-    workspace: i32,
-    rows: &[(i64, Uuid, Vec<u8>)],
-) -> Result<(), StoreError> {
-    let slices = slices(rows.iter().map(|(_, id, _)| id))?;
-    match tx {
-        _ if rows.is_empty() => {}
-        Tx::Postgres(tx) => {
-            let ids: Vec<Uuid> = rows.iter().map(|(_, id, _)| *id).collect();
-            let bodies: Vec<&[u8]> = rows.iter().map(|(_, _, body)| body.as_slice()).collect();
-            sqlx::query(
-                "INSERT INTO activity (slice, workspace_id, service_id, body)
-                 SELECT slice, $1, service_id, body
-                 FROM unnest($2::smallint[], $3::uuid[], $4::bytea[])
-                      AS new (slice, service_id, body)
-                 ON CONFLICT (slice, workspace_id, service_id) DO UPDATE
-                 SET body = excluded.body",
-            )
-            .bind(workspace)
-            .bind(slices)
-            .bind(ids)
-            .bind(bodies)
-            .execute(&mut **tx)
-            .await?;
-        }
-        Tx::Sqlite(tx) => {
-            for (rows, slices) in rows.chunks(SQLITE_ROWS).zip(slices.chunks(SQLITE_ROWS)) {
-                let mut sql = QueryBuilder::<Sqlite>::new(
-                    "INSERT INTO activity (key, slice, workspace_id, service_id, body) ",
-                );
-                sql.push_values(rows.iter().zip(slices), |mut row, ((key, id, body), slice)| {
-                    row.push_bind(*key)
-                        .push_bind(*slice)
-                        .push_bind(workspace)
-                        .push_bind(*id)
-                        .push_bind(body.as_slice());
-                });
-                sql.push(" ON CONFLICT (key) DO UPDATE SET body = excluded.body");
                 sql.build().execute(&mut **tx).await?;
             }
         }
@@ -433,16 +408,41 @@ pub async fn add_emails(
     Ok(())
 }
 
-pub async fn remove_email(
+/// Removes hints of who may have an address, ascending.
+pub async fn remove_emails(
     tx: &mut Tx,
     workspace: i32,
-    email: &str,
-    id: Uuid,
+    gone: &[(String, Uuid)],
 ) -> Result<(), StoreError> {
-    on!(tx, c => sqlx::query(
-        "DELETE FROM emails WHERE workspace_id = $1 AND email = $2 AND service_id = $3",
-    )
-    .bind(workspace).bind(email).bind(id).execute(c).await?.rows_affected());
+    match tx {
+        _ if gone.is_empty() => {}
+        Tx::Postgres(tx) => {
+            let (emails, ids): (Vec<&str>, Vec<Uuid>) =
+                gone.iter().map(|(email, id)| (email.as_str(), *id)).unzip();
+            sqlx::query(
+                "DELETE FROM emails USING unnest($2::text[], $3::uuid[]) AS gone (email, service_id)
+                 WHERE emails.workspace_id = $1 AND emails.email = gone.email
+                   AND emails.service_id = gone.service_id",
+            )
+            .bind(workspace)
+            .bind(emails)
+            .bind(ids)
+            .execute(&mut **tx)
+            .await?;
+        }
+        Tx::Sqlite(tx) => {
+            for (email, id) in gone {
+                sqlx::query(
+                    "DELETE FROM emails WHERE workspace_id = $1 AND email = $2 AND service_id = $3",
+                )
+                .bind(workspace)
+                .bind(email)
+                .bind(id)
+                .execute(&mut **tx)
+                .await?;
+            }
+        }
+    }
     Ok(())
 }
 
@@ -455,6 +455,65 @@ pub async fn sweep_identifiers(tx: &mut Tx, workspace: i32, id: Uuid) -> Result<
     ] {
         on!(tx, c => sqlx::query(sql).bind(workspace).bind(id).execute(c).await?.rows_affected());
     }
+    Ok(())
+}
+
+/// Remembers that who had an identifier was erased at a time (milliseconds since the epoch).
+pub async fn add_erased(
+    tx: &mut Tx,
+    workspace: i32,
+    who: [u8; 32],
+    erased_at: i64,
+) -> Result<(), StoreError> {
+    execute!(
+        tx,
+        sqlx::query(
+            "INSERT INTO erased (workspace_id, who, erased_at) VALUES ($1, $2, $3)
+             ON CONFLICT (workspace_id, who) DO UPDATE SET erased_at = excluded.erased_at",
+        )
+        .bind(workspace)
+        .bind(&who[..])
+        .bind(erased_at)
+    );
+    Ok(())
+}
+
+/// When those among `who` were erased who were.
+pub async fn find_erased(
+    tx: &mut Tx,
+    workspace: i32,
+    who: &[[u8; 32]],
+) -> Result<Vec<(Vec<u8>, i64)>, StoreError> {
+    Ok(match tx {
+        _ if who.is_empty() => Vec::new(),
+        Tx::Postgres(tx) => {
+            let who: Vec<&[u8]> = who.iter().map(|who| &who[..]).collect();
+            sqlx::query_as(
+                "SELECT who, erased_at FROM erased WHERE workspace_id = $1 AND who = ANY($2)",
+            )
+            .bind(workspace)
+            .bind(who)
+            .fetch_all(&mut **tx)
+            .await?
+        }
+        Tx::Sqlite(tx) => {
+            let hex = |who: &[u8; 32]| who.iter().map(|byte| format!("{byte:02x}")).collect();
+            let who: Vec<String> = who.iter().map(hex).collect();
+            sqlx::query_as(
+                "SELECT who, erased_at FROM erased WHERE workspace_id = $1
+                   AND who IN (SELECT unhex(wanted.value) FROM json_each($2) AS wanted)",
+            )
+            .bind(workspace)
+            .bind(json_array(&who)?)
+            .fetch_all(&mut **tx)
+            .await?
+        }
+    })
+}
+
+/// Forgets who was erased before a time.
+pub async fn forget_erased(tx: &mut Tx, before: i64) -> Result<(), StoreError> {
+    execute!(tx, sqlx::query("DELETE FROM erased WHERE erased_at < $1").bind(before));
     Ok(())
 }
 
@@ -480,83 +539,10 @@ pub async fn remove_user(tx: &mut Tx, workspace: i32, user: &StoredUser) -> Resu
     Ok(())
 }
 
-fn slices<'a>(ids: impl Iterator<Item = &'a Uuid>) -> Result<Vec<i16>, StoreError> {
+pub(super) fn slices<'a>(ids: impl Iterator<Item = &'a Uuid>) -> Result<Vec<i16>, StoreError> {
     ids.map(slice).collect()
 }
 
-fn json_array<T: serde::Serialize>(values: &[T]) -> Result<String, StoreError> {
+pub(super) fn json_array<T: serde::Serialize>(values: &[T]) -> Result<String, StoreError> {
     serde_json::to_string(values).map_err(|error| StoreError::Corrupt(error.to_string()))
-}
-
-// SQLite's keys ------------------------------------------------------------------------
-
-/// Bits of a key below the milliseconds: what tells users of one millisecond apart.
-const SEQUENCE_BITS: u32 = 14;
-const MILLIS_BITS: u32 = 42;
-
-/// The smallest key of a slice and millisecond: 7 bits of slice, 42 of milliseconds, 14 of
-/// sequence.
-pub fn first_key(slice: i16, ms: i64) -> i64 {
-    let ms = ms.clamp(0, (1 << MILLIS_BITS) - 1);
-    i64::from(slice.clamp(0, 127)) << (MILLIS_BITS + SEQUENCE_BITS) | ms << SEQUENCE_BITS
-}
-
-/// The largest key of a slice and millisecond.
-pub fn last_key(slice: i16, ms: i64) -> i64 {
-    first_key(slice, ms) | ((1 << SEQUENCE_BITS) - 1)
-}
-
-/// Keys for new users, each where its id wants to be, or at the next free place of the same
-/// slice and millisecond. Nothing to do on PostgreSQL.
-pub async fn allocate_keys(tx: &mut Tx, ids: &[Uuid]) -> Result<Vec<i64>, StoreError> {
-    match tx {
-        Tx::Postgres(_) => Ok(vec![0; ids.len()]),
-        Tx::Sqlite(tx) => allocate_sqlite_keys(tx, ids).await,
-    }
-}
-
-async fn allocate_sqlite_keys(
-    tx: &mut Transaction<'static, Sqlite>,
-    ids: &[Uuid],
-) -> Result<Vec<i64>, StoreError> {
-    let mut wanted = Vec::with_capacity(ids.len());
-    for id in ids {
-        let first = first_key(slice(id)?, service_id::millis(id));
-        // Two bits of room between the counters of one process for those of others.
-        wanted.push((first, first | i64::from(service_id::counter(id)) << 2));
-    }
-    let keys: Vec<i64> = wanted.iter().map(|(_, key)| *key).collect();
-    let mut taken: HashSet<i64> =
-        sqlx::query_scalar("SELECT key FROM users WHERE key IN (SELECT value FROM json_each($1))")
-            .bind(json_array(&keys)?)
-            .fetch_all(&mut **tx)
-            .await?
-            .into_iter()
-            .collect();
-    let mut groups = HashSet::new();
-    let mut keys = Vec::with_capacity(ids.len());
-    for (first, key) in wanted {
-        let last = first | ((1 << SEQUENCE_BITS) - 1);
-        if taken.contains(&key) && groups.insert(first) {
-            let group: Vec<i64> =
-                sqlx::query_scalar("SELECT key FROM users WHERE key BETWEEN $1 AND $2")
-                    .bind(first)
-                    .bind(last)
-                    .fetch_all(&mut **tx)
-                    .await?;
-            taken.extend(group);
-        }
-        let free = (key..=last).chain(first..key).find(|key| !taken.contains(key));
-        let free = free.ok_or_else(|| {
-            StoreError::Corrupt(format!(
-                "there are already {} users of one slice and millisecond, which is all that \
-                 SQLite's order has room for: give them service_ids of different times, or use \
-                 PostgreSQL",
-                1 << SEQUENCE_BITS
-            ))
-        })?;
-        taken.insert(free);
-        keys.push(free);
-    }
-    Ok(keys)
 }

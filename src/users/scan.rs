@@ -8,7 +8,7 @@ use sqlx::sqlite::SqliteRow;
 use sqlx::{Postgres, Row as _, Sqlite, Transaction};
 use uuid::Uuid;
 
-use super::rows::{first_key, last_key};
+use super::keys::{first_key, last_key};
 use super::{Position, service_id};
 use crate::store::{StoreError, Tx, on};
 

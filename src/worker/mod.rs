@@ -22,10 +22,12 @@ pub enum Role {
     Exports,
     /// Sends callbacks.
     Deliveries,
+    /// Takes in attributes, events and purchases.
+    Ingest,
 }
 
 impl Role {
-    pub const ALL: [Self; 2] = [Self::Exports, Self::Deliveries];
+    pub const ALL: [Self; 3] = [Self::Exports, Self::Deliveries, Self::Ingest];
 }
 
 /// A loop of the worker panicked. Work itself may do so without harm; this is a fault of

@@ -5,16 +5,21 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::{Role, messages, shares, spawn};
+use super::{Role, batches, messages, shares, spawn};
 use crate::app::App;
 use crate::claims::{self, Claim, ClaimError, Kind};
 use crate::deliveries::{self, DeliveryError};
 use crate::exports::{ExportError, Failure, cleanup, finish, part, plan, requeue, state};
 use crate::log::{Message, Topic};
 use crate::retry;
+use crate::tracking::apply::Ingest;
+use crate::users::sweep;
 
 /// Between looks for exports that wait too long to be planned.
 const REQUEUE_EVERY: Duration = Duration::from_secs(5);
+
+/// Bytes of a batch on SQLite, whose one writer others wait for: some hundredths of a second.
+const SQLITE_BATCH_BYTES: usize = 256 << 10;
 
 /// Passes of removal under way at once: they are no hurry.
 const CLEANUPS_IN_FLIGHT: usize = 2;
@@ -46,6 +51,19 @@ impl Role {
                 let removals = options(app, CLEANUPS_IN_FLIGHT);
                 share(app, ExportCleanup(app.clone()), removals, shutdown, loops);
                 spawn(loops, requeue_waiting(app.clone(), shutdown.clone()));
+            }
+            Self::Ingest => {
+                let (app2, stop) = (app.clone(), shutdown.clone());
+                let mut usual = batches::Options::new(&app.config);
+                if !app.store.is_postgres() {
+                    usual.limits.bytes = usual.limits.bytes.min(SQLITE_BATCH_BYTES);
+                }
+                spawn(loops, async move {
+                    let handler = Ingest::new(&app2);
+                    batches::run(&app2, "ingest", Topic::Tracking, handler, usual, stop).await;
+                });
+                share(app, ActivitySweep(app.clone()), options(app, 1), shutdown, loops);
+                spawn(loops, offer_sweeps(app.clone(), shutdown.clone()));
             }
             Self::Deliveries => {
                 let settings = &app.config.deliveries;
@@ -88,6 +106,17 @@ async fn requeue_waiting(app: App, shutdown: CancellationToken) {
     while !shutdown.is_cancelled() {
         if let Err(error) = requeue::requeue(&app).await {
             tracing::warn!(%error, "cannot look for exports that wait");
+        }
+        retry::wait(REQUEUE_EVERY, &shutdown).await;
+    }
+}
+
+/// Sees to it that every slice is swept some day.
+async fn offer_sweeps(app: App, shutdown: CancellationToken) {
+    while !shutdown.is_cancelled() {
+        match sweep::offer(&app.store).await {
+            Ok(()) => return,
+            Err(error) => tracing::warn!(%error, "old activity cannot be swept yet"),
         }
         retry::wait(REQUEUE_EVERY, &shutdown).await;
     }
@@ -173,5 +202,21 @@ impl shares::Handler for Delivery {
     async fn give_up(&self, claim: &Claim, e: Option<&DeliveryError>) -> Result<(), ClaimError> {
         let reason = e.map_or_else(|| "it ended its worker".into(), ToString::to_string);
         deliveries::give_up_in_time(&self.0, claim, &reason, shares::LONGEST_PAUSE).await
+    }
+}
+
+struct ActivitySweep(App);
+
+impl shares::Handler for ActivitySweep {
+    type Error = ClaimError;
+    const KIND: Kind = Kind::ActivitySweep;
+
+    async fn handle(&self, claim: &Claim, stop: &CancellationToken) -> Result<(), ClaimError> {
+        sweep::sweep(&self.0, claim, stop).await
+    }
+
+    /// Sweeping puts itself off; what cannot even be read comes again.
+    async fn give_up(&self, claim: &Claim, _: Option<&ClaimError>) -> Result<(), ClaimError> {
+        claims::hand_back(&self.0.store, claim, shares::LONGEST_PAUSE).await
     }
 }

@@ -13,6 +13,7 @@ mod export_rows;
 mod exports;
 mod gateway;
 mod idempotency;
+mod ingestion;
 mod log;
 mod lost_commit;
 mod midnight;
@@ -23,6 +24,7 @@ mod shares;
 mod support;
 mod sweeping;
 mod track_api;
+mod tracking;
 mod users;
 mod workspaces;
 

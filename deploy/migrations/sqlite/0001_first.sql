@@ -109,6 +109,22 @@ CREATE TABLE emails (
     PRIMARY KEY (workspace_id, email, service_id)
 ) WITHOUT ROWID;
 
+-- Who was erased lately, by a hash of an identifier: what was taken in before does not make
+-- them anew.
+CREATE TABLE erased (
+    workspace_id INTEGER NOT NULL,
+    who          BYTEA NOT NULL,
+    erased_at    BIGINT NOT NULL,
+    PRIMARY KEY (workspace_id, who)
+) WITHOUT ROWID;
+
+-- The products that a workspace lists, no more than it may.
+CREATE TABLE products (
+    workspace_id INTEGER NOT NULL REFERENCES workspaces (id),
+    product_id   TEXT NOT NULL,
+    PRIMARY KEY (workspace_id, product_id)
+) WITHOUT ROWID;
+
 -- Rows shared out among workers -------------------------------------------------------
 
 -- due_at: not to be taken before; while a worker has it, the end of its lease.

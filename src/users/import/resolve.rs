@@ -23,6 +23,7 @@ use crate::users::profile::{Alias, Field, MAX_BYTES, Profile};
 use crate::users::record::{Record, RecordError};
 use crate::users::rows::{self, For, Identifier, Kind, StoredUser};
 use crate::users::service_id::{self, Generator};
+use crate::users::{activity_rows, keys};
 
 /// A user of the batch: as stored, or new.
 struct Person {
@@ -255,7 +256,7 @@ impl People {
             (rows::slice(&person.service_id).unwrap_or(i16::MAX), person.service_id)
         });
         write_identifiers(tx, workspace, &people).await?;
-        let keys = keys(tx, &people).await?;
+        let keys = keys_of(tx, &people).await?;
         let mut users = Vec::with_capacity(people.len());
         let mut activity = Vec::new();
         for (person, key) in people.into_iter().zip(keys) {
@@ -276,7 +277,7 @@ impl People {
             });
         }
         rows::put_users(tx, workspace, &users).await?;
-        rows::put_activity(tx, workspace, &activity).await?;
+        activity_rows::put_activity(tx, workspace, &activity).await?;
         Ok(())
     }
 }
@@ -351,7 +352,8 @@ async fn write_identifiers(
     workspace: i32,
     people: &[Person],
 ) -> Result<(), ImportError> {
-    let (mut added, mut removed, mut emails) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut added, mut removed) = (Vec::new(), Vec::new());
+    let (mut emails, mut former_emails) = (Vec::new(), Vec::new());
     for person in people {
         let of = |(kind, value)| Identifier { kind, value, service_id: person.service_id };
         let before: HashSet<_> = person.stored_identifiers().into_iter().collect();
@@ -360,9 +362,7 @@ async fn write_identifiers(
         added.extend(after.difference(&before).cloned().map(of));
         let stored_email = person.stored.as_ref().and_then(|stored| stored.email.as_ref());
         if stored_email != person.email.as_ref() {
-            if let Some(email) = stored_email {
-                rows::remove_email(tx, workspace, email, person.service_id).await?;
-            }
+            former_emails.extend(stored_email.cloned().map(|email| (email, person.service_id)));
             emails.extend(person.email.clone().map(|email| (email, person.service_id)));
         }
     }
@@ -374,15 +374,17 @@ async fn write_identifiers(
     if rows::add_identifiers(tx, workspace, &added).await? != added.len() as u64 {
         return Err(ImportError::Conflict);
     }
+    former_emails.sort_unstable();
+    rows::remove_emails(tx, workspace, &former_emails).await?;
     emails.sort_unstable();
     Ok(rows::add_emails(tx, workspace, &emails).await?)
 }
 
 /// SQLite's keys of people: those they have, and new ones.
-async fn keys(tx: &mut Tx, people: &[Person]) -> Result<Vec<i64>, StoreError> {
+async fn keys_of(tx: &mut Tx, people: &[Person]) -> Result<Vec<i64>, StoreError> {
     let new: Vec<Uuid> =
         people.iter().filter(|p| p.stored.is_none()).map(|p| p.service_id).collect();
-    let mut new = rows::allocate_keys(tx, &new).await?.into_iter();
+    let mut new = keys::allocate_keys(tx, &new).await?.into_iter();
     let key = |person: &Person| match &person.stored {
         Some(stored) => Some(stored.key),
         None => new.next(),

@@ -1,5 +1,6 @@
 //! One batch, from being taken to its end.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt::Display;
 use std::ops::Range;
@@ -11,6 +12,7 @@ use futures::FutureExt as _;
 use tokio::sync::RwLock;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 use super::{Handler, Options};
 use crate::app::App;
@@ -300,23 +302,26 @@ impl<H: Handler> Attempt<H> {
         let next = work.next();
         let buried = work.bury.clone();
         let done = AssertUnwindSafe(answered_failure(work.run())).catch_unwind().await;
-        match done {
+        let repeated = match done {
             Ok(done) => done?,
             Err(panic) => {
                 let text = format!("it panicked: {}", panics::text(&*panic));
                 tracing::error!("{text}");
                 return Err(Failure::Lasting(text));
             }
-        }
+        };
         self.place.next = next;
         self.noted = self.noted.filter(|noted| !piece.contains(noted));
+        let new = count - repeated;
         let outcome = if buried.is_some() { "dead_letter" } else { "done" };
-        if let Some(reason) = buried {
+        if let Some(reason) = buried.filter(|_| new > 0) {
             tracing::error!(offset = next - 1, reason, "the message is a dead letter now");
         }
         let topic = self.batch.messages[0].topic.name();
-        metrics::counter!("longshore_messages_total", "topic" => topic, "outcome" => outcome)
-            .increment(count);
+        for (outcome, count) in [(outcome, new), ("repeated", repeated)] {
+            metrics::counter!("longshore_messages_total", "topic" => topic, "outcome" => outcome)
+                .increment(count);
+        }
         Ok(())
     }
 
@@ -438,20 +443,53 @@ impl<H: Handler> Work<H> {
         self.messages().last().map_or(self.place.next, |message| message.offset + 1)
     }
 
-    async fn run(self) -> Result<(), Failure> {
+    fn scope(&self) -> Scope<'_> {
+        Scope::of(self.shared.group, &self.messages()[0])
+    }
+
+    /// The messages that were not applied under their id before. Whatever is remembered
+    /// between this look and the transaction moves the partition, and so ends this try.
+    async fn new_messages(&self) -> Result<Cow<'_, [Message]>, Failure> {
+        let messages = self.messages();
+        let ids: Vec<Uuid> = messages.iter().filter_map(message_ids::id_of).collect();
+        if ids.is_empty() {
+            return Ok(Cow::Borrowed(messages));
+        }
+        let mut seen = {
+            let mut tx = self.shared.app.store.snapshot().await?;
+            message_ids::known(&mut tx, self.scope(), &ids).await?
+        };
+        let new: Vec<bool> = messages
+            .iter()
+            .map(|message| message_ids::id_of(message).is_none_or(|id| seen.insert(id)))
+            .collect();
+        if new.iter().all(|new| *new) {
+            return Ok(Cow::Borrowed(messages));
+        }
+        let new =
+            messages.iter().zip(new).filter_map(|(message, new)| new.then(|| message.clone()));
+        Ok(Cow::Owned(new.collect()))
+    }
+
+    /// How many of the messages had been applied before.
+    async fn run(self) -> Result<u64, Failure> {
         let handler = &self.shared.handler;
-        let prepared = match self.bury {
-            Some(_) => None,
-            None => {
-                let prepared = handler.prepare(self.messages()).await;
-                Some(prepared.map_err(|error| Failure::of(&error))?)
-            }
+        let new = self.new_messages().await?;
+        let repeated = (self.messages().len() - new.len()) as u64;
+        let bury = self.bury.as_ref().filter(|_| !new.is_empty());
+        let prepared = if new.is_empty() || bury.is_some() {
+            None
+        } else {
+            let prepared = handler.prepare(&new).await;
+            Some(prepared.map_err(|error| Failure::of(&error))?)
         };
         let mut tx = self.shared.app.store.write().await?;
         let topic = self.messages()[0].topic;
         if !offsets::advance(&mut tx, topic, &self.place, self.next()).await? {
             return Err(Failure::Moved);
         }
+        let ids = new.iter().filter_map(|new| Some((message_ids::id_of(new)?, new.appended_at)));
+        message_ids::remember(&mut tx, self.scope(), &ids.collect::<Vec<_>>()).await?;
         let applied = match &prepared {
             Some(prepared) => {
                 let applied = handler.apply(&mut tx, prepared).await;
@@ -459,7 +497,7 @@ impl<H: Handler> Work<H> {
             }
             None => None,
         };
-        if let Some(reason) = &self.bury {
+        if let Some(reason) = bury {
             let (now, message) = (self.shared.app.clock.now_ms(), &self.messages()[0]);
             let attempts = rows::attempts(&mut tx, self.shared.group, message).await?.count.max(1);
             rows::bury(&mut tx, self.shared.group, message, reason, attempts, now).await?;
@@ -472,13 +510,13 @@ impl<H: Handler> Work<H> {
         tx.commit().await.map_err(|error| Failure::Passing(error.to_string()))?;
         fail_point!("batch::committed");
         applied.into_iter().for_each(|applied| handler.applied(applied));
-        Ok(())
+        Ok(repeated)
     }
 }
 
 /// Waits for a transaction, no longer than for [`PATIENCE`].
 async fn answered_failure(
-    work: impl Future<Output = Result<(), Failure>> + Send + 'static,
-) -> Result<(), Failure> {
+    work: impl Future<Output = Result<u64, Failure>> + Send + 'static,
+) -> Result<u64, Failure> {
     answered(work, sleep(PATIENCE)).await
 }

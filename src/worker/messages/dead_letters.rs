@@ -47,6 +47,14 @@ pub async fn page(
     rows::dead_letters(&mut tx, after.map(|letter| (letter.created_at, letter.id)), PAGE).await
 }
 
+/// The topic of a dead letter, which says how it is tried again.
+pub async fn topic(store: &Store, id: Uuid) -> Result<Topic, DeadLetterError> {
+    let letter = rows::dead_letter(&mut store.snapshot().await?, id).await?;
+    let letter = letter.ok_or(DeadLetterError::Unknown(id))?;
+    let unknown = DeadLetterError::Topic { id, topic: letter.topic.clone() };
+    Topic::from_name(&letter.topic).ok_or(unknown)
+}
+
 /// Appends the message again, then removes the dead letter. Between the two a crash leaves
 /// both, and the message is done twice, which is harmless.
 pub async fn retry(store: &Store, log: &Log, id: Uuid) -> Result<(), DeadLetterError> {

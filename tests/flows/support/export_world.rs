@@ -58,7 +58,7 @@ impl World {
             r#"{{"external_id":"user {n}","email":"private","custom_attributes":{{"a":{n},"b":1}}}}"#
         );
         let mut activity = Activity::default();
-        activity.record_purchase("tea", CREATED, 2);
+        activity.record_purchase("tea", CREATED, 2, None);
         // SQLite's tables have a key of their own.
         let (column, key) = match &self.test.store {
             Store::Postgres(_) => ("", String::new()),

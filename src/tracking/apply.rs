@@ -1,0 +1,295 @@
+//! Messages of tracking become profiles and activity, a batch of them at a time.
+//!
+//! ```text
+//! messages ── decode ── who is meant (bulk) ── profiles, in order ── activity (bulk) ── rows
+//! ```
+//!
+//! Whatever a batch reads it reads with one statement a kind, and writes likewise; of each
+//! user once, and only what changed. Locks are taken in the order identifiers, profiles,
+//! activity, each in the order of their keys. The one lock out of order is on the profile of
+//! who has no activity yet: should two wait for each other there, one is tried again.
+//!
+//! Every purchase counts as revenue: the conversion windows that a campaign or a Canvas may
+//! declare (decisions.md, "POST /users/track") are to be asked in [`fold`], where each
+//! purchase is beside its user; so is what purchases trigger.
+
+mod draft;
+mod people;
+mod products;
+mod rows;
+mod tally;
+mod wanted;
+
+use std::collections::{BTreeMap, HashMap};
+
+use jiff::civil::Date;
+use uuid::Uuid;
+
+use self::people::People;
+use self::products::Products;
+use self::tally::{Dropped, Tally};
+use self::wanted::Wanted;
+use super::Kind;
+use super::message::{Batch, Event, MessageError, Object, Purchase};
+use crate::app::App;
+use crate::clock::{from_ms, utc_date};
+use crate::compute::Cores;
+use crate::log::Message;
+use crate::retry::Retry;
+use crate::store::{Store, StoreError, Tx};
+use crate::users::activity::{Activity, ActivityError};
+use crate::users::service_id::Generator;
+use crate::worker::batches::Handler;
+use crate::workspaces::{self, Workspace};
+
+/// Why messages could not be applied.
+#[derive(Debug, thiserror::Error)]
+pub enum ApplyError {
+    #[error(transparent)]
+    Message(#[from] MessageError),
+    #[error("there is no workspace {0}")]
+    Workspace(i32),
+    #[error("the profile of {0} cannot be read: {1}")]
+    Profile(Uuid, String),
+    #[error("the activity of {0}: {1}")]
+    Activity(Uuid, ActivityError),
+    #[error("an identifier belongs to {0}, of whom there is no profile")]
+    Nobody(Uuid),
+    /// The next try sees it whole.
+    #[error("a user was erased meanwhile")]
+    Erased,
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Retry for ApplyError {
+    fn can_retry(&self) -> bool {
+        match self {
+            Self::Erased => true,
+            Self::Store(error) => error.can_retry(),
+            Self::Message(_)
+            | Self::Workspace(_)
+            | Self::Profile(..)
+            | Self::Activity(..)
+            | Self::Nobody(_) => false,
+        }
+    }
+}
+
+/// Applies messages of [`Topic::Tracking`](crate::log::Topic::Tracking).
+pub struct Ingest {
+    store: Store,
+    cores: Cores,
+    ids: Generator,
+    products: Products,
+}
+
+/// Messages that can be read, and what is known before their transaction.
+pub struct Prepared {
+    payloads: Vec<Vec<u8>>,
+    workspaces: BTreeMap<i32, Workspace>,
+    /// Purchases of products that are not listed.
+    unlisted: u64,
+}
+
+impl Ingest {
+    pub fn new(app: &App) -> Self {
+        Self {
+            store: app.store.clone(),
+            cores: app.cores.clone(),
+            ids: Generator::default(),
+            products: Products::default(),
+        }
+    }
+
+    async fn workspaces(
+        &self,
+        ids: impl Iterator<Item = i32>,
+    ) -> Result<BTreeMap<i32, Workspace>, ApplyError> {
+        let mut found = BTreeMap::new();
+        let mut tx = self.store.snapshot().await?;
+        for id in ids {
+            if let std::collections::btree_map::Entry::Vacant(entry) = found.entry(id) {
+                let workspace = workspaces::by_id(&mut tx, id).await?;
+                entry.insert(workspace.ok_or(ApplyError::Workspace(id))?);
+            }
+        }
+        Ok(found)
+    }
+
+    async fn apply_to(
+        &self,
+        tx: &mut Tx,
+        workspace: &Workspace,
+        batches: &[Batch<'_>],
+        tally: &mut Tally,
+    ) -> Result<(), ApplyError> {
+        let objects: Vec<(i64, &Object<'_>)> = batches
+            .iter()
+            .flat_map(|batch| batch.objects.iter().map(|object| (batch.received_at, object)))
+            .collect();
+        let wanted = self.cores.compute_here(|| Wanted::of(&objects));
+        let mut people = People::look_up(tx, workspace.id, &wanted, &self.ids).await?;
+        let mut deeds = self.cores.compute_here(|| go_through(&objects, &mut people, tally))?;
+        deeds.sort_by_key(|(place, _)| *place);
+        let mut places: Vec<usize> = deeds.iter().map(|(place, _)| *place).collect();
+        places.dedup();
+        let bodies = people.activity(tx, &places).await?;
+        let today = batches.iter().map(|batch| batch.received_at).max().unwrap_or_default();
+        let today = utc_date(from_ms(today));
+        let activity = self
+            .cores
+            .compute_here(|| fold(&deeds, &people, &bodies, (workspace, today), tally))?;
+        tally.users_created += people.write(tx, activity).await?;
+        Ok(())
+    }
+}
+
+impl Handler for Ingest {
+    type Error = ApplyError;
+    type Prepared = Prepared;
+    type Applied = Tally;
+
+    /// Lists the products that are bought, since they are shared by all partitions.
+    async fn prepare(&self, messages: &[Message]) -> Result<Prepared, ApplyError> {
+        let payloads: Vec<Vec<u8>> = messages.iter().map(|m| m.payload.clone()).collect();
+        let batches = self.cores.compute_here(|| decode(&payloads))?;
+        let workspaces = self.workspaces(batches.iter().map(|batch| batch.workspace)).await?;
+        let mut unlisted = 0;
+        for batches in batches.chunk_by(|a, b| a.workspace == b.workspace) {
+            let objects = batches.iter().flat_map(|batch| &batch.objects);
+            let bought = objects.filter_map(|object| match object {
+                Object::Purchase(purchase) => Some(purchase.product_id.as_ref()),
+                _ => None,
+            });
+            let workspace = batches[0].workspace;
+            unlisted += self.products.list(&self.store, workspace, bought).await?;
+        }
+        drop(batches);
+        Ok(Prepared { payloads, workspaces, unlisted })
+    }
+
+    async fn apply(&self, tx: &mut Tx, prepared: &Prepared) -> Result<Tally, ApplyError> {
+        let batches = self.cores.compute_here(|| decode(&prepared.payloads))?;
+        let mut tally = Tally::default();
+        tally.unlisted = prepared.unlisted;
+        for batches in batches.chunk_by(|a, b| a.workspace == b.workspace) {
+            let id = batches[0].workspace;
+            let workspace = prepared.workspaces.get(&id).ok_or(ApplyError::Workspace(id))?;
+            self.apply_to(tx, workspace, batches, &mut tally).await?;
+        }
+        Ok(tally)
+    }
+
+    fn applied(&self, tally: Tally) {
+        tally.emit();
+    }
+}
+
+/// Reads messages; those of a workspace are together, in their order.
+fn decode(payloads: &[Vec<u8>]) -> Result<Vec<Batch<'_>>, MessageError> {
+    let batches = payloads.iter().map(|payload| Batch::decode(payload));
+    let mut batches = batches.collect::<Result<Vec<_>, _>>()?;
+    batches.sort_by_key(|batch| batch.workspace);
+    Ok(batches)
+}
+
+/// What somebody did, by their place among the people.
+enum Deed<'a> {
+    Event(&'a Event<'a>),
+    Purchase(&'a Purchase<'a>),
+}
+
+impl Deed<'_> {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Event(_) => Kind::Events,
+            Self::Purchase(_) => Kind::Purchases,
+        }
+    }
+}
+
+/// Goes through objects in their order: changes profiles, and says who did what.
+fn go_through<'a>(
+    objects: &[(i64, &'a Object<'a>)],
+    people: &mut People<'a>,
+    tally: &mut Tally,
+) -> Result<Vec<(usize, Deed<'a>)>, ApplyError> {
+    let mut deeds = Vec::with_capacity(objects.len());
+    for (received_at, object) in objects {
+        let place = match people.meant(object, *received_at) {
+            Ok(place) => place,
+            Err(why) => {
+                tally.drop(object.kind(), why);
+                continue;
+            }
+        };
+        match object {
+            Object::Event(event) => deeds.push((place, Deed::Event(event))),
+            Object::Purchase(purchase) => deeds.push((place, Deed::Purchase(purchase))),
+            Object::Attributes(attributes) => {
+                match people.change(place, attributes, *received_at)? {
+                    Ok(misfits) => {
+                        tally.misfits += misfits;
+                        tally.apply(Kind::Attributes);
+                    }
+                    Err(why) => tally.drop(Kind::Attributes, why),
+                }
+            }
+        }
+    }
+    Ok(deeds)
+}
+
+/// Folds deeds, those of a user together, into activity: the bodies that changed, by place.
+fn fold(
+    deeds: &[(usize, Deed<'_>)],
+    people: &People<'_>,
+    bodies: &HashMap<usize, Vec<u8>>,
+    (workspace, today): (&Workspace, Date),
+    tally: &mut Tally,
+) -> Result<Vec<(usize, Vec<u8>)>, ApplyError> {
+    let mut changed = Vec::with_capacity(bodies.len());
+    for deeds in deeds.chunk_by(|(one, _), (other, _)| one == other) {
+        let place = deeds[0].0;
+        if !people.is_known(place) {
+            deeds.iter().for_each(|(_, deed)| tally.drop(deed.kind(), Dropped::UnknownUser));
+            continue;
+        }
+        let before = bodies.get(&place);
+        let mut activity = match before {
+            Some(body) => Activity::decode(body)
+                .map_err(|why| ApplyError::Activity(people.service_id(place), why))?,
+            None => Activity::default(),
+        };
+        for (_, deed) in deeds {
+            record(deed, &mut activity, workspace, tally);
+        }
+        activity.prune(today);
+        let after = activity.encode();
+        if before != Some(&after) {
+            changed.push((place, after));
+        }
+    }
+    Ok(changed)
+}
+
+fn record(deed: &Deed<'_>, activity: &mut Activity<'_>, workspace: &Workspace, tally: &mut Tally) {
+    tally.apply(deed.kind());
+    match deed {
+        Deed::Event(event) => {
+            let properties = event.properties.as_ref().map(|json| json.get());
+            activity.record_event(&event.name, event.time, 1, properties);
+        }
+        Deed::Purchase(purchase) => {
+            let Purchase { product_id, currency, price, quantity, time, .. } = purchase;
+            let properties = purchase.properties.as_ref().map(|json| json.get());
+            activity.record_purchase(product_id, *time, u64::from(*quantity), properties);
+            activity.record_revenue(currency, price.saturating_mul(i64::from(*quantity)));
+            let has_rate = workspace.exchange_rates.contains_key(currency.as_ref());
+            if !has_rate && *currency != workspace.currency {
+                tally.without_rate(currency);
+            }
+        }
+    }
+}

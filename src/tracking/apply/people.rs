@@ -1,0 +1,528 @@
+//! Who is meant by objects, and what becomes of their profiles.
+//!
+//! Everybody whom an object could mean is looked up at once, and who is unknown by an
+//! external id gets it at once; then the objects are gone through in their order, each seeing
+//! what those before it did. Of several profiles with an email the one means that has an
+//! external id and was written last; of those written in the same millisecond the younger one.
+//!
+//! Only an external id can never be two people's: two partitions that make profiles of one
+//! email at the same moment make two, and the rule above says which is meant from then on.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+
+use uuid::Uuid;
+
+use super::super::message::{Attributes, Identifier, Object};
+use super::ApplyError;
+use super::draft::Draft;
+use super::tally::Dropped;
+use super::wanted::{Wanted, compared};
+use crate::clock::format_time;
+use crate::store::Tx;
+use crate::users::erase::{Name, who};
+use crate::users::profile::{Alias, Field, Profile};
+use crate::users::rows::{self, For, Kind, StoredUser};
+use crate::users::service_id::{self, Generator};
+use crate::users::{activity_rows, keys};
+
+/// A user whom objects may mean.
+#[derive(Debug)]
+struct Person {
+    /// As it is now; only the id is known of who was not looked at, and the document is as it
+    /// was found.
+    user: StoredUser,
+    /// The row as it was found says so; none of who is new.
+    found: Option<Found>,
+    draft: Option<Draft>,
+}
+
+#[derive(Debug)]
+struct Found {
+    email: Option<String>,
+    attributes_at: i64,
+    /// Something else than an object's word says that there is such a user.
+    is_sure: bool,
+    is_gone: bool,
+}
+
+/// Whose an external id is.
+#[derive(Clone, Copy, Debug)]
+enum External {
+    /// By their place.
+    Of(usize),
+    /// This one's, whom the first object makes that may.
+    New(Uuid),
+    Nobodys,
+}
+
+/// The users of a workspace whom objects may mean.
+pub struct People<'a> {
+    workspace: i32,
+    ids: &'a Generator,
+    people: Vec<Person>,
+    by_id: HashMap<Uuid, usize>,
+    external_ids: HashMap<&'a str, External>,
+    aliases: HashMap<(&'a str, &'a str), usize>,
+    /// Who has an email, or had it.
+    emails: HashMap<String, Vec<usize>>,
+    /// When who had a name was erased.
+    erased: HashMap<Vec<u8>, i64>,
+}
+
+impl<'a> People<'a> {
+    /// Looks up whom objects may mean, locks the profiles that they may change, and gives
+    /// unknown external ids to new users.
+    pub async fn look_up(
+        tx: &mut Tx,
+        workspace: i32,
+        wanted: &Wanted<'a>,
+        ids: &'a Generator,
+    ) -> Result<Self, ApplyError> {
+        let mut people = Self {
+            workspace,
+            ids,
+            people: Vec::new(),
+            by_id: HashMap::new(),
+            external_ids: HashMap::with_capacity(wanted.external_ids.len()),
+            aliases: HashMap::new(),
+            emails: HashMap::new(),
+            erased: HashMap::new(),
+        };
+        let mut changed = Vec::new();
+        people.look_up_external_ids(tx, wanted, &mut changed).await?;
+        people.look_up_aliases(tx, wanted, &mut changed).await?;
+        for (id, wish) in &wanted.service_ids {
+            people.place(*id, false);
+            changed.extend(wish.changes.then_some(*id));
+        }
+        people.look_up_emails(tx, wanted, &mut changed).await?;
+        people.open(tx, &changed).await?;
+        Ok(people)
+    }
+
+    async fn look_up_external_ids(
+        &mut self,
+        tx: &mut Tx,
+        wanted: &Wanted<'a>,
+        changed: &mut Vec<Uuid>,
+    ) -> Result<(), ApplyError> {
+        let values: Vec<&'a str> = wanted.external_ids.keys().copied().collect();
+        let mut owners = self.owners(tx, &values).await?;
+        let unknown: Vec<&'a str> =
+            values.into_iter().filter(|value| !owners.contains_key(*value)).collect();
+        let mut new = self.new_owners(tx, wanted, &unknown).await?;
+        if rows::add_identifiers(tx, self.workspace, &new).await? != new.len() as u64 {
+            // Another partition made some of them first.
+            let values: Vec<&str> = new.iter().map(|new| new.value.as_str()).collect();
+            let now = self.owners(tx, &values).await?;
+            new.retain(|new| now.get(&new.value) == Some(&new.service_id));
+            let new: HashSet<Uuid> = new.iter().map(|new| new.service_id).collect();
+            owners.extend(now.into_iter().filter(|(_, id)| !new.contains(id)));
+        }
+        let mut new: HashMap<String, Uuid> =
+            new.into_iter().map(|new| (new.value, new.service_id)).collect();
+        for (value, wish) in &wanted.external_ids {
+            let external = match (owners.remove(*value), new.remove(*value)) {
+                (Some(id), _) => {
+                    changed.extend(wish.changes.then_some(id));
+                    External::Of(self.place(id, true))
+                }
+                (None, Some(id)) => External::New(id),
+                (None, None) => External::Nobodys,
+            };
+            self.external_ids.insert(value, external);
+        }
+        Ok(())
+    }
+
+    async fn owners(
+        &self,
+        tx: &mut Tx,
+        values: &[&str],
+    ) -> Result<HashMap<String, Uuid>, ApplyError> {
+        let known = rows::find_identifiers(tx, self.workspace, Kind::ExternalId, values).await?;
+        Ok(known.into_iter().map(|known| (known.value, known.service_id)).collect())
+    }
+
+    /// The identifiers to be added, ascending: of those whom an object makes that was not
+    /// taken in before they were erased.
+    async fn new_owners(
+        &mut self,
+        tx: &mut Tx,
+        wanted: &Wanted<'a>,
+        unknown: &[&'a str],
+    ) -> Result<Vec<rows::Identifier>, ApplyError> {
+        let mut makes: Vec<(i64, i64, &'a str)> = unknown
+            .iter()
+            .filter_map(|value| {
+                let (first, last) = wanted.external_ids[value].makes?;
+                Some((first, last, *value))
+            })
+            .collect();
+        self.look_up_erased(tx, Name::ExternalId, makes.iter().map(|(_, _, value)| *value)).await?;
+        makes.retain(|(_, last, value)| !self.is_erased(Name::ExternalId, value, *last));
+        // Who came first is the older one.
+        makes.sort_unstable();
+        let identifier = |(first, _, value): (i64, i64, &str)| rows::Identifier {
+            kind: Kind::ExternalId,
+            value: value.to_owned(),
+            service_id: self.ids.next_anywhere(first),
+        };
+        let mut new: Vec<rows::Identifier> = makes.into_iter().map(identifier).collect();
+        new.sort_unstable();
+        Ok(new)
+    }
+
+    async fn look_up_erased<'n>(
+        &mut self,
+        tx: &mut Tx,
+        name: Name,
+        values: impl Iterator<Item = &'n str>,
+    ) -> Result<(), ApplyError> {
+        let hashes: Vec<[u8; 32]> = values.map(|value| who(name, value)).collect();
+        self.erased.extend(rows::find_erased(tx, self.workspace, &hashes).await?);
+        Ok(())
+    }
+
+    fn is_erased(&self, name: Name, value: &str, received_at: i64) -> bool {
+        !self.erased.is_empty()
+            && self.erased.get(&who(name, value)[..]).is_some_and(|at| received_at <= *at)
+    }
+
+    async fn look_up_aliases(
+        &mut self,
+        tx: &mut Tx,
+        wanted: &Wanted<'a>,
+        changed: &mut Vec<Uuid>,
+    ) -> Result<(), ApplyError> {
+        let by_key: HashMap<String, (&'a str, &'a str)> = wanted
+            .aliases
+            .keys()
+            .map(|(label, name)| (Alias::key_of(label, name), (*label, *name)))
+            .collect();
+        let keys: Vec<&str> = by_key.keys().map(String::as_str).collect();
+        for known in rows::find_identifiers(tx, self.workspace, Kind::Alias, &keys).await? {
+            if let Some(alias) = by_key.get(&known.value) {
+                changed.extend(wanted.aliases[alias].changes.then_some(known.service_id));
+                let place = self.place(known.service_id, true);
+                self.aliases.insert(*alias, place);
+            }
+        }
+        Ok(())
+    }
+
+    async fn look_up_emails(
+        &mut self,
+        tx: &mut Tx,
+        wanted: &Wanted<'a>,
+        changed: &mut Vec<Uuid>,
+    ) -> Result<(), ApplyError> {
+        let emails: Vec<&str> = wanted.emails.keys().map(Cow::as_ref).collect();
+        let hinted = rows::find_emails(tx, self.workspace, &emails).await?;
+        for user in rows::find_users(tx, self.workspace, &hinted, For::Telling).await? {
+            let wish = user.email.as_deref().and_then(|email| wanted.emails.get(email));
+            if let Some(wish) = wish {
+                changed.extend(wish.changes.then_some(user.service_id));
+                self.place(user.service_id, true);
+                self.take(user);
+            }
+        }
+        let makes = wanted.emails.iter().filter(|(email, wish)| {
+            wish.makes.is_some() && !self.emails.contains_key(email.as_ref())
+        });
+        let makes: Vec<&str> = makes.map(|(email, _)| email.as_ref()).collect();
+        self.look_up_erased(tx, Name::Email, makes.into_iter()).await
+    }
+
+    /// Locks and reads the profiles that are to be changed.
+    async fn open(&mut self, tx: &mut Tx, ids: &[Uuid]) -> Result<(), ApplyError> {
+        let found = rows::find_users(tx, self.workspace, ids, For::Writing).await?;
+        let mut missing: HashSet<Uuid> = ids.iter().copied().collect();
+        for user in found {
+            missing.remove(&user.service_id);
+            self.take(user);
+        }
+        self.miss(tx, &missing).await
+    }
+
+    /// The place of a user who is in the store.
+    fn place(&mut self, id: Uuid, is_sure: bool) -> usize {
+        let place = *self.by_id.entry(id).or_insert(self.people.len());
+        if place == self.people.len() {
+            let found = Found { email: None, attributes_at: 0, is_sure, is_gone: false };
+            let user = StoredUser {
+                key: 0,
+                service_id: id,
+                external_id: None,
+                email: None,
+                attributes_at: 0,
+                doc: String::new(),
+            };
+            self.people.push(Person { user, found: Some(found), draft: None });
+        }
+        if let Some(found) = &mut self.people[place].found {
+            found.is_sure |= is_sure;
+        }
+        place
+    }
+
+    /// Takes over the row of a user who has a place.
+    fn take(&mut self, user: StoredUser) {
+        let Some(place) = self.by_id.get(&user.service_id).copied() else { return };
+        self.has_email(place, user.email.as_deref());
+        let person = &mut self.people[place];
+        if let Some(found) = &mut person.found {
+            found.email.clone_from(&user.email);
+            found.attributes_at = user.attributes_at;
+        }
+        person.user = user;
+    }
+
+    fn has_email(&mut self, place: usize, email: Option<&str>) {
+        if let Some(email) = email {
+            let places = self.emails.entry(email.to_owned()).or_default();
+            if !places.contains(&place) {
+                places.push(place);
+            }
+        }
+    }
+
+    /// Some were not found. Those of whom only objects said that they are there are not; the
+    /// others were erased meanwhile.
+    async fn miss(&mut self, tx: &mut Tx, missing: &HashSet<Uuid>) -> Result<(), ApplyError> {
+        let mut sure = HashSet::new();
+        for id in missing {
+            if let Some(found) = self.by_id.get(id).and_then(|at| self.people[*at].found.as_mut()) {
+                found.is_gone = true;
+                sure.extend(found.is_sure.then_some(*id));
+            }
+        }
+        if sure.is_empty() {
+            return Ok(());
+        }
+        // Who is still named by an identifier would be missing each time.
+        let is_missing = |place: &usize| sure.contains(&self.people[*place].user.service_id);
+        let external_ids: Vec<&str> = self
+            .external_ids
+            .iter()
+            .filter(|(_, external)| matches!(external, External::Of(place) if is_missing(place)))
+            .map(|(value, _)| *value)
+            .collect();
+        let aliases = self.aliases.iter().filter(|(_, place)| is_missing(place));
+        let aliases: Vec<String> =
+            aliases.map(|((label, name), _)| Alias::key_of(label, name)).collect();
+        let aliases: Vec<&str> = aliases.iter().map(String::as_str).collect();
+        for (kind, values) in [(Kind::ExternalId, external_ids), (Kind::Alias, aliases)] {
+            let known = rows::find_identifiers(tx, self.workspace, kind, &values).await?;
+            if let Some(known) = known.iter().find(|known| sure.contains(&known.service_id)) {
+                return Err(ApplyError::Nobody(known.service_id));
+            }
+        }
+        Err(ApplyError::Erased)
+    }
+
+    /// Whom an object means, by their place; it may make them.
+    pub fn meant(&mut self, object: &'a Object<'a>, received_at: i64) -> Result<usize, Dropped> {
+        let makes = !object.update_only();
+        let found = match object.user() {
+            Identifier::ExternalId(id) => {
+                let (external, id) = (self.external_ids.get(id.as_ref()).copied(), id.as_ref());
+                return match external {
+                    Some(External::Of(place)) => Ok(place),
+                    _ if !makes => Err(Dropped::UnknownUser),
+                    _ if self.is_erased(Name::ExternalId, id, received_at) => Err(Dropped::Erased),
+                    Some(External::New(service_id)) => {
+                        let place = self.make(service_id, Some(id), None, received_at);
+                        self.external_ids.insert(id, External::Of(place));
+                        Ok(place)
+                    }
+                    _ => Err(Dropped::UnknownUser),
+                };
+            }
+            Identifier::ServiceId(id) => self.by_id.get(id).copied(),
+            Identifier::UserAlias(alias) => {
+                let key = (alias.alias_label.as_ref(), alias.alias_name.as_ref());
+                self.aliases.get(&key).copied()
+            }
+            Identifier::Email(email) => {
+                let compared = compared(email);
+                match self.addressee(&compared) {
+                    None if !makes => None,
+                    None if self.is_erased(Name::Email, &compared, received_at) => {
+                        return Err(Dropped::Erased);
+                    }
+                    None => {
+                        let id = self.ids.next_anywhere(received_at);
+                        Some(self.make(id, None, Some(email), received_at))
+                    }
+                    found => found,
+                }
+            }
+        };
+        found.filter(|place| self.is_there(*place)).ok_or(Dropped::UnknownUser)
+    }
+
+    fn is_there(&self, place: usize) -> bool {
+        self.people[place].found.as_ref().is_none_or(|found| !found.is_gone)
+    }
+
+    fn addressee(&self, email: &str) -> Option<usize> {
+        let places = self.emails.get(email).into_iter().flatten().copied();
+        let has_it = |place: &usize| self.people[*place].user.email.as_deref() == Some(email);
+        places.filter(has_it).max_by_key(|place| {
+            let user = &self.people[*place].user;
+            (user.external_id.is_some(), user.attributes_at, user.service_id)
+        })
+    }
+
+    fn make(
+        &mut self,
+        service_id: Uuid,
+        external_id: Option<&str>,
+        email: Option<&str>,
+        received_at: i64,
+    ) -> usize {
+        let mut profile = Profile::default();
+        profile.set_text(Field::ServiceId, &service_id.to_string());
+        if let Some(bucket) = service_id::bucket(&service_id) {
+            profile.set_bucket(bucket);
+        }
+        profile.set_text(Field::CreatedAt, &format_time(received_at));
+        external_id.into_iter().for_each(|id| profile.set_text(Field::ExternalId, id));
+        email.into_iter().for_each(|email| profile.set_text(Field::Email, email));
+        let email = email.map(|email| compared(email).into_owned());
+        let user = StoredUser {
+            key: 0,
+            service_id,
+            external_id: external_id.map(str::to_owned),
+            email: email.clone(),
+            attributes_at: received_at,
+            doc: String::new(),
+        };
+        let place = self.people.len();
+        self.by_id.insert(service_id, place);
+        self.people.push(Person { user, found: None, draft: Some(Draft::new(profile)) });
+        self.has_email(place, email.as_deref());
+        place
+    }
+
+    /// Changes a profile; how many changes did not fit.
+    pub fn change(
+        &mut self,
+        place: usize,
+        attributes: &Attributes<'_>,
+        received_at: i64,
+    ) -> Result<Result<u64, Dropped>, ApplyError> {
+        let Person { user, draft, .. } = &mut self.people[place];
+        let draft = match draft {
+            Some(draft) => draft,
+            None => draft.insert(
+                Draft::open(&user.doc).map_err(|why| ApplyError::Profile(user.service_id, why))?,
+            ),
+        };
+        let Ok(misfits) = draft.change(attributes) else { return Ok(Err(Dropped::TooLarge)) };
+        user.attributes_at = user.attributes_at.max(received_at);
+        if attributes.fields.0.iter().any(|(name, _)| name == Field::Email.name()) {
+            let email = draft.profile().text(Field::Email);
+            user.email = email.map(|email| compared(&email).into_owned());
+            let email = user.email.clone();
+            self.has_email(place, email.as_deref());
+        }
+        Ok(Ok(misfits))
+    }
+
+    /// Locks and reads the activity of some, who are all to be here: whoever is not is gone.
+    pub async fn activity(
+        &mut self,
+        tx: &mut Tx,
+        places: &[usize],
+    ) -> Result<HashMap<usize, Vec<u8>>, ApplyError> {
+        let stored = places.iter().map(|place| &self.people[*place]);
+        let ids: Vec<Uuid> =
+            stored.filter(|p| p.found.is_some()).map(|p| p.user.service_id).collect();
+        let mut missing: HashSet<Uuid> = ids.iter().copied().collect();
+        let mut bodies = HashMap::with_capacity(ids.len());
+        for stored in activity_rows::lock_activity(tx, self.workspace, &ids).await? {
+            missing.remove(&stored.service_id);
+            if let Some(place) = self.by_id.get(&stored.service_id) {
+                self.people[*place].user.key = stored.key;
+                bodies.extend(stored.body.map(|body| (*place, body)));
+            }
+        }
+        self.miss(tx, &missing).await?;
+        Ok(bodies)
+    }
+
+    /// Whether somebody is there after all, once their activity was looked for.
+    pub fn is_known(&self, place: usize) -> bool {
+        self.is_there(place)
+    }
+
+    pub fn service_id(&self, place: usize) -> Uuid {
+        self.people[place].user.service_id
+    }
+
+    /// Writes the profiles that changed, and then activity, by place; answers how many users
+    /// are new.
+    pub async fn write(
+        mut self,
+        tx: &mut Tx,
+        activity: Vec<(usize, Vec<u8>)>,
+    ) -> Result<u64, ApplyError> {
+        let new: Vec<usize> = (0..self.people.len()).filter(|at| self.is_new(*at)).collect();
+        let ids: Vec<Uuid> = new.iter().map(|place| self.service_id(*place)).collect();
+        for (place, key) in new.iter().zip(keys::allocate_keys(tx, &ids).await?) {
+            self.people[*place].user.key = key;
+        }
+        let mut activity: Vec<(i64, Uuid, Vec<u8>)> = activity
+            .into_iter()
+            .map(|(place, body)| {
+                let user = &self.people[place].user;
+                (user.key, user.service_id, body)
+            })
+            .collect();
+        activity.sort_unstable_by_key(|(_, id, _)| order(id));
+
+        let (mut emails, mut former_emails) = (Vec::new(), Vec::new());
+        let mut users: Vec<StoredUser> = Vec::new();
+        for person in self.people {
+            let Some((user, former)) = person.changed() else { continue };
+            if user.email != former {
+                emails.extend(user.email.clone().map(|email| (email, user.service_id)));
+                former_emails.extend(former.map(|email| (email, user.service_id)));
+            }
+            users.push(user);
+        }
+        users.sort_unstable_by_key(|user| order(&user.service_id));
+        emails.sort_unstable();
+        former_emails.sort_unstable();
+        rows::remove_emails(tx, self.workspace, &former_emails).await?;
+        rows::add_emails(tx, self.workspace, &emails).await?;
+        rows::put_users(tx, self.workspace, &users).await?;
+        activity_rows::put_activity(tx, self.workspace, &activity).await?;
+        Ok(new.len() as u64)
+    }
+
+    fn is_new(&self, place: usize) -> bool {
+        self.people[place].found.is_none()
+    }
+}
+
+impl Person {
+    /// The row to be written where it is another one now, and the email it had.
+    fn changed(self) -> Option<(StoredUser, Option<String>)> {
+        let doc = self.draft?.profile().to_document();
+        let (attributes_at, former) = match self.found {
+            None => (None, None),
+            Some(found) => (Some(found.attributes_at), found.email),
+        };
+        let is_same = doc == self.user.doc && attributes_at == Some(self.user.attributes_at);
+        (!is_same).then_some((StoredUser { doc, ..self.user }, former))
+    }
+}
+
+/// The order in which rows of users are written: of their keys.
+fn order(id: &Uuid) -> (i16, Uuid) {
+    (service_id::bucket(id).map_or(i16::MAX, service_id::slice_of), *id)
+}

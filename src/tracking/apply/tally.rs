@@ -1,0 +1,78 @@
+//! What applying counts; told once it is committed.
+
+use std::collections::BTreeMap;
+
+use super::super::Kind;
+
+/// Why an object came to nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Dropped {
+    /// Nobody has the identifier, and the object makes nobody.
+    UnknownUser,
+    /// Who had the identifier was erased after the object was taken in.
+    Erased,
+    /// The profile would be too large.
+    TooLarge,
+}
+
+impl Dropped {
+    fn name(self) -> &'static str {
+        match self {
+            Self::UnknownUser => "unknown_user",
+            Self::Erased => "erased",
+            Self::TooLarge => "too_large",
+        }
+    }
+}
+
+/// What became of objects.
+#[derive(Debug, Default)]
+pub struct Tally {
+    applied: [u64; Kind::ALL.len()],
+    dropped: BTreeMap<(&'static str, Dropped), u64>,
+    pub users_created: u64,
+    /// Changes of custom attributes that did not fit their values.
+    pub misfits: u64,
+    /// Purchases of products that are not listed.
+    pub unlisted: u64,
+    /// Purchases in currencies that the workspace has no rate for.
+    without_rate: BTreeMap<String, u64>,
+}
+
+impl Tally {
+    pub(super) fn apply(&mut self, kind: Kind) {
+        self.applied[kind as usize] += 1;
+    }
+
+    pub(super) fn drop(&mut self, kind: Kind, why: Dropped) {
+        *self.dropped.entry((kind.name(), why)).or_default() += 1;
+    }
+
+    pub fn without_rate(&mut self, currency: &str) {
+        match self.without_rate.get_mut(currency) {
+            Some(count) => *count += 1,
+            None => _ = self.without_rate.insert(currency.to_owned(), 1),
+        }
+    }
+
+    /// Tells the metrics.
+    pub fn emit(self) {
+        for kind in Kind::ALL {
+            metrics::counter!("longshore_track_applied_total", "array" => kind.name())
+                .increment(self.applied[kind as usize]);
+        }
+        for ((array, why), count) in self.dropped {
+            metrics::counter!(
+                "longshore_track_dropped_total", "array" => array, "reason" => why.name()
+            )
+            .increment(count);
+        }
+        metrics::counter!("longshore_track_users_created_total").increment(self.users_created);
+        metrics::counter!("longshore_track_changes_ignored_total").increment(self.misfits);
+        metrics::counter!("longshore_track_products_unlisted_total").increment(self.unlisted);
+        for (currency, count) in self.without_rate {
+            metrics::counter!("longshore_track_revenue_without_rate_total", "currency" => currency)
+                .increment(count);
+        }
+    }
+}

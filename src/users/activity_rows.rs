@@ -1,0 +1,206 @@
+//! The SQL of activity: one packed row a user, read and written in bulk.
+
+use std::collections::HashSet;
+
+use sqlx::{Postgres, QueryBuilder, Sqlite, Transaction};
+use uuid::Uuid;
+
+use super::keys::first_key;
+use super::rows::{SQLITE_ROWS, find_in_postgres, json_array, slice, slices};
+use crate::store::{StoreError, Tx, on};
+
+/// A user's activity, and where it is.
+#[derive(Clone, Debug)]
+pub struct StoredActivity {
+    /// The place in SQLite's tables; 0 on PostgreSQL.
+    pub key: i64,
+    pub service_id: Uuid,
+    /// None where the user has done nothing yet.
+    pub body: Option<Vec<u8>>,
+}
+
+/// The activity of one user.
+pub async fn find_activity(
+    tx: &mut Tx,
+    workspace: i32,
+    id: Uuid,
+) -> Result<Option<Vec<u8>>, StoreError> {
+    let slice = slice(&id)?;
+    // SQLite has the body under the user's key, beside no index of its own.
+    let sql = if tx.is_postgres() {
+        "SELECT body FROM activity WHERE slice = $1 AND workspace_id = $2 AND service_id = $3"
+    } else {
+        "SELECT body FROM activity WHERE key = (
+             SELECT key FROM users WHERE slice = $1 AND workspace_id = $2 AND service_id = $3)"
+    };
+    Ok(on!(tx, c => sqlx::query_scalar(sql)
+        .bind(slice).bind(workspace).bind(id).fetch_optional(c).await?))
+}
+
+/// The activity of the users among `ids` who are there, who stay until the transaction ends.
+/// On PostgreSQL what is found is locked, in the order of slices and ids.
+pub async fn lock_activity(
+    tx: &mut Tx,
+    workspace: i32,
+    ids: &[Uuid],
+) -> Result<Vec<StoredActivity>, StoreError> {
+    let mut wanted =
+        ids.iter().map(|id| Ok((slice(id)?, *id))).collect::<Result<Vec<_>, StoreError>>()?;
+    wanted.sort_unstable();
+    wanted.dedup();
+    match tx {
+        _ if wanted.is_empty() => Ok(Vec::new()),
+        Tx::Postgres(tx) => lock_in_postgres(tx, workspace, wanted).await,
+        Tx::Sqlite(tx) => {
+            let wanted: Vec<_> =
+                wanted.iter().map(|(slice, id)| (slice, id.simple().to_string())).collect();
+            let rows: Vec<(i64, Uuid, Option<Vec<u8>>)> = sqlx::query_as(
+                "SELECT users.key, users.service_id, activity.body
+                 FROM json_each($2) AS wanted CROSS JOIN users
+                 LEFT JOIN activity ON activity.key = users.key
+                 WHERE users.slice = wanted.value ->> 0 AND users.workspace_id = $1
+                   AND users.service_id = unhex(wanted.value ->> 1)",
+            )
+            .bind(workspace)
+            .bind(json_array(&wanted)?)
+            .fetch_all(&mut **tx)
+            .await?;
+            let stored = |(key, service_id, body)| StoredActivity { key, service_id, body };
+            Ok(rows.into_iter().map(stored).collect())
+        }
+    }
+}
+
+/// Who has activity is kept from going by the lock on it: whoever erases them must wait for
+/// it. Who has none is kept by a lock on the profile, under which it is looked for once more:
+/// somebody else may have written the first just before.
+async fn lock_in_postgres(
+    tx: &mut Transaction<'static, Postgres>,
+    workspace: i32,
+    wanted: Vec<(i16, Uuid)>,
+) -> Result<Vec<StoredActivity>, StoreError> {
+    const ACTIVITY: &str = "SELECT found.service_id, found.body
+         FROM unnest($2::smallint[], $3::uuid[]) AS wanted (slice, service_id)
+         CROSS JOIN LATERAL (
+             SELECT service_id, body FROM activity
+             WHERE slice = wanted.slice AND workspace_id = $1 AND service_id = wanted.service_id
+             LIMIT 1 FOR UPDATE) AS found";
+    const USERS: &str = "SELECT found.slice, found.service_id
+         FROM unnest($2::smallint[], $3::uuid[]) AS wanted (slice, service_id)
+         CROSS JOIN LATERAL (
+             SELECT slice, service_id FROM users
+             WHERE slice = wanted.slice AND workspace_id = $1 AND service_id = wanted.service_id
+             LIMIT 1 FOR UPDATE) AS found";
+    type Body = (Uuid, Vec<u8>);
+    let id = |(id, _): &Body| *id;
+    let places = wanted.iter().copied().unzip();
+    let mut rows: Vec<Body> = find_in_postgres(tx, ACTIVITY, workspace, places, id).await?;
+    let mut without = Vec::new();
+    if rows.len() < wanted.len() {
+        let found: HashSet<Uuid> = rows.iter().map(id).collect();
+        let missing = wanted.into_iter().filter(|(_, id)| !found.contains(id)).unzip();
+        without =
+            find_in_postgres(tx, USERS, workspace, missing, |row: &(i16, Uuid)| row.1).await?;
+        let places = without.iter().copied().unzip();
+        let more: Vec<Body> = find_in_postgres(tx, ACTIVITY, workspace, places, id).await?;
+        let found: HashSet<Uuid> = more.iter().map(id).collect();
+        without.retain(|(_, id)| !found.contains(id));
+        rows.extend(more);
+    }
+    let with = rows.into_iter().map(|(id, body)| (id, Some(body)));
+    let all = with.chain(without.into_iter().map(|(_, id)| (id, None)));
+    let stored = |(service_id, body)| StoredActivity { key: 0, service_id, body };
+    Ok(all.map(stored).collect())
+}
+
+/// Where a reader of all activity of a slice is: a workspace and an id, or SQLite's key.
+#[derive(Clone, Copy, Debug)]
+pub struct Cursor {
+    pub workspace: i32,
+    pub service_id: Uuid,
+    pub key: i64,
+}
+
+/// The activity of a slice after a place, `limit` rows of it.
+pub async fn activity_after(
+    tx: &mut Tx,
+    slice: i16,
+    after: Cursor,
+    limit: i64,
+) -> Result<Vec<(Cursor, Vec<u8>)>, StoreError> {
+    let rows: Vec<(i32, Uuid, i64, Vec<u8>)> = match tx {
+        Tx::Postgres(tx) => {
+            sqlx::query_as(
+                "SELECT workspace_id, service_id, 0::bigint, body FROM activity
+                 WHERE slice = $1 AND (workspace_id, service_id) > ($2, $3)
+                 ORDER BY workspace_id, service_id LIMIT $4",
+            )
+            .bind(slice)
+            .bind(after.workspace)
+            .bind(after.service_id)
+            .bind(limit)
+            .fetch_all(&mut **tx)
+            .await?
+        }
+        Tx::Sqlite(tx) => {
+            sqlx::query_as(
+                "SELECT workspace_id, service_id, key, body FROM activity
+                 WHERE key > $1 AND key < $2 ORDER BY key LIMIT $3",
+            )
+            .bind(after.key.max(first_key(slice, 0) - 1))
+            .bind(first_key(slice + 1, 0))
+            .bind(limit)
+            .fetch_all(&mut **tx)
+            .await?
+        }
+    };
+    let row = |(workspace, service_id, key, body)| (Cursor { workspace, service_id, key }, body);
+    Ok(rows.into_iter().map(row).collect())
+}
+
+/// Writes the packed activity of users, by SQLite key and id. Each at most once; ascending.
+pub async fn put_activity(
+    tx: &mut Tx,
+    workspace: i32,
+    rows: &[(i64, Uuid, Vec<u8>)],
+) -> Result<(), StoreError> {
+    let slices = slices(rows.iter().map(|(_, id, _)| id))?;
+    match tx {
+        _ if rows.is_empty() => {}
+        Tx::Postgres(tx) => {
+            let ids: Vec<Uuid> = rows.iter().map(|(_, id, _)| *id).collect();
+            let bodies: Vec<&[u8]> = rows.iter().map(|(_, _, body)| body.as_slice()).collect();
+            sqlx::query(
+                "INSERT INTO activity (slice, workspace_id, service_id, body)
+                 SELECT slice, $1, service_id, body
+                 FROM unnest($2::smallint[], $3::uuid[], $4::bytea[])
+                      AS new (slice, service_id, body)
+                 ON CONFLICT (slice, workspace_id, service_id) DO UPDATE
+                 SET body = excluded.body",
+            )
+            .bind(workspace)
+            .bind(slices)
+            .bind(ids)
+            .bind(bodies)
+            .execute(&mut **tx)
+            .await?;
+        }
+        Tx::Sqlite(tx) => {
+            for (rows, slices) in rows.chunks(SQLITE_ROWS).zip(slices.chunks(SQLITE_ROWS)) {
+                let mut sql = QueryBuilder::<Sqlite>::new(
+                    "INSERT INTO activity (key, slice, workspace_id, service_id, body) ",
+                );
+                sql.push_values(rows.iter().zip(slices), |mut row, ((key, id, body), slice)| {
+                    row.push_bind(*key)
+                        .push_bind(*slice)
+                        .push_bind(workspace)
+                        .push_bind(*id)
+                        .push_bind(body.as_slice());
+                });
+                sql.push(" ON CONFLICT (key) DO UPDATE SET body = excluded.body");
+                sql.build().execute(&mut **tx).await?;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,81 @@
+//! The keys of users in SQLite, which keep a slice's users together in order of creation.
+
+use std::collections::HashSet;
+
+use sqlx::{Sqlite, Transaction};
+use uuid::Uuid;
+
+use super::rows::{json_array, slice};
+use super::service_id;
+use crate::store::{StoreError, Tx};
+
+/// Bits of a key below the milliseconds: what tells users of one millisecond apart.
+const SEQUENCE_BITS: u32 = 14;
+const MILLIS_BITS: u32 = 42;
+
+/// The smallest key of a slice and millisecond: 7 bits of slice, 42 of milliseconds, 14 of
+/// sequence.
+pub fn first_key(slice: i16, ms: i64) -> i64 {
+    let ms = ms.clamp(0, (1 << MILLIS_BITS) - 1);
+    i64::from(slice.clamp(0, 127)) << (MILLIS_BITS + SEQUENCE_BITS) | ms << SEQUENCE_BITS
+}
+
+/// The largest key of a slice and millisecond.
+pub fn last_key(slice: i16, ms: i64) -> i64 {
+    first_key(slice, ms) | ((1 << SEQUENCE_BITS) - 1)
+}
+
+/// Keys for new users, each where its id wants to be, or at the next free place of the same
+/// slice and millisecond. Nothing to do on PostgreSQL.
+pub async fn allocate_keys(tx: &mut Tx, ids: &[Uuid]) -> Result<Vec<i64>, StoreError> {
+    match tx {
+        Tx::Postgres(_) => Ok(vec![0; ids.len()]),
+        Tx::Sqlite(tx) => allocate_sqlite_keys(tx, ids).await,
+    }
+}
+
+async fn allocate_sqlite_keys(
+    tx: &mut Transaction<'static, Sqlite>,
+    ids: &[Uuid],
+) -> Result<Vec<i64>, StoreError> {
+    let mut wanted = Vec::with_capacity(ids.len());
+    for id in ids {
+        let first = first_key(slice(id)?, service_id::millis(id));
+        // Two bits of room between the counters of one process for those of others.
+        wanted.push((first, first | i64::from(service_id::counter(id)) << 2));
+    }
+    let keys: Vec<i64> = wanted.iter().map(|(_, key)| *key).collect();
+    let mut taken: HashSet<i64> =
+        sqlx::query_scalar("SELECT key FROM users WHERE key IN (SELECT value FROM json_each($1))")
+            .bind(json_array(&keys)?)
+            .fetch_all(&mut **tx)
+            .await?
+            .into_iter()
+            .collect();
+    let mut groups = HashSet::new();
+    let mut keys = Vec::with_capacity(ids.len());
+    for (first, key) in wanted {
+        let last = first | ((1 << SEQUENCE_BITS) - 1);
+        if taken.contains(&key) && groups.insert(first) {
+            let group: Vec<i64> =
+                sqlx::query_scalar("SELECT key FROM users WHERE key BETWEEN $1 AND $2")
+                    .bind(first)
+                    .bind(last)
+                    .fetch_all(&mut **tx)
+                    .await?;
+            taken.extend(group);
+        }
+        let free = (key..=last).chain(first..key).find(|key| !taken.contains(key));
+        let free = free.ok_or_else(|| {
+            StoreError::Corrupt(format!(
+                "there are already {} users of one slice and millisecond, which is all that \
+                 SQLite's order has room for: give them service_ids of different times, or use \
+                 PostgreSQL",
+                1 << SEQUENCE_BITS
+            ))
+        })?;
+        taken.insert(free);
+        keys.push(free);
+    }
+    Ok(keys)
+}

@@ -1,0 +1,84 @@
+//! Forgetting what is no longer kept of users whom nobody writes: activity past its days, and
+//! who was erased long ago.
+//!
+//! Each slice is a row of `claims` that comes again every day. A slice is read in pages, with
+//! pauses between them, and rows that have something to forget are written a page at a time.
+
+use std::time::Duration;
+
+use jiff::civil::Date;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::activity::Activity;
+use super::activity_rows::{self, Cursor, StoredActivity};
+use super::{SLICES, rows};
+use crate::app::App;
+use crate::claims::{self, Claim, ClaimError, Kind};
+use crate::clock::{hours, millis};
+use crate::retry;
+use crate::store::{Store, StoreError};
+
+/// Between two passes over a slice.
+const EVERY: Duration = hours(24);
+
+/// Rows of a page, and the pause after it.
+const PAGE: i64 = 500;
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// How long it is remembered that somebody was erased: longer than the log keeps messages
+/// that wait (deploy/README.md).
+const ERASED: Duration = hours(30 * 24);
+
+/// Has every slice swept from now on; what is offered already stays as it is.
+pub async fn offer(store: &Store) -> Result<(), StoreError> {
+    let mut tx = store.write().await?;
+    let slices = 0..i64::from(SLICES);
+    claims::offer_range(&mut tx, Kind::ActivitySweep, Uuid::nil(), slices, EVERY).await?;
+    tx.commit().await
+}
+
+/// One pass over the slice of a claim.
+pub async fn sweep(app: &App, claim: &Claim, stop: &CancellationToken) -> Result<(), ClaimError> {
+    let slice = i16::try_from(claim.item).unwrap_or(SLICES);
+    let today = app.clock.today();
+    let mut at = Cursor { workspace: i32::MIN, service_id: Uuid::nil(), key: -1 };
+    while !stop.is_cancelled() {
+        let mut tx = app.store.snapshot().await?;
+        let page = activity_rows::activity_after(&mut tx, slice, at, PAGE).await?;
+        drop(tx);
+        let Some((last, _)) = page.last() else { break };
+        at = *last;
+        let has_old = |body: &[u8]| Activity::decode(body).is_ok_and(|mut a| a.prune(today));
+        let old: Vec<Cursor> =
+            page.iter().filter(|(_, body)| has_old(body)).map(|(at, _)| *at).collect();
+        for old in old.chunk_by(|a, b| a.workspace == b.workspace) {
+            forget(&app.store, old, today).await?;
+        }
+        retry::wait(PAUSE, stop).await;
+    }
+    let mut tx = app.store.write().await?;
+    rows::forget_erased(&mut tx, app.clock.now_ms() - millis(ERASED)).await?;
+    let pause = if stop.is_cancelled() { Duration::ZERO } else { EVERY };
+    claims::put_off(&mut tx, claim, pause).await?;
+    Ok(tx.commit().await?)
+}
+
+/// Writes activity of a workspace without what is not kept. It may have changed since.
+async fn forget(store: &Store, old: &[Cursor], today: Date) -> Result<(), StoreError> {
+    let Some(workspace) = old.first().map(|old| old.workspace) else { return Ok(()) };
+    let ids: Vec<Uuid> = old.iter().map(|old| old.service_id).collect();
+    let mut tx = store.write().await?;
+    let mut pruned = Vec::with_capacity(ids.len());
+    for StoredActivity { key, service_id, body } in
+        activity_rows::lock_activity(&mut tx, workspace, &ids).await?
+    {
+        if let Some(Ok(mut activity)) = body.as_deref().map(Activity::decode)
+            && activity.prune(today)
+        {
+            pruned.push((key, service_id, activity.encode()));
+        }
+    }
+    activity_rows::put_activity(&mut tx, workspace, &pruned).await?;
+    tx.commit().await
+}

@@ -1,0 +1,582 @@
+//! What is tracked becomes profiles and activity, on both databases: messages are handed to
+//! the worker's handler as a runner does.
+
+mod model;
+
+use longshore::app::App;
+use longshore::claims::{self, Kind};
+use longshore::clock::Clock;
+use longshore::log::{Message, Topic};
+use longshore::retry::Retry as _;
+use longshore::tracking::apply::{ApplyError, Ingest};
+use longshore::users::activity::{Activity, MAX_PROPERTIES};
+use longshore::users::erase;
+use longshore::users::import::{Importer, Input};
+use longshore::users::sweep;
+use longshore::worker::batches::Handler as _;
+use longshore::workspaces::{Workspace, by_id};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::support::eventually;
+use crate::support::stores::{TestStore, on_both_stores, on_pool};
+
+on_both_stores!(World =>
+    every_identifier_means_whom_it_should,
+    an_email_means_who_was_written_last_of_those_with_an_external_id,
+    earlier_objects_of_a_batch_count_for_later_ones,
+    attributes_change_the_profile_and_what_is_looked_up_by_it,
+    purchases_and_events_count_with_their_latest_properties,
+    any_split_into_batches_comes_to_what_the_model_says,
+    partitions_that_race_make_one_user,
+    who_is_erased_while_it_goes_on_stays_erased,
+    what_cannot_be_applied_changes_nothing,
+    a_workspace_lists_so_many_products_and_no_more,
+    old_activity_goes_from_rows_that_nobody_writes,
+);
+
+const DAY: i64 = 86_400_000;
+
+struct World {
+    app: App,
+    ingest: Ingest,
+    workspace: Workspace,
+    test: TestStore,
+}
+
+impl World {
+    async fn new(test: TestStore) -> Self {
+        let app = App::open(test.config.clone()).await.unwrap();
+        let id = test.workspace("acme").await;
+        let workspace = by_id(&mut app.store.snapshot().await.unwrap(), id).await.unwrap().unwrap();
+        Self { ingest: Ingest::new(&app), app, workspace, test }
+    }
+
+    /// Another workspace, that has nobody.
+    async fn another(&mut self, name: &str) {
+        let id = self.test.workspace(name).await;
+        let mut tx = self.app.store.snapshot().await.unwrap();
+        self.workspace = by_id(&mut tx, id).await.unwrap().unwrap();
+    }
+
+    /// A message with objects that were taken in at a time.
+    fn message(&self, received_at: i64, objects: &[Value]) -> Message {
+        let batch = json!({
+            "v": 1, "workspace": self.workspace.id, "received_at": received_at, "objects": objects
+        });
+        message(batch.to_string())
+    }
+
+    async fn apply(&self, messages: &[Message]) {
+        apply(&self.ingest, &self.app, messages).await;
+    }
+
+    /// Applies objects that are taken in now, each as a message of its own batch.
+    async fn track(&self, objects: &[Value]) {
+        for object in objects {
+            let message = self.message(self.app.clock.now_ms(), std::slice::from_ref(object));
+            self.apply(&[message]).await;
+        }
+    }
+
+    async fn import(&self, records: &[Value]) {
+        let lines: Vec<String> = records.iter().map(Value::to_string).collect();
+        let input = Input::new("records", std::io::Cursor::new(lines.join("\n").into_bytes()));
+        let store = self.app.store.clone();
+        let importer = Importer::new(store, self.app.clock.clone(), self.workspace.clone());
+        let summary = importer.run(vec![input], |_| {}).await.unwrap();
+        assert_eq!((summary.lines, summary.bad), (records.len() as u64, 0));
+    }
+
+    async fn show(&self, id: &str) -> Value {
+        let shown = erase::show(&self.app.store, &self.app.clock, &self.workspace, id).await;
+        serde_json::from_str(&shown.unwrap()).unwrap()
+    }
+
+    /// How often a user bought something.
+    async fn bought(&self, id: &str, product: &str) -> Value {
+        let user = self.show(id).await;
+        let purchases = user["purchases"].as_array().cloned().unwrap_or_default();
+        let found = purchases.iter().find(|purchase| purchase["name"] == product);
+        found.map_or(Value::Null, |found| found["count"].clone())
+    }
+
+    async fn ids(&self) -> Vec<Uuid> {
+        let sql = "SELECT service_id FROM users WHERE workspace_id = $1";
+        on_pool!(&self.app.store, pool => {
+            sqlx::query_scalar(sql).bind(self.workspace.id).fetch_all(pool).await
+        })
+        .unwrap()
+    }
+
+    async fn count(&self, table: &str) -> i64 {
+        let sql = format!("SELECT count(*) FROM {table} WHERE workspace_id = $1");
+        let sql = sqlx::AssertSqlSafe(sql);
+        on_pool!(&self.app.store, pool => {
+            sqlx::query_scalar(sql).bind(self.workspace.id).fetch_one(pool).await
+        })
+        .unwrap()
+    }
+}
+
+fn message(payload: String) -> Message {
+    Message {
+        topic: Topic::Tracking,
+        partition: 0,
+        offset: 0,
+        appended_at: 0,
+        key: Vec::new(),
+        payload: payload.into_bytes(),
+        request_id: "a-request".into(),
+    }
+}
+
+async fn try_apply(ingest: &Ingest, app: &App, messages: &[Message]) -> Result<(), ApplyError> {
+    let prepared = ingest.prepare(messages).await?;
+    let mut tx = app.store.write().await?;
+    let applied = ingest.apply(&mut tx, &prepared).await?;
+    tx.commit().await?;
+    ingest.applied(applied);
+    Ok(())
+}
+
+/// As a runner does: again, where that can help.
+async fn apply(ingest: &Ingest, app: &App, messages: &[Message]) {
+    eventually("the messages are applied", async || match try_apply(ingest, app, messages).await {
+        Ok(()) => true,
+        Err(error) => {
+            assert!(error.can_retry(), "{error}");
+            false
+        }
+    })
+    .await;
+}
+
+fn by(user: Value) -> impl Fn(&str) -> Value {
+    move |product| {
+        json!({ "purchase": {
+            "user": user, "product_id": product, "currency": "USD", "price": 1_500_000,
+            "quantity": 2, "time": Clock::system().now_ms() - DAY,
+        }})
+    }
+}
+
+fn written(user: Value, fields: Value, custom: Value) -> Value {
+    json!({ "attributes": { "user": user, "fields": fields, "custom": custom } })
+}
+
+fn update_only(mut object: Value) -> Value {
+    for (_, object) in object.as_object_mut().unwrap() {
+        object["update_only"] = true.into();
+    }
+    object
+}
+
+async fn every_identifier_means_whom_it_should(world: World) {
+    world
+        .import(&[json!({
+            "external_id": "ann", "email": "Ann@acme.example",
+            "user_aliases": [{"alias_name": "a", "alias_label": "crm"}],
+        })])
+        .await;
+    let service_id = world.show("ann").await["service_id"].clone();
+    let alias = |name: &str| json!({"user_alias": {"alias_name": name, "alias_label": "crm"}});
+    let others = world.ids().await.len();
+    for (number, user) in [
+        json!({"external_id": "ann"}),
+        json!({"service_id": service_id}),
+        alias("a"),
+        json!({"email": "aNN@acme.example"}),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let product = format!("tea {number}");
+        world.track(&[by(user.clone())(&product), update_only(by(user)(&product))]).await;
+        assert_eq!(world.bought("ann", &product).await, 4, "{product}");
+    }
+    assert_eq!(world.ids().await.len(), others, "they all mean one profile");
+
+    // Nobody's: dropped, or made.
+    for user in [
+        update_only(by(json!({"external_id": "bea"}))("tea")),
+        update_only(by(json!({"email": "bea@acme.example"}))("tea")),
+        by(json!({"service_id": Uuid::new_v4()}))("tea"),
+        by(json!({"service_id": longshore::users::service_id::new(5, 1, 77, 9)}))("tea"),
+        written(
+            json!({"service_id": longshore::users::service_id::new(5, 1, 77, 9)}),
+            json!({}),
+            json!({"a": 1}),
+        ),
+        update_only(by(alias("b"))("tea")),
+    ] {
+        world.track(&[user]).await;
+        assert_eq!(world.ids().await.len(), others);
+    }
+    let made = [json!({"external_id": "bea"}), json!({"email": "Cay@acme.example"})];
+    for user in &made {
+        world.track(&[by(user.clone())("tea"), by(user.clone())("milk")]).await;
+    }
+    assert_eq!(world.ids().await.len(), others + 2);
+    assert_eq!(world.bought("bea", "tea").await, 2);
+    let cay = world.show("cay@acme.example").await;
+    assert_eq!((&cay["email"], &cay["external_id"]), (&json!("Cay@acme.example"), &Value::Null));
+    assert_eq!(cay["total_revenue"], 6);
+    for user in world.ids().await {
+        let shown = world.show(&user.to_string()).await;
+        assert_eq!(shown["service_id"], user.to_string());
+        assert!(shown["random_bucket"].is_u64() && shown["created_at"].is_string(), "{shown}");
+    }
+}
+
+async fn an_email_means_who_was_written_last_of_those_with_an_external_id(world: World) {
+    let now = world.app.clock.now_ms();
+    let email = json!({"email": "x@acme.example"});
+    let write = |user: Value| written(user, json!({"email": "X@acme.example"}), json!({}));
+    // Older requests may be applied later: what counts is when they were taken in.
+    for (received_at, objects) in [
+        (now, vec![by(email.clone())("alone")]),
+        (now + 50, vec![write(json!({"external_id": "late"}))]),
+        (now + 20, vec![write(json!({"external_id": "early"}))]),
+        (now + 60, vec![written(email.clone(), json!({}), json!({"n": 1}))]),
+        (now + 70, vec![by(email.clone())("tea")]),
+    ] {
+        world.apply(&[world.message(received_at, &objects)]).await;
+    }
+    assert_eq!(world.bought("late", "tea").await, 2);
+    assert_eq!(world.show("late").await["custom_attributes"], json!({"n": 1}));
+    assert_eq!(world.bought("early", "tea").await, Value::Null);
+
+    // Where the address goes, somebody else is meant.
+    let gone = written(json!({"external_id": "late"}), json!({"email": null}), json!({}));
+    world.apply(&[world.message(now + 80, &[gone, by(email.clone())("milk")])]).await;
+    assert_eq!(world.bought("early", "milk").await, 2);
+    let other =
+        written(json!({"external_id": "early"}), json!({"email": "y@acme.example"}), json!({}));
+    world.apply(&[world.message(now + 90, &[other])]).await;
+    world.apply(&[world.message(now + 91, &[by(email)("jam")])]).await;
+    assert_eq!(world.bought("x@acme.example", "jam").await, 2);
+    assert_eq!(world.bought("x@acme.example", "alone").await, 2);
+    assert_eq!(world.count("emails").await, 2, "former addresses are not hinted at");
+}
+
+async fn earlier_objects_of_a_batch_count_for_later_ones(world: World) {
+    let ann = || json!({"external_id": "ann"});
+    let (first, second) = (json!({"email": "1@acme.example"}), json!({"email": "2@acme.example"}));
+    let objects = [
+        update_only(by(ann())("before")),
+        written(ann(), json!({"email": "1@acme.example"}), json!({})),
+        update_only(by(ann())("after")),
+        update_only(by(first.clone())("by the first")),
+        written(ann(), json!({"email": "2@acme.example"}), json!({})),
+        update_only(by(first)("nobody's")),
+        written(second.clone(), json!({}), json!({"by": "email"})),
+        by(second)("by the second"),
+        by(json!({"email": "new@acme.example"}))("tea"),
+        update_only(by(json!({"email": "new@acme.example"}))("tea")),
+    ];
+    world.apply(&[world.message(world.app.clock.now_ms(), &objects)]).await;
+    let user = world.show("ann").await;
+    let names: Vec<&str> =
+        user["purchases"].as_array().unwrap().iter().map(|p| p["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["after", "by the first", "by the second"]);
+    assert_eq!(user["custom_attributes"], json!({"by": "email"}));
+    assert_eq!(world.bought("new@acme.example", "tea").await, 4);
+    assert_eq!(world.ids().await.len(), 2);
+}
+
+async fn attributes_change_the_profile_and_what_is_looked_up_by_it(world: World) {
+    let ann = || json!({"external_id": "ann"});
+    let change = |more: Value| {
+        let mut object = json!({"attributes": {"user": ann()}});
+        for (name, value) in more.as_object().unwrap() {
+            object["attributes"][name] = value.clone();
+        }
+        object
+    };
+    world
+        .track(&[
+            change(json!({
+                "fields": {"first_name": "Ann", "phone": "+15550100", "push_subscribe": "opted_in"},
+                "custom": {"n": 1, "t": "x", "list": [1], "f": false, "e": ""},
+            })),
+            change(json!({
+                "fields": {"phone": null, "gender": "F"}, "custom": {"t": null, "new": 1.10},
+                "inc": {"n": 41, "m": 2}, "add": {"list": [1, 2]}, "remove": {"none": [1]},
+            })),
+        ])
+        .await;
+    let mut user = world.show("ann").await;
+    for name in ["service_id", "random_bucket", "created_at"] {
+        user.as_object_mut().unwrap().remove(name).unwrap();
+    }
+    assert_eq!(
+        user,
+        json!({
+            "external_id": "ann", "first_name": "Ann", "gender": "F", "push_subscribe": "opted_in",
+            "custom_attributes":
+                {"n": 42, "list": [1, 2], "f": false, "e": "", "new": 1.10, "m": 2},
+        })
+    );
+}
+
+async fn purchases_and_events_count_with_their_latest_properties(world: World) {
+    let now = world.app.clock.now_ms();
+    let event = |time: i64, properties: Value| {
+        json!({"event": {
+            "user": {"external_id": "ann"}, "name": "seen", "time": time, "properties": properties,
+        }})
+    };
+    let mut tea = by(json!({"external_id": "ann"}))("tea");
+    tea["purchase"]["properties"] = json!({"order": {"products": [{"name": "L"}]}});
+    let mut euros = by(json!({"external_id": "ann"}))("tea");
+    euros["purchase"]["currency"] = "EUR".into();
+    euros["purchase"]["time"] = (now - 2 * DAY).into();
+    let mut large = by(json!({"external_id": "ann"}))("large");
+    large["purchase"]["properties"] = json!({"a": "x".repeat(MAX_PROPERTIES)});
+    let objects = [
+        tea,
+        euros,
+        large,
+        event(now - 3 * DAY, json!({"n": 1})),
+        event(now - 4 * DAY, json!({"n": 2})),
+        event(now - 101 * DAY, json!({"n": 3})),
+    ];
+    world.track(&objects).await;
+    let user = world.show("ann").await;
+    assert_eq!(user["total_revenue"], 6, "no rate is known for EUR");
+    assert_eq!(user["custom_events"][0]["count"], 2, "{user}");
+    assert_eq!(world.bought("ann", "tea").await, 4);
+    let body: Vec<u8> = on_pool!(&world.app.store, pool => {
+        sqlx::query_scalar("SELECT body FROM activity").fetch_one(pool).await
+    })
+    .unwrap();
+    let activity = Activity::decode(&body).unwrap();
+    let (_, properties) = activity.purchase_properties("tea").unwrap();
+    assert_eq!(properties, r#"{"order":{"products":[{"name":"L"}]}}"#);
+    assert_eq!(activity.purchase_properties("large"), None);
+    assert_eq!(activity.event_properties("seen"), Some((now - 3 * DAY, r#"{"n":1}"#)));
+    let revenue: Vec<_> = activity.revenue().collect();
+    assert_eq!(revenue, [("EUR", 3_000_000), ("USD", 6_000_000)]);
+}
+
+async fn any_split_into_batches_comes_to_what_the_model_says(mut world: World) {
+    for seed in 0..20 {
+        world.another(&format!("acme {seed}")).await;
+        let mut random = model::Random::new(seed);
+        let mut model = model::Model::default();
+        world.import(&model::Model::imported()).await;
+        let mut received_at = world.app.clock.now_ms();
+        let mut batch = Vec::new();
+        for _ in 0..25 {
+            received_at += 1 + random.below(3);
+            let objects: Vec<Value> =
+                (0..1 + random.below(5)).map(|_| model::object(&mut random, received_at)).collect();
+            objects.iter().for_each(|object| model.apply(received_at, object));
+            batch.push(world.message(received_at, &objects));
+            if random.below(4) == 0 {
+                world.apply(&std::mem::take(&mut batch)).await;
+            }
+        }
+        if !batch.is_empty() {
+            world.apply(&batch).await;
+        }
+        let mut users = Vec::new();
+        for id in world.ids().await {
+            let mut user = world.show(&id.to_string()).await;
+            for name in ["service_id", "random_bucket", "created_at"] {
+                user.as_object_mut().unwrap().remove(name).unwrap();
+            }
+            users.push(user.to_string());
+        }
+        users.sort_unstable();
+        assert_eq!(users, model.users(), "seed {seed}");
+    }
+}
+
+async fn partitions_that_race_make_one_user(world: World) {
+    const RACERS: usize = 4;
+    let users = 40;
+    let objects: Vec<Value> = (0..users)
+        .flat_map(|n| {
+            let user = json!({"external_id": format!("user {n}")});
+            [
+                written(user.clone(), json!({"email": format!("{n}@acme.example")}), json!({})),
+                by(user)("tea"),
+                by(json!({"email": format!("{n}@acme.example")}))("milk"),
+            ]
+        })
+        .collect();
+    // Who is there already, and has done nothing.
+    world.import(&[json!({"external_id": "idle"}), json!({"external_id": "idle too"})]).await;
+    let first = ["idle", "idle too"].map(|id| by(json!({"external_id": id}))("tea"));
+    let objects = [objects, first.into()].concat();
+    let world = std::sync::Arc::new(world);
+    let mut racers = tokio::task::JoinSet::new();
+    for racer in 0..RACERS {
+        let (world, mut objects) = (world.clone(), objects.clone());
+        if racer % 2 == 1 {
+            // By kind and user, the other way round.
+            objects.reverse();
+            let (idle, users) = objects.split_at(2);
+            let users = users.chunks(3).flat_map(|user| user.iter().rev());
+            objects = idle.iter().chain(users).cloned().collect();
+        }
+        racers.spawn(async move {
+            // As another process.
+            let ingest = Ingest::new(&world.app);
+            for _ in 0..3 {
+                let messages = [world.message(world.app.clock.now_ms(), &objects)];
+                apply(&ingest, &world.app, &messages).await;
+            }
+        });
+    }
+    while let Some(done) = racers.join_next().await {
+        done.unwrap();
+    }
+    assert_eq!(world.ids().await.len(), users + 2);
+    assert_eq!(world.count("identifiers").await, users as i64 + 2);
+    assert_eq!(world.bought("idle", "tea").await, 2 * 3 * RACERS);
+    for n in 0..users {
+        for product in ["tea", "milk"] {
+            assert_eq!(world.bought(&format!("user {n}"), product).await, 2 * 3 * RACERS);
+        }
+    }
+}
+
+async fn who_is_erased_while_it_goes_on_stays_erased(world: World) {
+    let users: Vec<String> = (0..30).map(|n| format!("user {n}")).collect();
+    let taken_in = world.app.clock.now_ms();
+    let object = |n: usize| {
+        let user = json!({"external_id": users[n]});
+        match n % 3 {
+            0 => written(user, json!({"email": format!("{n}@acme.example")}), json!({"a": n})),
+            _ => by(user)("tea"),
+        }
+    };
+    let all: Vec<Value> = (0..users.len()).map(object).collect();
+    let messages = [world.message(taken_in, &all)];
+    world.apply(&messages).await;
+    let (erased, kept) = users.split_at(20);
+    let working = async {
+        for _ in 0..10 {
+            world.apply(&messages).await;
+        }
+    };
+    let erasing = async {
+        for user in erased {
+            eventually("the user is erased", async || {
+                match erase::erase(&world.app.store, &world.workspace, user).await {
+                    Ok(_) => true,
+                    Err(error) => {
+                        assert!(error.can_retry(), "{error}");
+                        false
+                    }
+                }
+            })
+            .await;
+        }
+    };
+    tokio::join!(working, erasing);
+    // Taken in before, applied after.
+    world.apply(&messages).await;
+    let by_email = by(json!({"email": "0@acme.example"}))("tea");
+    world.apply(&[world.message(taken_in, &[by_email])]).await;
+    assert_eq!(world.ids().await.len(), kept.len());
+    assert_eq!(world.count("identifiers").await, kept.len() as i64);
+    let with_activity = (20..30).filter(|n| n % 3 != 0).count() as i64;
+    assert_eq!(world.count("activity").await, with_activity);
+    assert_eq!(world.count("emails").await, 10 - with_activity);
+
+    // Who comes back is somebody new.
+    world.track(&[by(json!({"external_id": erased[1]}))("tea")]).await;
+    assert_eq!(world.bought(&erased[1], "tea").await, 2);
+}
+
+async fn what_cannot_be_applied_changes_nothing(world: World) {
+    let now = world.app.clock.now_ms();
+    world.track(&[by(json!({"external_id": "ann"}))("tea")]).await;
+    let good = by(json!({"external_id": "ann"}))("tea");
+    let batch = |workspace: i32| json!({"v": 1, "workspace": workspace, "received_at": now, "objects": [good.clone()]});
+    let mut other_version = batch(world.workspace.id);
+    other_version["v"] = 2.into();
+    for (payload, why) in [
+        ("{}".to_owned(), "not a message of tracking"),
+        (other_version.to_string(), "version 2"),
+        (batch(world.workspace.id + 7).to_string(), "no workspace"),
+    ] {
+        let messages = [world.message(now, std::slice::from_ref(&good)), message(payload)];
+        let error = try_apply(&world.ingest, &world.app, &messages).await.unwrap_err();
+        assert!(!error.can_retry() && error.to_string().contains(why), "{error}");
+    }
+    // What is stored and cannot be read is the fault of nobody else's message.
+    let broken = "UPDATE users SET doc = 'broken' WHERE external_id = 'ann'";
+    on_pool!(&world.app.store, pool => { sqlx::query(broken).execute(pool).await.unwrap(); });
+    let object = written(json!({"external_id": "ann"}), json!({}), json!({"a": 1}));
+    let messages = [world.message(now, &[by(json!({"external_id": "bea"}))("tea"), object])];
+    let error = try_apply(&world.ingest, &world.app, &messages).await.unwrap_err();
+    assert!(matches!(error, ApplyError::Profile(..)), "{error}");
+    let broken = "DELETE FROM users WHERE external_id = 'ann'";
+    on_pool!(&world.app.store, pool => { sqlx::query(broken).execute(pool).await.unwrap(); });
+    let error = try_apply(&world.ingest, &world.app, &messages).await.unwrap_err();
+    assert!(matches!(error, ApplyError::Nobody(_)), "{error}");
+    assert_eq!(world.ids().await.len(), 0);
+}
+
+async fn a_workspace_lists_so_many_products_and_no_more(world: World) {
+    let ann = by(json!({"external_id": "ann"}));
+    let buy = |products: std::ops::Range<usize>| {
+        let objects: Vec<Value> = products.map(|n| ann(&format!("product {n}"))).collect();
+        [world.message(world.app.clock.now_ms(), &objects)]
+    };
+    world.apply(&buy(0..4_990)).await;
+    // Of the same list, another process and this one.
+    let other = Ingest::new(&world.app);
+    apply(&other, &world.app, &buy(4_985..4_995)).await;
+    world.apply(&buy(4_990..5_010)).await;
+    apply(&other, &world.app, &buy(5_000..5_020)).await;
+    assert_eq!(world.count("products").await, 5_000);
+    assert_eq!(world.bought("ann", "product 5015").await, 2);
+    assert_eq!(world.bought("ann", "product 4990").await, 4);
+}
+
+async fn old_activity_goes_from_rows_that_nobody_writes(world: World) {
+    let purchase = |user: &str, days_ago: i64| {
+        let mut object = by(json!({"external_id": user}))("tea");
+        object["purchase"]["time"] = (world.app.clock.now_ms() - days_ago * DAY).into();
+        object
+    };
+    world.track(&[purchase("old", 95), purchase("new", 1), purchase("both", 95)]).await;
+    world.track(&[purchase("both", 1)]).await;
+    let store = &world.app.store;
+    sweep::offer(store).await.unwrap();
+    let hidden = "UPDATE claims SET due_at = 0 WHERE kind = 'activity_sweep'";
+    on_pool!(store, pool => { sqlx::query(hidden).execute(pool).await.unwrap(); });
+    let ten_days_on = longshore::clock::from_ms(world.app.clock.now_ms() + 10 * DAY);
+    world.app.clock.set(ten_days_on);
+    let lease = std::time::Duration::from_secs(60);
+    let claims = claims::take(store, Kind::ActivitySweep, 200, 200, lease).await.unwrap();
+    assert_eq!(claims.len(), 100);
+    for claim in &claims {
+        sweep::sweep(&world.app, claim, &CancellationToken::new()).await.unwrap();
+    }
+    assert!(claims::take(store, Kind::ActivitySweep, 200, 200, lease).await.unwrap().is_empty());
+    // By a clock that is not ten days on, nothing else is missing.
+    let sql = "SELECT users.external_id, activity.body FROM users
+               JOIN activity ON activity.service_id = users.service_id ORDER BY 1";
+    let rows: Vec<(String, Vec<u8>)> =
+        on_pool!(store, pool => sqlx::query_as(sql).fetch_all(pool).await).unwrap();
+    let left: Vec<(&str, u64)> = rows
+        .iter()
+        .map(|(user, body)| {
+            let ever = (jiff::civil::date(2000, 1, 1), jiff::civil::date(2200, 1, 1));
+            let activity = Activity::decode(body).unwrap();
+            (user.as_str(), activity.purchases(ever.0, ever.1).map(|p| p.count).sum())
+        })
+        .collect();
+    assert_eq!(left, [("both", 2), ("new", 2), ("old", 0)]);
+    for (_, body) in &rows {
+        assert!(Activity::decode(body).unwrap().revenue().next().is_some());
+    }
+}
