@@ -24,7 +24,7 @@ use crate::app::App;
 use crate::claims::{self, Claim, Kind};
 use crate::clock::{from_ms, millis};
 use crate::faults::fail_point;
-use crate::objects::{ByteStream, ObjectError, ObjectKey, Objects, PutOptions};
+use crate::objects::{ByteStream, Head, ObjectError, ObjectKey, Objects, PutOptions};
 use crate::workspaces;
 
 /// Files that are moved at once.
@@ -119,19 +119,23 @@ async fn move_files(
         .await
 }
 
-/// Copies a file, unless an earlier attempt did: that one may have removed the old name, too,
-/// and what is there now be a sleeper's.
+/// Copies the file that the part was counted with. Where it is not under its old name, an
+/// earlier attempt moved it, and what is there now is a sleeper's.
 async fn copy_once(
     objects: &Objects,
     winner: &Winner,
     from: &ObjectKey,
     to: &ObjectKey,
 ) -> Result<(), ExportError> {
-    let there = objects.head(to).await.map_err(ExportError::Own)?;
-    if there.is_some_and(|head| part::is_file_of(&head, winner)) {
-        return Ok(());
+    let is_ours = |head: &Head| part::is_file_of(head, winner);
+    let gone = match objects.copy(from, to, &is_ours).await {
+        Err(error @ ObjectError::NotFound(_)) => error,
+        copied => return copied.map_err(ExportError::Own),
+    };
+    match objects.head(to).await.map_err(ExportError::Own)? {
+        Some(head) if is_ours(&head) => Ok(()),
+        _ => Err(ExportError::Own(gone)),
     }
-    objects.copy(from, to).await.map_err(ExportError::Own)
 }
 
 /// Puts the one ZIP together, under a name of this attempt: the parts' segments as they

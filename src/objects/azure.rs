@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use azure_core::auth::Secret;
 use azure_core::error::ErrorKind;
-use azure_core::prelude::{IfMatchCondition, Metadata};
+use azure_core::prelude::{IfMatchCondition, IfSourceMatchCondition, Metadata};
 use azure_core::{ExponentialRetryOptions, RetryOptions, TransportOptions};
 use azure_storage::{CloudLocation, StorageCredentials};
 use azure_storage_blobs::blob::CopyStatus;
@@ -33,7 +33,8 @@ use super::failure::{Failure, clock_is_off, innermost, may_pass};
 use super::settings::AzureSettings;
 use super::stream::{collect, delete_each, in_parts, md5, part_size};
 use super::{
-    ByteStream, Entry, Head, ObjectError, Put, PutOptions, Sizes, below, content_type, without,
+    ByteStream, Entry, Head, ObjectError, Put, PutOptions, Sizes, Wanted, below, content_type,
+    without,
 };
 use crate::retry;
 
@@ -172,14 +173,20 @@ impl Azure {
     }
 
     pub(super) async fn head(&self, path: &str) -> Result<Option<Head>, ObjectError> {
+        Ok(self.look(path).await?.map(|(head, _)| head))
+    }
+
+    /// The head of a blob, and its tag.
+    async fn look(&self, path: &str) -> Result<Option<(Head, String)>, ObjectError> {
         let answer = match self.call("read", path, self.blob(path).get_properties()).await {
             Err(failure) if failure.is_not_found() => return Ok(None),
             answered => answered?,
         };
         let metadata = answer.blob.metadata.unwrap_or_default();
         let metadata = metadata.into_iter().map(|(name, value)| (name.to_lowercase(), value));
-        let size = answer.blob.properties.content_length;
-        Ok(Some(Head { size, metadata: metadata.collect() }))
+        let properties = answer.blob.properties;
+        let head = Head { size: properties.content_length, metadata: metadata.collect() };
+        Ok(Some((head, properties.etag.to_string())))
     }
 
     pub(super) async fn get(&self, path: &str) -> Result<ByteStream, ObjectError> {
@@ -196,15 +203,23 @@ impl Azure {
         Ok(body.map_err(move |_| ObjectError::Unavailable(cut_off.clone())).boxed())
     }
 
-    pub(super) async fn copy(&self, from: &str, to: &str) -> Result<(), ObjectError> {
-        let head = self.head(from).await?.ok_or_else(|| ObjectError::NotFound(from.to_owned()))?;
+    pub(super) async fn copy(
+        &self,
+        from: &str,
+        to: &str,
+        wanted: Wanted<'_>,
+    ) -> Result<(), ObjectError> {
+        let seen = self.look(from).await?.filter(|(head, _)| wanted(head));
+        let (head, tag) = seen.ok_or_else(|| ObjectError::NotFound(from.to_owned()))?;
         let source = self.signed(from, COPY_SOURCE_VALID, None)?;
+        let same = IfSourceMatchCondition::Match(tag);
         if head.size <= self.sizes.copy {
             let request = self.blob(to).copy_from_url(source).is_synchronous(true);
-            self.call("copy", from, request).await?;
+            self.call("copy", from, request.if_source_match(same)).await?;
             return Ok(());
         }
-        let begun = self.call("copy", from, self.blob(to).copy(source)).await?;
+        let request = self.blob(to).copy(source).if_source_match(same);
+        let begun = self.call("copy", from, request).await?;
         self.wait_for_copy(to, begun.copy_status).await
     }
 
@@ -371,6 +386,8 @@ impl Azure {
             )),
             _ => match status {
                 404 => ObjectError::NotFound(path.to_owned()),
+                // The source is another than was looked at.
+                412 if action == "copy" => ObjectError::NotFound(path.to_owned()),
                 401 | 403 => refused(format!(
                     "access denied: the credentials may not {action} in the container \
                      {container} ({code})"

@@ -21,7 +21,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio_util::io::ReaderStream;
 
 use super::stream::{stopping, wrong_size};
-use super::{ByteStream, Entry, Head, ObjectError, Put, PutOptions, content_type};
+use super::{ByteStream, Entry, Head, ObjectError, Put, PutOptions, Wanted, content_type};
 use crate::secrets::SecretKey;
 
 mod address;
@@ -116,9 +116,7 @@ impl Files {
         let path = safe(path)?;
         self.with_files("read", move |files| {
             let Some(size) = size_of(&files.root.join(&path))? else { return Ok(None) };
-            let metadata =
-                files.sidecar(&path)?.map(|sidecar| sidecar.metadata).unwrap_or_default();
-            Ok(Some(Head { size, metadata }))
+            Ok(Some(head(size, files.sidecar(&path)?.as_ref())))
         })
         .await
     }
@@ -135,25 +133,30 @@ impl Files {
     }
 
     /// The copy is another name of the same file where the file system can do that.
-    pub(super) async fn copy(&self, from: &str, to: &str) -> Result<(), ObjectError> {
-        let (source, to, from) = (safe(from)?, safe(to)?, from.to_owned());
-        let copied = self.with_files("copy", move |files| {
+    pub(super) async fn copy(
+        &self,
+        from: &str,
+        to: &str,
+        wanted: Wanted<'_>,
+    ) -> Result<(), ObjectError> {
+        let (source, to) = (safe(from)?, safe(to)?);
+        let taken = self.with_files("copy", move |files| {
+            // So that the metadata are those of the file.
+            let _lock = lock(&files.root)?;
             let (file, temporary) = (files.root.join(&source), files.temporary());
-            let sidecar = files.sidecar(&source)?;
-            match fs::hard_link(&file, &temporary.0) {
-                Err(error) if is_absent(&error) => return Ok(None),
-                Err(_) => {
-                    fs::copy(&file, &temporary.0)?;
-                    File::open(&temporary.0)?.sync_all()?;
-                }
-                Ok(()) => {}
+            let Some(size) = size_of(&file)? else { return Ok(None) };
+            if fs::hard_link(&file, &temporary.0).is_err() {
+                fs::copy(&file, &temporary.0)?;
+                File::open(&temporary.0)?.sync_all()?;
             }
-            files.name(temporary, &to, sidecar, false).map(Some)
+            Ok(Some((temporary, size, files.sidecar(&source)?)))
         });
-        match copied.await? {
-            Some(_) => Ok(()),
-            None => Err(ObjectError::NotFound(from)),
-        }
+        let taken =
+            taken.await?.filter(|(_, size, sidecar)| wanted(&head(*size, sidecar.as_ref())));
+        let (temporary, _, sidecar) =
+            taken.ok_or_else(|| ObjectError::NotFound(from.to_owned()))?;
+        self.with_files("copy", move |files| files.name(temporary, &to, sidecar, false)).await?;
+        Ok(())
     }
 
     pub(super) async fn list(&self, prefix: &str) -> Result<Vec<Entry>, ObjectError> {
@@ -302,6 +305,10 @@ impl Files {
     fn error(&self, action: &str, error: io::Error) -> ObjectError {
         told(&self.root, action, error)
     }
+}
+
+fn head(size: u64, sidecar: Option<&Sidecar>) -> Head {
+    Head { size, metadata: sidecar.map(|sidecar| sidecar.metadata.clone()).unwrap_or_default() }
 }
 
 /// Says what happened on the disk.

@@ -91,6 +91,9 @@ pub struct Head {
     pub metadata: BTreeMap<String, String>,
 }
 
+/// Says of an object whether it is the one that is meant.
+pub type Wanted<'a> = &'a (dyn Fn(&Head) -> bool + Sync);
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// As [`ObjectKey::path`] gives it: without the storage's own prefix.
@@ -204,10 +207,16 @@ impl Objects {
         on_each!(self, backend => backend.get(&key.path()))
     }
 
-    /// Copies within the same storage, at the server, with the metadata; what was at `to` is
-    /// replaced. [`ObjectError::NotFound`] if there is no `from`.
-    pub async fn copy(&self, from: &ObjectKey, to: &ObjectKey) -> Result<(), ObjectError> {
-        on_each!(self, backend => backend.copy(&from.path(), &to.path()))
+    /// Copies the object at `from` that is `wanted`, and no other that comes in its place
+    /// meanwhile: within the same storage, at the server, with the metadata. What was at `to`
+    /// is replaced. [`ObjectError::NotFound`] if there is none that is wanted.
+    pub async fn copy(
+        &self,
+        from: &ObjectKey,
+        to: &ObjectKey,
+        wanted: Wanted<'_>,
+    ) -> Result<(), ObjectError> {
+        on_each!(self, backend => backend.copy(&from.path(), &to.path(), wanted))
     }
 
     /// Every object whose path begins with `prefix`, in order of path.

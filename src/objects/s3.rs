@@ -31,8 +31,8 @@ use super::failure::Failure;
 use super::settings::S3Settings;
 use super::stream::{PARTS_IN_FLIGHT, collect, delete_each, in_parts, md5, part_size};
 use super::{
-    ByteStream, Entry, Head, ObjectError, Put, PutOptions, Sizes, below, content_disposition,
-    content_type, percent_encoded, without,
+    ByteStream, Entry, Head, ObjectError, Put, PutOptions, Sizes, Wanted, below,
+    content_disposition, content_type, percent_encoded, without,
 };
 use crate::retry;
 
@@ -68,6 +68,14 @@ impl fmt::Debug for S3 {
             None => write!(f, " in {}", self.region),
         }
     }
+}
+
+/// What a look at an object tells.
+struct Seen {
+    head: Head,
+    content_type: Option<String>,
+    /// Another one once the object is another.
+    tag: Option<String>,
 }
 
 impl S3 {
@@ -203,11 +211,10 @@ impl S3 {
     }
 
     pub(super) async fn head(&self, path: &str) -> Result<Option<Head>, ObjectError> {
-        Ok(self.look(path).await?.map(|(head, _)| head))
+        Ok(self.look(path).await?.map(|seen| seen.head))
     }
 
-    /// The head of an object, and its content type.
-    async fn look(&self, path: &str) -> Result<Option<(Head, Option<String>)>, ObjectError> {
+    async fn look(&self, path: &str) -> Result<Option<Seen>, ObjectError> {
         let request = self.client.head_object().bucket(&self.bucket).key(self.full(path));
         let answer = match self.call("HeadObject", path, request.send()).await {
             Err(failure) if failure.is_not_found() => return Ok(None),
@@ -216,7 +223,8 @@ impl S3 {
         let size = u64::try_from(answer.content_length().unwrap_or_default()).unwrap_or_default();
         let metadata = answer.metadata().into_iter().flatten();
         let metadata = metadata.map(|(name, value)| (from_header(name), value.clone())).collect();
-        Ok(Some((Head { size, metadata }, answer.content_type)))
+        let head = Head { size, metadata };
+        Ok(Some(Seen { head, content_type: answer.content_type, tag: answer.e_tag }))
     }
 
     pub(super) async fn get(&self, path: &str) -> Result<ByteStream, ObjectError> {
@@ -232,28 +240,28 @@ impl S3 {
         .boxed())
     }
 
-    pub(super) async fn copy(&self, from: &str, to: &str) -> Result<(), ObjectError> {
-        let (head, content_type) =
-            self.look(from).await?.ok_or_else(|| ObjectError::NotFound(from.to_owned()))?;
+    pub(super) async fn copy(
+        &self,
+        from: &str,
+        to: &str,
+        wanted: Wanted<'_>,
+    ) -> Result<(), ObjectError> {
+        let seen = self.look(from).await?.filter(|seen| wanted(&seen.head));
+        let seen = seen.ok_or_else(|| ObjectError::NotFound(from.to_owned()))?;
         let source = copy_source(&self.bucket, &self.full(from));
-        if head.size > self.sizes.copy {
-            return self.copy_in_parts(&head, content_type, &source, to).await;
+        if seen.head.size > self.sizes.copy {
+            return self.copy_in_parts(seen, &source, to).await;
         }
-        let request =
-            self.client.copy_object().bucket(&self.bucket).key(self.full(to)).copy_source(source);
+        let request = self.client.copy_object().bucket(&self.bucket).key(self.full(to));
+        let request = request.copy_source(source).set_copy_source_if_match(seen.tag);
         self.call("CopyObject", from, request.send()).await?;
         Ok(())
     }
 
     /// What is larger than one request may copy is copied in parts; the metadata do not come
     /// along by themselves.
-    async fn copy_in_parts(
-        &self,
-        head: &Head,
-        content_type: Option<String>,
-        source: &str,
-        to: &str,
-    ) -> Result<(), ObjectError> {
+    async fn copy_in_parts(&self, seen: Seen, source: &str, to: &str) -> Result<(), ObjectError> {
+        let Seen { head, content_type, tag } = seen;
         let metadata = head.metadata.iter();
         let metadata = metadata.map(|(name, value)| (to_header(name), value.clone())).collect();
         let content_type = content_type.unwrap_or_default();
@@ -264,7 +272,8 @@ impl S3 {
         let (target, source) = (upload.target.clone(), source.to_owned());
         let parts = stream::iter((1..).zip(ranges)).map(move |(number, (first, last))| {
             let range = format!("bytes={first}-{last}");
-            target.parts.begin(target.clone().copied_part(number, source.clone(), range))
+            let (source, tag) = (source.clone(), tag.clone());
+            target.parts.begin(target.clone().copied_part(number, source, range, tag))
         });
         let parts = parts.buffered(PARTS_IN_FLIGHT).boxed().try_collect().await;
         upload.end(parts).await

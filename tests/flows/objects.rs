@@ -13,10 +13,11 @@ use longshore::objects::key::export_prefix;
 use longshore::objects::probe;
 use longshore::objects::{
     AzureSettings, ByteStream, Entry, Files, Head, ObjectError, ObjectKey, Objects, Put,
-    PutOptions, S3Settings, Sizes, content_disposition,
+    PutOptions, S3Settings, Sizes, Wanted, content_disposition,
 };
 use longshore::retry::Retry as _;
 use longshore::secrets::SecretKey;
+use tokio::runtime::Handle;
 use uuid::Uuid;
 
 use crate::support::middleman::{Middleman, PlayTrick, Trick};
@@ -25,6 +26,8 @@ use crate::support::temporary::Temporary;
 use crate::support::{eventually, servers};
 
 const MIB: usize = 1024 * 1024;
+
+const ANY: Wanted<'static> = &|_| true;
 
 /// A storage of the test's own, and a way to look behind it.
 struct Backend {
@@ -155,7 +158,7 @@ async fn an_empty_object_is_an_object(backend: Backend) {
         }
         assert_eq!(read(objects, &key).await, "");
         assert_eq!(objects.head(&key).await.unwrap().unwrap().size, 0);
-        objects.copy(&key, &self::key("copy")).await.unwrap();
+        objects.copy(&key, &self::key("copy"), ANY).await.unwrap();
     }
 }
 
@@ -238,14 +241,14 @@ async fn a_copy_keeps_the_metadata(backend: Backend) {
     let (from, to) = (key("from"), key("to"));
     objects.put(&from, body.clone(), options(false)).await.unwrap();
     objects.put(&to, Bytes::from_static(b"before"), PutOptions::default()).await.unwrap();
-    objects.copy(&from, &to).await.unwrap();
-    objects.copy(&from, &to).await.unwrap();
+    objects.copy(&from, &to, ANY).await.unwrap();
+    objects.copy(&from, &to, ANY).await.unwrap();
     objects.delete(&from).await.unwrap();
     assert_absent(objects, &from).await;
     assert_eq!(read(objects, &to).await, body);
     let head = objects.head(&to).await.unwrap().unwrap();
     assert_eq!(head, Head { size: 200_000, metadata: options(false).metadata });
-    let error = objects.copy(&from, &key("never")).await.unwrap_err();
+    let error = objects.copy(&from, &key("never"), ANY).await.unwrap_err();
     assert!(matches!(error, ObjectError::NotFound(_)), "{error:?}");
 }
 
@@ -254,7 +257,7 @@ async fn a_large_copy_is_made_in_parts(backend: Backend) {
     let objects = &backend.objects.clone().with_sizes(sizes);
     let (from, to, body) = (key("from"), key("to"), pattern(12 * MIB));
     objects.put(&from, body.clone(), options(false)).await.unwrap();
-    objects.copy(&from, &to).await.unwrap();
+    objects.copy(&from, &to, ANY).await.unwrap();
     assert!(read(objects, &to).await == body, "the copy differs");
     let head = objects.head(&to).await.unwrap().unwrap();
     assert_eq!(head, Head { size: 12 * MIB as u64, metadata: options(false).metadata });
@@ -409,6 +412,43 @@ on_every_backend!(
     a_probe_finds_nothing_wrong_and_leaves_nothing,
 );
 
+/// A look and a copy are two requests; another writer may come between them.
+async fn what_comes_in_its_place_is_not_copied(backend: Backend) {
+    let sizes = Sizes { part: 5 * MIB as u64, copy: 5 * MIB as u64, page: 1000 };
+    let objects = &backend.objects.clone().with_sizes(sizes);
+    let (from, to) = (key("from"), key("to"));
+    for size in [9, 6 * MIB] {
+        let (ours, theirs) = (pattern(size), pattern(size + 1));
+        objects.put(&from, ours.clone(), options(false)).await.unwrap();
+        let is_ours = |head: &Head| head.size == ours.len() as u64;
+        objects.copy(&from, &to, &is_ours).await.unwrap();
+        // It is there as long as it is looked at, and replaced then.
+        let replaced = |head: &Head| {
+            let written = objects.put(&from, theirs.clone(), options(false));
+            tokio::task::block_in_place(|| Handle::current().block_on(written)).unwrap();
+            is_ours(head)
+        };
+        match (objects.copy(&from, &to, &replaced).await, &backend.place) {
+            // It has the one that it looks at already.
+            (copied, Place::Files(_)) => copied.unwrap(),
+            (Err(ObjectError::NotFound(_)), _) => {}
+            (copied, _) => panic!("{copied:?}"),
+        }
+        objects.put(&from, theirs.clone(), options(false)).await.unwrap();
+        let error = objects.copy(&from, &to, &is_ours).await.unwrap_err();
+        assert!(matches!(error, ObjectError::NotFound(_)), "{error:?}");
+        assert!(read(objects, &to).await == ours, "another object was copied");
+    }
+    backend.assert_no_strays().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_is_of_what_was_looked_at() {
+    for backend in [Backend::files().await, Backend::s3().await, Backend::azure().await] {
+        what_comes_in_its_place_is_not_copied(backend).await;
+    }
+}
+
 #[tokio::test]
 async fn azure_works_with_a_token_but_signs_no_addresses_with_it() {
     what_is_put_is_read_with_its_metadata(Backend::azure_sas().await).await;
@@ -561,7 +601,7 @@ async fn a_success_that_is_garbled_or_holds_an_error_may_pass() {
     let error = streamed.await.unwrap_err();
     assert!(error.can_retry(), "{error:?}");
     s3.put(&from, body.slice(..9), options(false)).await.unwrap();
-    let error = s3.copy(&from, &key("to")).await.unwrap_err();
+    let error = s3.copy(&from, &key("to"), ANY).await.unwrap_err();
     assert!(error.can_retry(), "{error:?}");
 }
 

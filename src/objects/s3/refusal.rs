@@ -107,6 +107,8 @@ impl S3 {
                     "the bucket {bucket} does not exist, or not at this endpoint ({code})"
                 )),
                 404 => ObjectError::NotFound(path.to_owned()),
+                // The source is another than was looked at.
+                412 if action == "CopyObject" => ObjectError::NotFound(path.to_owned()),
                 401 | 403 => refused(format!(
                     "access denied: the key may not {action} in the bucket {bucket}"
                 )),

@@ -74,6 +74,7 @@ impl Target {
         number: i32,
         source: String,
         range: String,
+        source_tag: Option<String>,
     ) -> Result<CompletedPart, ObjectError> {
         let request = self
             .s3
@@ -83,9 +84,10 @@ impl Target {
             .key(self.s3.full(&self.path))
             .upload_id(&self.id)
             .part_number(number)
-            .copy_source(source)
-            .copy_source_range(range);
-        let answer = self.s3.call("CopyObject", &self.path, request.send()).await?;
+            .copy_source(&source)
+            .copy_source_range(range)
+            .set_copy_source_if_match(source_tag);
+        let answer = self.s3.call("CopyObject", &source, request.send()).await?;
         let tag = answer.copy_part_result.and_then(|copied| copied.e_tag);
         Ok(CompletedPart::builder().part_number(number).set_e_tag(tag).build())
     }
