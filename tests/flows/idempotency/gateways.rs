@@ -186,8 +186,12 @@ async fn between_two_appends() {
     let mut scene = Scene::new(Backend::Embedded).await;
     scene.killed_at("log::written").await;
     let log = format!("sqlite://{}", scene.fleet.directory().join("data/log.db").display());
-    let gone = "DELETE FROM messages WHERE topic = 'tracking' AND partition < 2";
-    assert!(stores::execute(&log, gone).await > 0);
+    for gone in [
+        "DELETE FROM messages WHERE topic = 'tracking' AND partition < 2",
+        "DELETE FROM ends WHERE topic = 'tracking' AND partition < 2",
+    ] {
+        assert!(stores::execute(&log, gone).await > 0, "{gone}");
+    }
     scene.fleet.launch(scene.gateway).await;
     let times = scene.ends_whole().await;
     assert!(times.contains(&1) && times.contains(&2), "{times:?}");

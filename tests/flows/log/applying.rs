@@ -36,6 +36,7 @@ on_both!(
     a_stopped_partition_is_told_and_goes_on_after_a_reset,
     killed_at_random_moments_all_is_applied_once,
     a_killer_ends_few_workers_and_no_neighbour_is_taken_for_it,
+    a_message_whose_workers_are_killed_is_not_taken_for_a_killer,
     what_comes_again_under_its_id_is_applied_once,
     what_comes_again_under_the_id_of_a_dead_letter_is_passed_over,
 );
@@ -439,7 +440,7 @@ async fn a_killer_ends_few_workers_and_no_neighbour_is_taken_for_it(place: Place
         tokio::time::sleep(Duration::from_millis(50)).await;
         if !process.is_running() {
             deaths += 1;
-            assert!(deaths <= 4, "{}", process.tail());
+            assert!(deaths <= 5, "{}", process.tail());
             process = start_process(&installation, "");
         }
     }
@@ -448,7 +449,32 @@ async fn a_killer_ends_few_workers_and_no_neighbour_is_taken_for_it(place: Place
     assert_eq!((letters.len(), letters[0].position), (1, 6));
     assert!(letters[0].reason.contains("while nothing else was under way"), "{letters:?}");
     eventually("no note is left", async || notes(&store).await == 0).await;
-    assert_eq!(deaths, 3, "it was among the first of an assignment");
+    assert_eq!(deaths, 4, "it was among the first of an assignment");
+    log.close().await;
+}
+
+/// What killed them was somebody else: they are together twice, and alone once.
+async fn a_message_whose_workers_are_killed_is_not_taken_for_a_killer(place: Place) {
+    let installation = prepared(place).await;
+    let (store, log) = installation.open().await;
+    log.append(vec![tracking(0, "hang 1"), tracking(0, "hang 2")]).await.unwrap();
+    let sql = "SELECT coalesce(max(attempts), 0) FROM message_attempts";
+    for kill in 1..=3 {
+        let mut process = start_process(&installation, "");
+        eventually("it is at work", async || {
+            let begun: i32 =
+                on_pool!(&store, pool => sqlx::query_scalar(sql).fetch_one(pool).await).unwrap();
+            begun == kill
+        })
+        .await;
+        process.kill();
+    }
+    let handler = Tally::default();
+    handler.healed.store(true, Ordering::SeqCst);
+    let running = Running::start(&installation.place.config, handler).await;
+    until_applied(&store, 2).await;
+    running.stop().await;
+    assert_eq!((buried(&store).await.len(), notes(&store).await), (0, 0));
     log.close().await;
 }
 
