@@ -470,8 +470,8 @@ impl<H: Handler> Work<H> {
         if new.iter().all(|new| *new) {
             return Ok(Cow::Borrowed(messages));
         }
-        let new =
-            messages.iter().zip(new).filter_map(|(message, new)| new.then(|| message.clone()));
+        let new = messages.iter().zip(new).filter(|(_, new)| *new);
+        let new = new.map(|(message, _)| message.clone());
         Ok(Cow::Owned(new.collect()))
     }
 

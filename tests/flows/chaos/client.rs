@@ -233,9 +233,9 @@ impl Client {
     /// each identifier: it is received before that, and applied perhaps after.
     fn request(&mut self, dooms: Range<usize>) -> Request {
         let mut request = Request::default();
-        for user in self.doomed[dooms].to_vec() {
+        for at in dooms {
             for identifier in 0..IDENTIFIERS {
-                let object = self.users.object(user, identifier);
+                let object = self.users.object(self.doomed[at], identifier);
                 request.purchases.push(self.purchase(object).0);
             }
         }
