@@ -6,8 +6,9 @@
 //!
 //! Whatever a batch reads it reads with one statement a kind, and writes likewise; of each
 //! user once, and only what changed. Locks are taken in the order identifiers, profiles,
-//! activity, each in the order of their keys. The one lock out of order is on the profile of
-//! who has no activity yet: should two wait for each other there, one is tried again.
+//! activity, each in the order of their keys. The one lock out of order is on activity that
+//! another partition began in this very moment: should two wait for each other there, one is
+//! tried again.
 //!
 //! Every purchase counts as revenue: the conversion windows that a campaign or a Canvas may
 //! declare (decisions.md, "POST /users/track") are to be asked in [`fold`], where each

@@ -61,7 +61,7 @@ pub async fn show(
 /// before: this makes nobody anew.
 pub async fn erase(store: &Store, workspace: &Workspace, id: &str) -> Result<Uuid, FindError> {
     let mut tx = store.write().await?;
-    let user = find(&mut tx, workspace.id, id, For::Writing).await?;
+    let user = find(&mut tx, workspace.id, id, For::Erasing).await?;
     remove_identifiers(&mut tx, workspace.id, &user).await?;
     let now = Clock::system().now_ms();
     for (kind, value) in names(user.external_id.as_deref(), user.email.as_deref()) {

@@ -151,6 +151,8 @@ pub enum For {
     Telling,
     /// On PostgreSQL their rows are locked until the end of the transaction.
     Writing,
+    /// As `Writing`; also who only needs them to be there must wait.
+    Erasing,
 }
 
 /// The users with these ids, as far as they are there.
@@ -171,7 +173,8 @@ pub async fn find_users(
             let sql = match purpose {
                 For::Reading => postgres_users!("doc", ""),
                 For::Telling => postgres_users!("''", ""),
-                For::Writing => postgres_users!("doc", "FOR UPDATE"),
+                For::Writing => postgres_users!("doc", "FOR NO KEY UPDATE"),
+                For::Erasing => postgres_users!("doc", "FOR UPDATE"),
             };
             find_in_postgres(tx, sql, workspace, (slices, ids), |row: &UserColumns| row.1).await?
         }

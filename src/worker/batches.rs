@@ -5,8 +5,9 @@
 //! good is halved until the message is found, which becomes a dead letter in the same
 //! transaction as the offset. A batch that ends its process is found by the note made before
 //! the first one of an assignment: noted twice without a clean end, its messages are tried
-//! one by one, alone; one that was noted alone becomes a dead letter untried. So a killer
-//! ends at most four workers, and no neighbour is taken for one.
+//! one by one, alone; one that was twice noted alone becomes a dead letter untried. So a killer
+//! ends at most five workers, and neither its neighbours are taken for one, nor is a message
+//! whose worker was ended by something else again and again.
 
 mod attempt;
 pub mod dead_letters;

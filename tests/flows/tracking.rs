@@ -2,6 +2,7 @@
 //! the worker's handler as a runner does.
 
 mod model;
+mod racing;
 
 use longshore::app::App;
 use longshore::claims::{self, Kind};
@@ -29,7 +30,6 @@ on_both_stores!(World =>
     attributes_change_the_profile_and_what_is_looked_up_by_it,
     purchases_and_events_count_with_their_latest_properties,
     any_split_into_batches_comes_to_what_the_model_says,
-    partitions_that_race_make_one_user,
     who_is_erased_while_it_goes_on_stays_erased,
     what_cannot_be_applied_changes_nothing,
     a_workspace_lists_so_many_products_and_no_more,
@@ -392,56 +392,6 @@ async fn any_split_into_batches_comes_to_what_the_model_says(mut world: World) {
         }
         users.sort_unstable();
         assert_eq!(users, model.users(), "seed {seed}");
-    }
-}
-
-async fn partitions_that_race_make_one_user(world: World) {
-    const RACERS: usize = 4;
-    let users = 40;
-    let objects: Vec<Value> = (0..users)
-        .flat_map(|n| {
-            let user = json!({"external_id": format!("user {n}")});
-            [
-                written(user.clone(), json!({"email": format!("{n}@acme.example")}), json!({})),
-                by(user)("tea"),
-                by(json!({"email": format!("{n}@acme.example")}))("milk"),
-            ]
-        })
-        .collect();
-    // Who is there already, and has done nothing.
-    world.import(&[json!({"external_id": "idle"}), json!({"external_id": "idle too"})]).await;
-    let first = ["idle", "idle too"].map(|id| by(json!({"external_id": id}))("tea"));
-    let objects = [objects, first.into()].concat();
-    let world = std::sync::Arc::new(world);
-    let mut racers = tokio::task::JoinSet::new();
-    for racer in 0..RACERS {
-        let (world, mut objects) = (world.clone(), objects.clone());
-        if racer % 2 == 1 {
-            // By kind and user, the other way round.
-            objects.reverse();
-            let (idle, users) = objects.split_at(2);
-            let users = users.chunks(3).flat_map(|user| user.iter().rev());
-            objects = idle.iter().chain(users).cloned().collect();
-        }
-        racers.spawn(async move {
-            // As another process.
-            let ingest = Ingest::new(&world.app);
-            for _ in 0..3 {
-                let messages = [world.message(world.app.clock.now_ms(), &objects)];
-                apply(&ingest, &world.app, &messages).await;
-            }
-        });
-    }
-    while let Some(done) = racers.join_next().await {
-        done.unwrap();
-    }
-    assert_eq!(world.ids().await.len(), users + 2);
-    assert_eq!(world.count("identifiers").await, users as i64 + 2);
-    assert_eq!(world.bought("idle", "tea").await, 2 * 3 * RACERS);
-    for n in 0..users {
-        for product in ["tea", "milk"] {
-            assert_eq!(world.bought(&format!("user {n}"), product).await, 2 * 3 * RACERS);
-        }
     }
 }
 

@@ -264,7 +264,8 @@ CREATE TABLE dead_letters (
     UNIQUE (consumer_group, topic, partition, position, appended_at)
 );
 
--- Messages under way: what is found here at a start ended its worker uncleanly.
+-- Messages under way: what is found here at a start ended its worker uncleanly. Of the attempts
+-- those are counted apart that were made while nothing else was under way.
 CREATE TABLE message_attempts (
     consumer_group TEXT NOT NULL,
     topic          TEXT NOT NULL,
@@ -272,7 +273,7 @@ CREATE TABLE message_attempts (
     position       BIGINT NOT NULL,
     appended_at    BIGINT NOT NULL,
     attempts       INTEGER NOT NULL,
-    alone          BOOLEAN NOT NULL,
+    alone          INTEGER NOT NULL,
     PRIMARY KEY (consumer_group, topic, partition, position, appended_at)
 );
 

@@ -1,5 +1,7 @@
 //! The runner of batches: whatever fails, each message is applied once.
 
+mod repeated;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::future::pending;
@@ -18,7 +20,6 @@ use longshore::worker::messages::dead_letters::{self as letters, DeadLetter};
 use secrecy::ExposeSecret as _;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use url::Url;
 
 use super::batches::{tracked, tracking};
 use super::running::{Installation, longshore};
@@ -37,6 +38,7 @@ on_both!(
     a_stopped_partition_is_told_and_goes_on_after_a_reset,
     killed_at_random_moments_all_is_applied_once,
     a_killer_ends_few_workers_and_no_neighbour_is_taken_for_it,
+    a_message_whose_workers_are_killed_is_not_taken_for_a_killer,
 );
 
 const GROUP: &str = "tally";
@@ -333,13 +335,9 @@ async fn a_database_that_goes_away_is_waited_for() {
     let mut installation = prepared(Place::kafka()).await;
     let (store, log) = installation.open().await;
     let address = installation.place.config.database.url.clone().unwrap();
-    let mut address = Url::parse(address.expose_secret()).unwrap();
-    let server = format!("{}:{}", address.host_str().unwrap(), address.port().unwrap());
-    let proxy = Proxy::to(&server).await;
-    let way = Url::parse(&proxy.endpoint()).unwrap();
-    address.set_host(way.host_str()).unwrap();
-    address.set_port(way.port()).unwrap();
-    installation.place.config.database.url = Some(String::from(address).into());
+    let proxy = Proxy::to(address.expose_secret()).await;
+    let way = proxy.instead_of(address.expose_secret());
+    installation.place.config.database.url = Some(way.into());
 
     proxy.set(Way::Closed);
     for partition in 0..4 {
@@ -442,7 +440,7 @@ async fn a_killer_ends_few_workers_and_no_neighbour_is_taken_for_it(place: Place
         tokio::time::sleep(Duration::from_millis(50)).await;
         if !process.is_running() {
             deaths += 1;
-            assert!(deaths <= 4, "{}", process.tail());
+            assert!(deaths <= 5, "{}", process.tail());
             process = start_process(&installation, "");
         }
     }
@@ -451,21 +449,50 @@ async fn a_killer_ends_few_workers_and_no_neighbour_is_taken_for_it(place: Place
     assert_eq!((letters.len(), letters[0].position), (1, 6));
     assert!(letters[0].reason.contains("while nothing else was under way"), "{letters:?}");
     eventually("no note is left", async || notes(&store).await == 0).await;
-    assert_eq!(deaths, 3, "it was among the first of an assignment");
+    assert_eq!(deaths, 4, "it was among the first of an assignment");
+    log.close().await;
+}
+
+/// What killed them was somebody else: they are together twice, and alone once.
+async fn a_message_whose_workers_are_killed_is_not_taken_for_a_killer(place: Place) {
+    let installation = prepared(place).await;
+    let (store, log) = installation.open().await;
+    log.append(vec![tracking(0, "hang 1"), tracking(0, "hang 2")]).await.unwrap();
+    let sql = "SELECT coalesce(max(attempts), 0) FROM message_attempts";
+    for kill in 1..=3 {
+        let mut process = start_process(&installation, "");
+        eventually("it is at work", async || {
+            let begun: i32 =
+                on_pool!(&store, pool => sqlx::query_scalar(sql).fetch_one(pool).await).unwrap();
+            begun == kill
+        })
+        .await;
+        process.kill();
+    }
+    let handler = Tally::default();
+    handler.healed.store(true, Ordering::SeqCst);
+    let running = Running::start(&installation.place.config, handler).await;
+    until_applied(&store, 2).await;
+    running.stop().await;
+    assert_eq!((buried(&store).await.len(), notes(&store).await), (0, 0));
     log.close().await;
 }
 
 #[cfg(feature = "failpoints")]
 mod killed_around_the_commit {
+    use super::repeated::{doubled, under_ids};
     use super::*;
 
     on_both!(before_the_commit, after_the_commit, before_the_acknowledgement,);
 
+    /// Of messages some of which come twice under their ids, each is applied once.
     async fn killed_at(place: Place, point: &str) {
         let installation = prepared(place).await;
         let (store, log) = installation.open().await;
         for partition in 0..4 {
-            log.append(tracked(partition, 0, 100)).await.unwrap();
+            let (without, under) = (tracked(partition, 0, 60), tracked(partition, 60, 40));
+            log.append(without).await.unwrap();
+            log.append(doubled(&under_ids(1, under))).await.unwrap();
         }
         // At the very first batch, and in the middle.
         for at in [1, 7] {
@@ -474,7 +501,7 @@ mod killed_around_the_commit {
         let _process = start_process(&installation, "");
         until_applied(&store, 400).await;
         for partition in 0..4 {
-            eventually("all is done", async || next(&store, partition).await == 100).await;
+            eventually("all is done", async || next(&store, partition).await == 140).await;
         }
         eventually("no note is left", async || notes(&store).await == 0).await;
         log.close().await;
