@@ -43,6 +43,9 @@ struct Arguments {
     /// Partitions of the topic
     #[arg(long, default_value_t = 64)]
     partitions: u32,
+    /// Another setting of the processes, such as LONGSHORE_LOG__KAFKA__LINGER_MS=5
+    #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
+    set: Vec<(String, String)>,
     /// Where to write the figures as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -51,16 +54,16 @@ struct Arguments {
     bench: bool,
 }
 
+fn setting(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("NAME=VALUE is meant")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
 #[tokio::main]
 async fn main() {
     let arguments = Arguments::parse();
-    let settings = [
-        // As in a container: every line is JSON, and none of those that only help a developer.
-        ("RUST_LOG", "info".to_owned()),
-        ("LONGSHORE_LOG_FORMAT", "json".to_owned()),
-        ("LONGSHORE_LOG__PARTITIONS", arguments.partitions.to_string()),
-    ];
-    let fleet = Fleet::start(Backend::Fleet(0), &settings).await;
+    let settings = load::settings(arguments.partitions, &arguments.set);
+    let fleet = Fleet::start_by(Backend::Fleet(0), &[], |all| all.extend(settings)).await;
     let api = fleet.apply(&[WorkspaceFile::new("bench")]).await.remove(0);
     let address: SocketAddr =
         fleet.base().trim_start_matches("http://").parse().expect("an address");

@@ -1,6 +1,8 @@
 //! Longshore itself: a gateway and one worker on PostgreSQL and Kafka.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use longshore::log::{Log, Topic};
@@ -40,15 +42,8 @@ pub struct Speed {
 
 impl Installation {
     /// A new one, with a workspace of so many users.
-    pub async fn with_users(users: usize, partitions: u32) -> Self {
-        let settings = [
-            ("RUST_LOG", "info".to_owned()),
-            ("LONGSHORE_LOG_FORMAT", "json".to_owned()),
-            ("LONGSHORE_LOG__PARTITIONS", partitions.to_string()),
-            ("LONGSHORE_DATABASE__MAX_CONNECTIONS", "16".to_owned()),
-            ("LONGSHORE_WORKER__POLL_MS", "500".to_owned()),
-        ];
-        let fleet = Fleet::start(Backend::Fleet(1), &settings).await;
+    pub async fn with_users(users: usize, settings: BTreeMap<String, String>) -> Self {
+        let fleet = Fleet::start_by(Backend::Fleet(1), &[], |all| all.extend(settings)).await;
         let api = fleet.apply(&[WorkspaceFile::new("bench")]).await.remove(0);
         fleet
             .shell(&format!("\"$LONGSHORE\" generate --users {users} | \"$LONGSHORE\" import -"))
@@ -74,7 +69,7 @@ impl Installation {
     }
 
     /// Calls of `objects` in all.
-    fn calls(&mut self, kind: Kind, objects: usize) -> std::sync::Arc<Vec<Vec<u8>>> {
+    fn calls(&mut self, kind: Kind, objects: usize) -> Arc<Vec<Vec<u8>>> {
         self.seed += 1;
         let mut calls = Calls::new(self.seed, &self.customers, self.address(), self.api.key());
         calls.make(objects / PER_CALL, kind, PER_CALL)

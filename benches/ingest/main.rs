@@ -45,6 +45,9 @@ struct Arguments {
     /// Partitions of the topic
     #[arg(long, default_value_t = 64)]
     partitions: u32,
+    /// Another setting of the processes, such as LONGSHORE_LOG__KAFKA__LINGER_MS=5
+    #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
+    set: Vec<(String, String)>,
     /// Where to write the figures as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -53,11 +56,20 @@ struct Arguments {
     bench: bool,
 }
 
+fn setting(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("NAME=VALUE is meant")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
 #[tokio::main]
 async fn main() {
     let arguments = Arguments::parse();
     println!("{} users are imported…", arguments.users);
-    let mut installation = Installation::with_users(arguments.users, arguments.partitions).await;
+    let mut installation = Installation::with_users(
+        arguments.users,
+        load::settings(arguments.partitions, &arguments.set),
+    )
+    .await;
     let mut bound = Bound::new(&installation).await;
     let title = format!("{} users, {} objects a time", arguments.users, arguments.objects);
     let mut figures = Figures::new(title);

@@ -4,6 +4,7 @@
 //! before, a thread serves all connections, and of an answer no more is read than its status
 //! and where it ends.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,6 +22,20 @@ pub const CONNECTIONS: usize = 64;
 
 /// Products that are bought: names of groups, as the API prefers them.
 const PRODUCTS: u32 = 200;
+
+/// The settings of the processes: as they are by default, and logging as in a container. `more`
+/// goes over them.
+pub fn settings(partitions: u32, more: &[(String, String)]) -> BTreeMap<String, String> {
+    let settings = [
+        ("RUST_LOG", "info".to_owned()),
+        ("LONGSHORE_LOG_FORMAT", "json".to_owned()),
+        ("LONGSHORE_LOG__PARTITIONS", partitions.to_string()),
+        ("LONGSHORE_DATABASE__MAX_CONNECTIONS", "16".to_owned()),
+        ("LONGSHORE_WORKER__POLL_MS", "500".to_owned()),
+    ];
+    let settings = settings.into_iter().map(|(name, value)| (name.to_owned(), value));
+    settings.chain(more.iter().cloned()).collect()
+}
 
 /// What an object of a call is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
