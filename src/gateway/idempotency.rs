@@ -77,9 +77,10 @@ pub trait Work: Send + Sync + 'static {
 pub async fn append<W: Work>(
     app: App,
     key: Option<IdempotencyKey>,
-    body: JsonText,
+    mut body: JsonText,
     work: W,
 ) -> Result<Response, ApiError> {
+    let _room = body.take_room();
     let call = Call { app, work: Arc::new(work) };
     let (now, body) = (call.app.clock.now_ms(), Arc::new(body));
     let Some(key) = key else {

@@ -86,8 +86,9 @@ pub struct Ingest {
 }
 
 /// Messages that can be read, and what is known before their transaction.
-pub struct Prepared {
-    payloads: Vec<Vec<u8>>,
+pub struct Prepared<'m> {
+    /// Those of a workspace are together.
+    batches: Vec<Batch<'m>>,
     workspaces: BTreeMap<i32, Workspace>,
     /// Purchases of products that are not listed.
     unlisted: u64,
@@ -148,13 +149,12 @@ impl Ingest {
 
 impl Handler for Ingest {
     type Error = ApplyError;
-    type Prepared = Prepared;
+    type Prepared<'m> = Prepared<'m>;
     type Applied = Tally;
 
     /// Lists the products that are bought, since they are shared by all partitions.
-    async fn prepare(&self, messages: &[Message]) -> Result<Prepared, ApplyError> {
-        let payloads: Vec<Vec<u8>> = messages.iter().map(|m| m.payload.clone()).collect();
-        let batches = self.cores.compute_here(|| decode(&payloads))?;
+    async fn prepare<'m>(&self, messages: &'m [Message]) -> Result<Prepared<'m>, ApplyError> {
+        let batches = self.cores.compute_here(|| decode(messages))?;
         let workspaces = self.workspaces(batches.iter().map(|batch| batch.workspace)).await?;
         let mut unlisted = 0;
         for batches in batches.chunk_by(|a, b| a.workspace == b.workspace) {
@@ -166,15 +166,13 @@ impl Handler for Ingest {
             let workspace = batches[0].workspace;
             unlisted += self.products.list(&self.store, workspace, bought).await?;
         }
-        drop(batches);
-        Ok(Prepared { payloads, workspaces, unlisted })
+        Ok(Prepared { batches, workspaces, unlisted })
     }
 
-    async fn apply(&self, tx: &mut Tx, prepared: &Prepared) -> Result<Tally, ApplyError> {
-        let batches = self.cores.compute_here(|| decode(&prepared.payloads))?;
+    async fn apply(&self, tx: &mut Tx, prepared: &Self::Prepared<'_>) -> Result<Tally, ApplyError> {
         let mut tally = Tally::default();
         tally.unlisted = prepared.unlisted;
-        for batches in batches.chunk_by(|a, b| a.workspace == b.workspace) {
+        for batches in prepared.batches.chunk_by(|a, b| a.workspace == b.workspace) {
             let id = batches[0].workspace;
             let workspace = prepared.workspaces.get(&id).ok_or(ApplyError::Workspace(id))?;
             self.apply_to(tx, workspace, batches, &mut tally).await?;
@@ -188,8 +186,8 @@ impl Handler for Ingest {
 }
 
 /// Reads messages; those of a workspace are together, in their order.
-fn decode(payloads: &[Vec<u8>]) -> Result<Vec<Batch<'_>>, MessageError> {
-    let batches = payloads.iter().map(|payload| Batch::decode(payload));
+fn decode(messages: &[Message]) -> Result<Vec<Batch<'_>>, MessageError> {
+    let batches = messages.iter().map(|message| Batch::decode(&message.payload));
     let mut batches = batches.collect::<Result<Vec<_>, _>>()?;
     batches.sort_by_key(|batch| batch.workspace);
     Ok(batches)

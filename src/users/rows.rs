@@ -62,9 +62,14 @@ pub async fn find_identifiers(
     let rows: Vec<(String, Uuid)> = match tx {
         _ if values.is_empty() => Vec::new(),
         Tx::Postgres(tx) => {
+            // The limit keeps it at a look into the index for each. Left to the planner, 700 of
+            // 50,000 are found by reading all: 20 ms instead of 3.
             sqlx::query_as(
-                "SELECT value, service_id FROM identifiers
-                 WHERE workspace_id = $1 AND kind = $2 AND value = ANY($3)",
+                "SELECT found.value, found.service_id FROM unnest($3::text[]) AS wanted (value)
+                 CROSS JOIN LATERAL (
+                     SELECT value, service_id FROM identifiers
+                     WHERE workspace_id = $1 AND kind = $2 AND value = wanted.value
+                     LIMIT 1) AS found",
             )
             .bind(workspace)
             .bind(kind as i16)
@@ -97,9 +102,13 @@ pub async fn find_emails(
     Ok(match tx {
         _ if emails.is_empty() => Vec::new(),
         Tx::Postgres(tx) => {
+            // OFFSET 0 does for it what a limit does above, which there must not be here.
             sqlx::query_scalar(
-                "SELECT DISTINCT service_id FROM emails
-                 WHERE workspace_id = $1 AND email = ANY($2)",
+                "SELECT DISTINCT found.service_id FROM unnest($2::text[]) AS wanted (email)
+                 CROSS JOIN LATERAL (
+                     SELECT service_id FROM emails
+                     WHERE workspace_id = $1 AND email = wanted.email
+                     OFFSET 0) AS found",
             )
             .bind(workspace)
             .bind(emails)

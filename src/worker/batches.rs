@@ -42,24 +42,24 @@ const LOOK_PATIENCE: Duration = Duration::from_secs(5);
 /// Does what messages ask for, in a transaction that is not its own.
 pub trait Handler: Send + Sync + 'static {
     type Error: Retry + Display + From<StoreError> + Send;
-    /// What is made of messages before the transaction.
-    type Prepared: Send + Sync;
+    /// What is made of messages before the transaction; may borrow from them.
+    type Prepared<'m>: Send + Sync;
     /// What is told of messages once they are applied.
     type Applied: Send;
 
     /// Does what needs no part in the transaction, such as reading the messages; may be done
     /// again, and for some of the messages, whatever comes of the transaction.
-    fn prepare(
+    fn prepare<'m>(
         &self,
-        messages: &[Message],
-    ) -> impl Future<Output = Result<Self::Prepared, Self::Error>> + Send;
+        messages: &'m [Message],
+    ) -> impl Future<Output = Result<Self::Prepared<'m>, Self::Error>> + Send;
 
     /// Changes what is to be changed. The offset's row is locked already. After an error
     /// nothing of it stays.
     fn apply(
         &self,
         tx: &mut Tx,
-        prepared: &Self::Prepared,
+        prepared: &Self::Prepared<'_>,
     ) -> impl Future<Output = Result<Self::Applied, Self::Error>> + Send;
 
     /// The transaction is committed: for metrics and bells. A process that ends at this very

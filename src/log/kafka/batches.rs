@@ -22,8 +22,9 @@ use crate::log::consumer::{Consumer, Fetched, Source};
 use crate::log::{LogError, Message, Topic};
 use crate::store::Store;
 
-/// What librdkafka may hold of all partitions of a topic, should one consumer have them all.
-const PREFETCHED_KBYTES: u32 = 32 << 10;
+/// Payloads that librdkafka may hold of all partitions of a topic, should one consumer have
+/// them all, before it asks for as much again. Small messages take twice their payload.
+const PREFETCHED_KBYTES: u32 = 12 << 10;
 
 /// Between looks at the topic: one that was made anew answers fetches as if nothing was.
 const LOOK_EVERY: Duration = Duration::from_secs(15);

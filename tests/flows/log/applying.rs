@@ -91,14 +91,14 @@ const COUNT: &str = "INSERT INTO tally (payload, n) VALUES ($1, 1)
 
 impl Handler for Tally {
     type Error = Trouble;
-    type Prepared = Vec<String>;
+    type Prepared<'m> = Vec<String>;
     type Applied = ();
 
     async fn prepare(&self, messages: &[Message]) -> Result<Vec<String>, Trouble> {
         Ok(messages.iter().map(|m| format!("{}/{}", m.partition, text(m))).collect())
     }
 
-    async fn apply(&self, tx: &mut Tx, payloads: &Vec<String>) -> Result<(), Trouble> {
+    async fn apply(&self, tx: &mut Tx, payloads: &Self::Prepared<'_>) -> Result<(), Trouble> {
         self.begun.fetch_add(1, Ordering::SeqCst);
         let healed = self.healed.load(Ordering::SeqCst);
         for payload in payloads {
