@@ -77,7 +77,7 @@ impl Installation {
 
     /// Fills the topic while no worker is there, then starts one. What it does before it
     /// applied the first batch is not counted.
-    pub async fn from_full_topic(&mut self, kind: Kind, objects: usize) -> Speed {
+    pub async fn drain_full_topic(&mut self, kind: Kind, objects: usize) -> Speed {
         self.fleet.terminate(WORKER).await;
         let calls = self.calls(kind, objects);
         send(self.address(), calls).await;

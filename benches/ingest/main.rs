@@ -76,7 +76,7 @@ async fn main() {
     for run in 1..=arguments.runs {
         println!("run {run} of {}", arguments.runs);
         for (kind, name) in [(Kind::Purchase, "purchases"), (Kind::Attributes, "attributes")] {
-            let fed = installation.from_full_topic(kind, arguments.objects).await;
+            let fed = installation.drain_full_topic(kind, arguments.objects).await;
             let batches = bound.batches().await;
             let (rows, per_second) = bound.measure(kind, &batches).await;
             let all = arguments.objects as f64;
