@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use jiff::civil::{Date, date};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::clock;
 use crate::retry::Retry;
@@ -43,8 +43,10 @@ pub enum ActivityError {
 
 impl Retry for ActivityError {}
 
-/// The activity of a user. Decoded, it borrows the names from the bytes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// The activity of a user. Decoded, it borrows the names from the bytes. Serialized, its fields
+/// and those of its series have the order in which [`Packed`] reads them: most of what a worker
+/// would allocate is copies of these.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Activity<'a> {
     purchases: Vec<Series<'a>>,
     events: Vec<Series<'a>>,
@@ -53,9 +55,10 @@ pub struct Activity<'a> {
 }
 
 /// The days of one name, ascending, never empty.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct Series<'a> {
     name: Cow<'a, str>,
+    #[serde(serialize_with = "pack_days")]
     days: Vec<Tally>,
     /// Of what happened last, where it had some; a JSON object.
     properties: Option<Cow<'a, str>>,
@@ -204,13 +207,7 @@ impl<'a> Activity<'a> {
 
     /// The packed form.
     pub fn encode(&self) -> Vec<u8> {
-        let packed = Packed {
-            purchases: self.purchases.iter().map(PackedSeries::pack).collect(),
-            events: self.events.iter().map(PackedSeries::pack).collect(),
-            revenue: self.revenue().collect(),
-        };
-        postcard::to_extend(&packed, vec![VERSION])
-            .expect("a vector takes all that is written to it")
+        postcard::to_extend(self, vec![VERSION]).expect("a vector takes all that is written to it")
     }
 
     /// Reads the packed form. Allocates no more than a small multiple of `bytes`.
@@ -338,7 +335,7 @@ fn divide_half_even(dividend: i128, divisor: i128) -> i64 {
 }
 
 /// Version 1 of the packing.
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 struct Packed<'a> {
     #[serde(borrow)]
     purchases: Vec<PackedSeries<'a>>,
@@ -348,7 +345,7 @@ struct Packed<'a> {
     revenue: Vec<(&'a str, i64)>,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 struct PackedSeries<'a> {
     name: &'a str,
     days: Vec<PackedDay>,
@@ -366,24 +363,21 @@ struct PackedDay {
     count: u64,
 }
 
-impl<'a> PackedSeries<'a> {
-    fn pack(series: &'a Series<'_>) -> Self {
-        let mut before = 0;
-        let days = series.days.iter().map(|tally| {
-            let day = tally.day();
-            let packed = PackedDay {
-                // These fit: days lie within MAX_DAY, moments within a day.
-                distance: (day - before) as i32,
-                first: (tally.first - day * DAY_MS) as u32,
-                span: (tally.last - tally.first) as u32,
-                count: tally.count,
-            };
-            before = day;
-            packed
-        });
-        let properties = series.properties.as_deref();
-        Self { name: &series.name, days: days.collect(), properties }
-    }
+/// Writes days as [`PackedDay`]s.
+fn pack_days<S: Serializer>(days: &[Tally], serializer: S) -> Result<S::Ok, S::Error> {
+    let mut before = 0;
+    serializer.collect_seq(days.iter().map(|tally| {
+        let day = tally.day();
+        let packed = PackedDay {
+            // These fit: days lie within MAX_DAY, moments within a day.
+            distance: (day - before) as i32,
+            first: (tally.first - day * DAY_MS) as u32,
+            span: (tally.last - tally.first) as u32,
+            count: tally.count,
+        };
+        before = day;
+        packed
+    }))
 }
 
 fn unpack<'a>(packed: Vec<PackedSeries<'a>>) -> Result<Vec<Series<'a>>, ActivityError> {
@@ -393,15 +387,18 @@ fn unpack<'a>(packed: Vec<PackedSeries<'a>>) -> Result<Vec<Series<'a>>, Activity
             return Err(ActivityError::Damaged("names are out of order"));
         }
         let properties = properties.map(Cow::Borrowed);
-        all.push(Series { name: Cow::Borrowed(name), days: unpack_days(&days)?, properties });
+        all.push(Series { name: Cow::Borrowed(name), days: unpack_days(days)?, properties });
     }
     Ok(all)
 }
 
-fn unpack_days(packed: &[PackedDay]) -> Result<Vec<Tally>, ActivityError> {
-    let mut days = Vec::with_capacity(packed.len());
+/// Both are of one size, so that the days stay where they were decoded.
+fn unpack_days(packed: Vec<PackedDay>) -> Result<Vec<Tally>, ActivityError> {
+    if packed.is_empty() {
+        return Err(ActivityError::Damaged("a name has no day"));
+    }
     let mut day: i32 = 0;
-    for (index, packed) in packed.iter().enumerate() {
+    let days = packed.into_iter().enumerate().map(|(index, packed)| {
         if index > 0 && packed.distance <= 0 {
             return Err(ActivityError::Damaged("days are out of order"));
         }
@@ -414,16 +411,9 @@ fn unpack_days(packed: &[PackedDay]) -> Result<Vec<Tally>, ActivityError> {
             return Err(ActivityError::Damaged("a day is impossible"));
         }
         let start = i64::from(day) * DAY_MS;
-        days.push(Tally {
-            first: start + i64::from(packed.first),
-            last: start + end,
-            count: packed.count,
-        });
-    }
-    if days.is_empty() {
-        return Err(ActivityError::Damaged("a name has no day"));
-    }
-    Ok(days)
+        Ok(Tally { first: start + i64::from(packed.first), last: start + end, count: packed.count })
+    });
+    days.collect()
 }
 
 #[cfg(test)]

@@ -243,7 +243,9 @@ where
             .bind(&ids)
             .fetch_all(&mut **tx)
             .await?;
-        if more.is_empty() {
+        let is_all = more.len() == ids.len();
+        if more.is_empty() || is_all {
+            rows.extend(more);
             break;
         }
         let found: HashSet<Uuid> = more.iter().map(&id).collect();

