@@ -24,9 +24,9 @@ use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use crate::lost_commit::losing_the_answer_of;
 use crate::support::eventually;
 use crate::support::installation::Installation;
-use crate::support::proxy::{Proxy, Way};
 use crate::support::stores::{TestStore, on_both_stores, on_pool};
 use crate::support::tracked::{Remembering, take_all};
 
@@ -338,39 +338,16 @@ async fn old_claims_are_removed_all_of_them() {
 /// Whether the claim was written is not known to who asked for it: nobody is at work on it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_claim_whose_answer_is_lost_is_given_back() {
-    let store = TestStore::postgres().await;
-    let address = store.config.database.url.clone().unwrap();
-    let proxy = Proxy::to(address.expose_secret()).await;
-    let behind = proxy.instead_of(address.expose_secret());
-    let installation = Installation::open(store, WORKSPACE, |config| {
-        config.log.append_timeout_ms = APPEND_MS;
-    })
-    .await;
-    let (near, body) = (&installation.app, json!({ "n": 1 }));
+    let world = World::new(TestStore::postgres().await).await;
+    let (near, body) = (world.app(), json!({ "n": 1 }));
     let mut config = (*near.config).clone();
-    config.database.url = Some(behind.into());
-    // One connection, whose statement was prepared by an earlier call.
-    config.database.max_connections = 1;
-    config.log.url = "embedded".into();
-    let far = App { log: near.log.clone(), ..App::open(config).await.unwrap() };
-    assert_eq!(call(&far, Some(key("earlier")), &body).await, accepted(&body));
-
-    proxy.set(Way::Unanswered);
-    let lost = tokio::spawn({
-        let (far, body) = (far.clone(), body.clone());
-        async move { call(&far, Some(key("k")), &body).await }
-    });
-    let sql = "SELECT count(*) FROM idempotency_claims";
-    eventually("the claim is there", async || {
-        let claims: i64 = on_pool!(&near.store, pool => {
-            sqlx::query_scalar(sql).fetch_one(pool).await
-        })
-        .unwrap();
-        claims == 2
-    })
-    .await;
-    proxy.set(Way::Open);
-    refused(503, "temporarily unavailable", &lost.await.unwrap());
+    let address = config.database.url.clone().unwrap();
+    let (address, lost) = losing_the_answer_of("idempotency_claims", address.expose_secret()).await;
+    config.database.url = Some(address.into());
+    let far = App::open(config).await.unwrap();
+    refused(503, "temporarily unavailable", &call(&far, Some(key("k")), &body).await);
+    assert!(lost.load(Ordering::SeqCst), "the claim was answered");
+    assert_eq!(world.claims().await, 1);
     eventually("a repeat is worked on", async || {
         call(near, Some(key("k")), &body).await == accepted(&body)
     })
