@@ -265,6 +265,7 @@ fn fold(
             record(deed, &mut activity, workspace, tally);
         }
         activity.prune(today);
+        tally.names_forgotten += activity.prune_names();
         let after = activity.encode();
         if before != Some(&after) {
             changed.push((place, after));

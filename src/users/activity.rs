@@ -4,7 +4,8 @@
 //! by `postcard`: per name the days, each as the distance from the day before, the first
 //! moment within the day and the span to the last one. Days are kept for
 //! [`KEPT_DAYS`], revenue for ever. Of each name the properties of the latest purchase or
-//! event are kept, up to [`MAX_PROPERTIES`].
+//! event are kept, up to [`MAX_PROPERTIES`]. Where there are more names than [`MAX_BYTES`] has
+//! room for, those that happened longest ago go.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -26,6 +27,13 @@ pub const KEPT_DAYS: i32 = 100;
 /// Bytes of properties that are kept of a user: room for the largest that are nested, and
 /// little enough to read and write with the rest. Those of the latest stay that have room.
 pub const MAX_PROPERTIES: usize = 64 << 10;
+
+/// Bytes that the purchases and events of a user may have, each day of a name counted with
+/// [`DAY_BYTES`]: what no person does, and an id that many share must not do either.
+pub const MAX_BYTES: usize = 2 << 20;
+
+/// The most that a day of a name has when it is packed: a number of 64 bits, three of 32.
+const DAY_BYTES: usize = 10 + 3 * 5;
 
 const VERSION: u8 = 1;
 const DAY_MS: i64 = 86_400_000;
@@ -136,6 +144,31 @@ impl<'a> Activity<'a> {
             }
         }
         forgot
+    }
+
+    /// Forgets the names that happened longest ago, past [`MAX_BYTES`]; answers how many.
+    pub fn prune_names(&mut self) -> u64 {
+        let all = self.purchases.iter().chain(&self.events);
+        let mut bytes: usize = all.map(Series::most_bytes).sum();
+        if bytes <= MAX_BYTES {
+            return 0;
+        }
+        let mut all: Vec<&mut Series<'_>> =
+            self.purchases.iter_mut().chain(&mut self.events).collect();
+        all.sort_by_key(|series| series.last());
+        let mut forgotten = 0;
+        for series in all {
+            if bytes <= MAX_BYTES {
+                break;
+            }
+            bytes -= series.most_bytes();
+            series.days.clear();
+            forgotten += 1;
+        }
+        for all in [&mut self.purchases, &mut self.events] {
+            all.retain(|series| !series.days.is_empty());
+        }
+        forgotten
     }
 
     fn prune_properties(&mut self) -> bool {
@@ -266,6 +299,12 @@ impl Tally {
 }
 
 impl Series<'_> {
+    /// No fewer bytes than it has when it is packed: beside its parts three numbers of them.
+    fn most_bytes(&self) -> usize {
+        let properties = self.properties.as_ref().map_or(0, |properties| properties.len());
+        self.name.len() + properties + self.days.len() * DAY_BYTES + 3 * 5
+    }
+
     /// When it happened last.
     fn last(&self) -> i64 {
         self.days.last().map_or(i64::MIN, |tally| tally.last)
@@ -577,6 +616,31 @@ mod tests {
         let kept = |name| read.purchase_properties(name).is_some();
         assert_eq!(["a", "b", "c"].map(kept), [true, true, false]);
         assert_eq!(read.event_properties("tea"), Some((7, "{}")));
+    }
+
+    #[test]
+    fn names_of_long_ago_go_where_there_are_too_many() {
+        let mut activity = Activity::default();
+        activity.record_revenue("EUR", 5);
+        for n in 0..20_000 {
+            // The later half happened first.
+            let at = DAY_MS * if n < 10_000 { 1 } else { 0 };
+            activity.record_purchase(&format!("{n:0>50}"), at, 1, None);
+            activity.record_event(&format!("{n:0>50}"), at + 1, 1, None);
+        }
+        let before = activity.clone();
+        let forgotten = activity.prune_names();
+        assert_eq!(activity.prune_names(), 0);
+        let left = activity.purchases.len() + activity.events.len();
+        assert_eq!(left + forgotten as usize, 40_000);
+        // As many as there is room for, and the latest of them.
+        assert!((20_000..30_000).contains(&left), "{left}");
+        assert!(activity.purchases.iter().zip(&before.purchases).take(10_000).all(|(a, b)| a == b));
+        assert!(activity.events.iter().zip(&before.events).take(10_000).all(|(a, b)| a == b));
+        let packed = activity.encode();
+        assert!(packed.len() <= MAX_BYTES, "{}", packed.len());
+        assert_eq!(Activity::decode(&packed).unwrap(), activity);
+        assert_eq!(activity.revenue().collect::<Vec<_>>(), [("EUR", 5)]);
     }
 
     #[test]

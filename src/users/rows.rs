@@ -9,6 +9,8 @@ use sqlx::{FromRow, Postgres, QueryBuilder, Sqlite, Transaction};
 use uuid::Uuid;
 
 use super::service_id;
+use crate::log::Topic;
+use crate::log::message_ids::REMEMBERED;
 use crate::store::{StoreError, Tx, execute, on};
 
 /// Rows of one SQLite statement: of 8 columns, well below the parameters it may have.
@@ -525,9 +527,20 @@ pub async fn find_erased(
     })
 }
 
-/// Forgets who was erased before a time.
+/// Forgets who was erased before a time, unless a dead letter that can still be tried again was
+/// taken in before that: at most so long before it was appended as a message can come again.
 pub async fn forget_erased(tx: &mut Tx, before: i64) -> Result<(), StoreError> {
-    execute!(tx, sqlx::query("DELETE FROM erased WHERE erased_at < $1").bind(before));
+    execute!(
+        tx,
+        sqlx::query(
+            "DELETE FROM erased WHERE erased_at < $1 AND NOT EXISTS (
+                 SELECT 1 FROM dead_letters
+                 WHERE topic = $2 AND appended_at - $3 <= erased.erased_at)"
+        )
+        .bind(before)
+        .bind(Topic::Tracking.name())
+        .bind(REMEMBERED)
+    );
     Ok(())
 }
 

@@ -119,7 +119,7 @@ pub async fn run(
             Err(error) => wait_for_log(&error, &mut failures, &runner.shared.shutdown).await,
         }
     }
-    runner.report(&[]);
+    runner.report(&[], &[]);
 }
 
 struct Runner<H> {
@@ -156,8 +156,9 @@ impl<H: Handler> Runner<H> {
                     }
                 },
                 _ = looks.tick() => {
+                    let waiting = standings.waiting();
                     let standings = standings.all();
-                    self.report(&standings);
+                    self.report(&standings, &waiting);
                     if self.may_go_on(&standings).await {
                         tracing::info!("a stopped partition was reset: taking the partitions anew");
                         break;
@@ -205,7 +206,7 @@ impl<H: Handler> Runner<H> {
     }
 
     /// Tells how the partitions stand; those that went stand at nothing.
-    fn report(&mut self, standings: &[Standing]) {
+    fn report(&mut self, standings: &[Standing], waiting: &[i32]) {
         let now = self.shared.app.clock.now_ms();
         for standing in standings {
             let waiting = standing.since.map_or(0, |since| (now - since).max(0));
@@ -215,12 +216,18 @@ impl<H: Handler> Runner<H> {
         self.reported.difference(&held).for_each(|partition| self.gauge(*partition, 0, 0));
         self.reported = held;
         let stopped = standings.iter().filter_map(|standing| standing.stopped.as_ref());
-        let lines: Vec<String> = stopped.map(|(_, reason)| reason.clone()).collect();
-        metrics::gauge!(
-            "longshore_log_stopped_partitions",
-            "topic" => self.topic.name(), "group" => self.shared.group
-        )
-        .set(lines.len() as f64);
+        let mut lines: Vec<String> = stopped.map(|(_, reason)| reason.clone()).collect();
+        let (topic, group) = (self.topic.name(), self.shared.group);
+        metrics::gauge!("longshore_log_stopped_partitions", "topic" => topic, "group" => group)
+            .set(lines.len() as f64);
+        metrics::gauge!("longshore_log_waiting_partitions", "topic" => topic, "group" => group)
+            .set(waiting.len() as f64);
+        lines.extend(waiting.iter().map(|partition| {
+            format!(
+                "partition {partition} of {topic} waits: the log does not say what it has of it, \
+                 or the database not where to go on"
+            )
+        }));
         self.shared.app.notices.set(self.topic.name(), lines);
     }
 

@@ -10,9 +10,11 @@ use rdkafka::producer::{BaseRecord, Producer as _, ProducerContext, ThreadedProd
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::{MAX_BATCH_BYTES, QUEUE_KBYTES, REQUEST_ID, Settings, Tracing, create, unavailable};
+use super::{
+    MAX_BATCH_BYTES, QUEUE_KBYTES, REQUEST_ID, Settings, Tracing, create, describe, unavailable,
+};
 use crate::faults::fail_point;
-use crate::log::{LogError, NewMessage};
+use crate::log::{Extent, LogError, NewMessage};
 
 /// How long to wait for room in librdkafka's queue.
 const FULL_PAUSE: Duration = Duration::from_millis(10);
@@ -84,6 +86,15 @@ impl Producer {
             self.replace_if_broken(client);
         }
         result
+    }
+
+    /// What the cluster has of some partitions of a topic; see [`describe::known_extent`].
+    pub fn known_extent(
+        &self,
+        topic: &str,
+        is_asked: impl Fn(i32) -> bool,
+    ) -> Result<Extent, LogError> {
+        describe::known_extent(self.current()?.client(), topic, is_asked)
     }
 
     fn current(&self) -> Result<Client, LogError> {

@@ -25,11 +25,12 @@ pub async fn retry<H: Handler>(
 ) -> Result<(), DeadLetterError> {
     let letter = rows::dead_letter(&mut store.snapshot().await?, id).await?;
     let message = message(letter.ok_or(DeadLetterError::Unknown(id))?)?;
-    let mut tries = 0;
+    let (mut tries, mut unanswered) = (0, false);
     loop {
-        match once(store, handler, id, &message).await {
-            Ok(false) => return Err(DeadLetterError::Unknown(id)),
-            Ok(true) => return Ok(()),
+        match once(store, handler, id, &message, &mut unanswered).await {
+            Ok(false) if !unanswered => return Err(DeadLetterError::Unknown(id)),
+            // Gone by a commit whose answer was lost.
+            Ok(_) => return Ok(()),
             Err(error) => {
                 tries += 1;
                 if !error.can_retry() || tries == TRIES {
@@ -42,12 +43,14 @@ pub async fn retry<H: Handler>(
     }
 }
 
-/// Whether the dead letter was still there.
+/// Whether the dead letter was still there. `unanswered` says from then on that it may be gone
+/// by this.
 async fn once<H: Handler>(
     store: &Store,
     handler: &H,
     id: Uuid,
     message: &Message,
+    unanswered: &mut bool,
 ) -> Result<bool, H::Error> {
     let prepared = handler.prepare(std::slice::from_ref(message)).await?;
     let mut tx = store.write().await?;
@@ -55,6 +58,7 @@ async fn once<H: Handler>(
     if !rows::remove(&mut tx, id).await? {
         return Ok(false);
     }
+    *unanswered = true;
     tx.commit().await?;
     handler.applied(applied);
     Ok(true)

@@ -36,6 +36,7 @@ on_both!(
     what_fails_for_now_waits_and_holds_up_no_other_partition,
     what_a_stopping_runner_does_not_finish_is_handed_back,
     a_stopped_partition_is_told_and_goes_on_after_a_reset,
+    a_reset_to_the_same_offset_is_one,
     killed_at_random_moments_all_is_applied_once,
     a_killer_ends_few_workers_and_no_neighbour_is_taken_for_it,
     a_message_whose_workers_are_killed_is_not_taken_for_a_killer,
@@ -329,6 +330,31 @@ async fn a_stopped_partition_is_told_and_goes_on_after_a_reset(place: Place) {
     log.close().await;
 }
 
+async fn a_reset_to_the_same_offset_is_one(place: Place) {
+    let installation = prepared(place).await;
+    let (store, log) = installation.open().await;
+    let running = Running::start(&installation.place.config, Tally::default()).await;
+    log.append(tracked(1, 0, 3)).await.unwrap();
+    until_applied(&store, 3).await;
+    running.stop().await;
+    let sql = "UPDATE log_offsets SET next = 5 WHERE partition = 1";
+    on_pool!(&store, pool => { sqlx::query(sql).execute(pool).await.unwrap(); });
+    let running = Running::start(&installation.place.config, Tally::default()).await;
+    eventually("it is told", async || !running.app.notices.all().is_empty()).await;
+    // The log has the offset by now, but what lies before it was never applied.
+    log.append(tracked(1, 3, 5)).await.unwrap();
+    tokio::time::sleep(QUIET).await;
+    until_applied(&store, 3).await;
+    let (ok, printed) = longshore(&installation, &["migrate"]).await;
+    assert!(ok, "{printed}");
+    let to_5 = ["log", "reset", "--topic", "tracking", "--partition", "1", "--to", "5"];
+    let (ok, printed) = longshore(&installation, &to_5).await;
+    assert!(ok && printed.contains("was at 5, goes on at 5"), "{printed}");
+    until_applied(&store, 6).await;
+    running.stop().await;
+    log.close().await;
+}
+
 /// A way to the database can end at any time; here it does again and again.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_that_goes_away_is_waited_for() {
@@ -373,6 +399,29 @@ async fn a_commit_whose_answer_is_lost_is_not_repeated() {
     log.append(tracked(0, 10, 10)).await.unwrap();
     until_applied(&store, 20).await;
     running.stop().await;
+    log.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dead_letter_whose_commit_is_not_answered_is_applied() {
+    let mut installation = prepared(Place::kafka()).await;
+    let (store, log) = installation.open().await;
+    log.append(vec![tracking(0, "refuse")]).await.unwrap();
+    let handler = Tally::default();
+    let running = Running::start(&installation.place.config, handler.clone()).await;
+    eventually("it is buried", async || buried(&store).await.len() == 1).await;
+    running.stop().await;
+    handler.healed.store(true, Ordering::SeqCst);
+    let address = installation.place.config.database.url.clone().unwrap();
+    let (address, lost) = losing_the_commit_of("tally", address.expose_secret()).await;
+    installation.place.config.database.url = Some(address.into());
+    let losing = Store::connect(&installation.place.config).await.unwrap();
+    let id = buried(&store).await[0].id;
+    dead_letters::retry(&losing, &handler, id).await.unwrap();
+    assert!(lost.load(Ordering::SeqCst), "the commit was answered");
+    until_applied(&store, 1).await;
+    assert!(buried(&store).await.is_empty());
+    assert!(dead_letters::retry(&store, &handler, id).await.is_err(), "it is gone");
     log.close().await;
 }
 
