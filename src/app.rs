@@ -1,5 +1,6 @@
 //! What every part of the program is given.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::bell::Bell;
@@ -15,9 +16,13 @@ use crate::store::{Store, StoreError};
 use crate::telemetry::notices::Notices;
 use crate::workspaces;
 
-/// The settings and the connections made from them. Cheap to clone.
+/// The settings and the connections made from them. Cheap to clone: each call has some.
 #[derive(Clone)]
-pub struct App {
+pub struct App(Arc<Parts>);
+
+/// What an [`App`] is of.
+#[derive(Clone)]
+pub struct Parts {
     pub config: Arc<Config>,
     pub store: Store,
     pub log: Log,
@@ -74,7 +79,7 @@ impl App {
         let sender = Sender::new(&config);
         let memory = Memory::new(config.exports.memory_bytes);
         let bodies = Memory::new(config.gateway.memory_bytes);
-        Ok(Self {
+        Ok(Self(Arc::new(Parts {
             config: Arc::new(config),
             store,
             log,
@@ -88,6 +93,19 @@ impl App {
             bell: Bell::default(),
             notices: Notices::default(),
             kept: workspaces::Kept::default(),
-        })
+        })))
+    }
+
+    /// The same with another clock.
+    pub fn with_clock(&self, clock: Clock) -> Self {
+        Self(Arc::new(Parts { clock, ..Parts::clone(self) }))
+    }
+}
+
+impl Deref for App {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
     }
 }

@@ -211,7 +211,7 @@ impl Default for Config {
             database: Database { url: None, max_connections: 16 },
             log: Log {
                 url: "embedded".into(),
-                partitions: 64,
+                partitions: 16,
                 topic_prefix: "longshore.".into(),
                 replication: 3,
                 keep_days: 3,

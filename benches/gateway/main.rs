@@ -41,7 +41,7 @@ struct Arguments {
     #[arg(long, default_value_t = 3)]
     runs: usize,
     /// Partitions of the topic
-    #[arg(long, default_value_t = 64)]
+    #[arg(long, default_value_t = 16)]
     partitions: u32,
     /// Another setting of the processes, such as LONGSHORE_LOG__KAFKA__LINGER_MS=5
     #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]

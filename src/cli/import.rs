@@ -46,7 +46,7 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     let app = super::open(config).await?;
     let workspace = arguments.workspace.find(&mut app.store.snapshot().await?).await?;
     let mut shown = progress::Progress::begin(Unit::Bytes);
-    let importer = Importer::new(app.store, app.clock, workspace);
+    let importer = Importer::new(app.store.clone(), app.clock.clone(), workspace);
     let work = importer.run(inputs, |told| match told {
         Progress::Bad(bad) => shown.line(&format!("{}:{}: {}", bad.file, bad.line, bad.reason)),
         Progress::Written(summary) => {

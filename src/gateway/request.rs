@@ -10,7 +10,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use futures::FutureExt as _;
 use tokio_util::task::TaskTracker;
-use tracing::{Instrument as _, field};
+use tracing::Instrument as _;
 use uuid::Uuid;
 
 use super::ApiError;
@@ -37,8 +37,6 @@ pub async fn answer(State(app): State<App>, mut request: Request, next: Next) ->
         request_id = call.id,
         method = call.method,
         path = call.path,
-        status = field::Empty,
-        latency_ms = field::Empty,
     );
     let tasks = request.extensions_mut().remove::<TaskTracker>().unwrap_or_default();
     request.extensions_mut().insert(RequestId(call.id.clone()));
@@ -70,10 +68,8 @@ impl Call {
     }
 
     fn record(self, status: u16, seconds: f64) {
-        let span = tracing::Span::current();
-        span.record("status", status);
-        span.record("latency_ms", (seconds * 1e3).round() as u64);
-        tracing::info!("answered");
+        // Fields of the line: those of a span are written into its text one by one.
+        tracing::info!(status, latency_ms = (seconds * 1e3).round() as u64, "answered");
         let labels = [
             ("method", self.method.to_owned()),
             ("path", self.path),

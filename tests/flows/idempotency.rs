@@ -94,7 +94,7 @@ impl World {
     /// Another gateway, or one that is started again.
     async fn another(&self) -> App {
         let app = App::open((*self.app().config).clone()).await.unwrap();
-        App { clock: self.app().clock.clone(), ..app }
+        app.with_clock(self.app().clock.clone())
     }
 
     /// Sets the gateways' clock, which is not the database's.
