@@ -70,17 +70,15 @@ fn place(taken: &[Taken<'_>], request: &Request) -> Vec<i32> {
         let key = format!("{}\u{1f}{key}", request.workspace);
         partition_of(key.as_bytes(), request.partitions)
     };
-    // Where the latest object went that names an identifier; nobody follows an external_id.
+    // Where the latest object went that names an identifier. An external_id is never named
+    // beside another one, so who is decided by it goes nowhere else.
     let mut named: HashMap<String, i32> = HashMap::new();
     let mut partitions = Vec::with_capacity(taken.len());
     for Taken { object, beside } in taken {
-        let user = object.user();
-        let key = user.key();
+        let key = object.user().key();
         let partition = named.get(&key).copied().unwrap_or_else(|| home(&key));
-        if !matches!(user, Identifier::ExternalId(_)) {
-            named.insert(key, partition);
-        }
-        named.extend(beside.iter().map(|identifier| (identifier.key(), partition)));
+        let names = beside.iter().map(Identifier::key).chain([key]);
+        named.extend(names.map(|name| (name, partition)));
         partitions.push(partition);
     }
     partitions

@@ -533,9 +533,8 @@ pub async fn forget_erased(tx: &mut Tx, before: i64) -> Result<(), StoreError> {
     execute!(
         tx,
         sqlx::query(
-            "DELETE FROM erased WHERE erased_at < $1 AND NOT EXISTS (
-                 SELECT 1 FROM dead_letters
-                 WHERE topic = $2 AND appended_at - $3 <= erased.erased_at)"
+            "DELETE FROM erased WHERE erased_at < $1 AND erased_at < COALESCE(
+                 (SELECT min(appended_at) - $3 FROM dead_letters WHERE topic = $2), $1)"
         )
         .bind(before)
         .bind(Topic::Tracking.name())

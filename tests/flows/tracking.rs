@@ -1,6 +1,7 @@
 //! What is tracked becomes profiles and activity, on both databases: messages are handed to
 //! the worker's handler as a runner does.
 
+mod erased;
 mod model;
 mod racing;
 
@@ -9,10 +10,9 @@ use longshore::claims::{self, Kind};
 use longshore::clock::Clock;
 use longshore::log::{Message, Topic};
 use longshore::retry::Retry as _;
-use longshore::store::Store;
 use longshore::tracking::apply::{ApplyError, Ingest};
 use longshore::users::activity::{Activity, MAX_BYTES, MAX_PROPERTIES};
-use longshore::users::erase::{self, FindError};
+use longshore::users::erase;
 use longshore::users::import::{Importer, Input};
 use longshore::users::sweep;
 use longshore::worker::batches::Handler as _;
@@ -32,8 +32,6 @@ on_both_stores!(World =>
     purchases_and_events_count_with_their_latest_properties,
     any_split_into_batches_comes_to_what_the_model_says,
     who_is_erased_while_it_goes_on_stays_erased,
-    who_is_erased_before_they_are_known_is_never_made,
-    who_was_erased_is_remembered_for_as_long_as_a_dead_letter,
     activity_stays_within_its_bytes,
     what_cannot_be_applied_changes_nothing,
     a_workspace_lists_so_many_products_and_no_more,
@@ -121,6 +119,26 @@ impl World {
             sqlx::query_scalar(sql).bind(self.workspace.id).fetch_one(pool).await
         })
         .unwrap()
+    }
+
+    async fn execute(&self, sql: &'static str) {
+        on_pool!(&self.app.store, pool => { sqlx::query(sql).execute(pool).await.unwrap(); });
+    }
+
+    /// One pass over every slice, as the workers make each day.
+    async fn sweep(&self) {
+        let store = &self.app.store;
+        sweep::offer(store).await.unwrap();
+        self.execute("UPDATE claims SET due_at = 0 WHERE kind = 'activity_sweep'").await;
+        let lease = std::time::Duration::from_secs(60);
+        let claims = claims::take(store, Kind::ActivitySweep, 200, 200, lease).await.unwrap();
+        assert_eq!(claims.len(), 100);
+        for claim in &claims {
+            sweep::sweep(&self.app, claim, &CancellationToken::new()).await.unwrap();
+        }
+        assert!(
+            claims::take(store, Kind::ActivitySweep, 200, 200, lease).await.unwrap().is_empty()
+        );
     }
 }
 
@@ -448,65 +466,6 @@ async fn who_is_erased_while_it_goes_on_stays_erased(world: World) {
     assert_eq!(world.bought(&erased[1], "tea").await, 2);
 }
 
-async fn who_is_erased_before_they_are_known_is_never_made(world: World) {
-    let taken_in = world.app.clock.now_ms() - 1_000;
-    for id in ["ann", "BOB@acme.example"] {
-        let error = erase::erase(&world.app.store, &world.workspace, id).await.unwrap_err();
-        assert!(matches!(&error, FindError::NobodyYet(_)), "{error}");
-        assert!(error.to_string().contains("until now"), "{error}");
-    }
-    let ann = by(json!({"external_id": "ann"}))("tea");
-    let bob = by(json!({"email": "Bob@acme.example"}))("tea");
-    world.apply(&[world.message(taken_in, &[ann.clone(), bob.clone()])]).await;
-    assert!(world.ids().await.is_empty());
-    world.apply(&[world.message(taken_in + 60_000, &[ann, bob])]).await;
-    assert_eq!(world.ids().await.len(), 2);
-}
-
-impl World {
-    async fn execute(&self, sql: &'static str) {
-        on_pool!(&self.app.store, pool => { sqlx::query(sql).execute(pool).await.unwrap(); });
-    }
-
-    /// One pass over every slice, as the workers make each day.
-    async fn sweep(&self) {
-        let store = &self.app.store;
-        sweep::offer(store).await.unwrap();
-        self.execute("UPDATE claims SET due_at = 0 WHERE kind = 'activity_sweep'").await;
-        let lease = std::time::Duration::from_secs(60);
-        let claims = claims::take(store, Kind::ActivitySweep, 200, 200, lease).await.unwrap();
-        assert_eq!(claims.len(), 100);
-        for claim in &claims {
-            sweep::sweep(&self.app, claim, &CancellationToken::new()).await.unwrap();
-        }
-        assert!(
-            claims::take(store, Kind::ActivitySweep, 200, 200, lease).await.unwrap().is_empty()
-        );
-    }
-}
-
-async fn who_was_erased_is_remembered_for_as_long_as_a_dead_letter(world: World) {
-    let taken_in = world.app.clock.now_ms() - 1_000;
-    let ann = by(json!({"external_id": "ann"}))("tea");
-    let message = world.message(taken_in, &[ann]);
-    assert!(erase::erase(&world.app.store, &world.workspace, "ann").await.is_err());
-    // Forty days pass.
-    world.execute("UPDATE erased SET erased_at = erased_at - 3456000000").await;
-    let sql = "INSERT INTO dead_letters (id, consumer_group, topic, partition, position,
-                   appended_at, key, payload, request_id, reason, attempts, created_at)
-               VALUES ($1, 'g', 'tracking', 0, 0, $2, $3, $3, 'r', 'x', 1, 0)";
-    let appended_at = taken_in + 1_000 - 40 * DAY;
-    on_pool!(&world.app.store, pool => {
-        let letter = sqlx::query(sql).bind(Uuid::nil()).bind(appended_at).bind(&message.payload);
-        letter.execute(pool).await.unwrap();
-    });
-    world.sweep().await;
-    assert!(world.count("erased").await > 0);
-    world.execute("DELETE FROM dead_letters").await;
-    world.sweep().await;
-    assert_eq!(world.count("erased").await, 0);
-}
-
 async fn activity_stays_within_its_bytes(world: World) {
     let now = world.app.clock.now_ms();
     let seen = |n: i64| {
@@ -526,31 +485,6 @@ async fn activity_stays_within_its_bytes(world: World) {
     let activity = Activity::decode(&body).unwrap();
     let names: Vec<&str> = activity.events(ever.0, ever.1).map(|event| event.name).collect();
     assert!(names.len() < 10_000 && names.last() == Some(&format!("{:0>200}", 9_999).as_str()));
-}
-
-/// The machine of whoever erases may have another time.
-#[tokio::test(flavor = "multi_thread")]
-async fn who_is_erased_is_so_by_the_databases_clock() {
-    let world = World::new(TestStore::postgres().await).await;
-    world.execute("CREATE SCHEMA earlier").await;
-    world
-        .execute(
-            "CREATE FUNCTION earlier.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE
-             AS $$ SELECT pg_catalog.clock_timestamp() - interval '1 hour' $$",
-        )
-        .await;
-    world
-        .execute(
-            "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET search_path = earlier, pg_catalog, \
-             public', current_database()); END $$",
-        )
-        .await;
-    let store = Store::connect(&world.test.config).await.unwrap();
-    assert!(erase::erase(&store, &world.workspace, "ann").await.is_err());
-    let taken_in = world.app.clock.now_ms() - 60_000;
-    let ann = by(json!({"external_id": "ann"}))("tea");
-    world.apply(&[world.message(taken_in, &[ann])]).await;
-    assert_eq!(world.ids().await.len(), 1, "taken in after that, as the database has it");
 }
 
 async fn what_cannot_be_applied_changes_nothing(world: World) {

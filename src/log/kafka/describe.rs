@@ -3,7 +3,7 @@
 
 use std::ffi::{CStr, CString, c_char};
 use std::ptr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rdkafka::ClientContext;
 use rdkafka::bindings as native;
@@ -18,6 +18,9 @@ use crate::log::batches::{Extent, Range};
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// The same where others wait for theirs, and it is asked for again soon.
+const LITTLE: Duration = Duration::from_millis(500);
+
 /// Asks the cluster, which blocks; the error where a partition's offsets cannot be read.
 pub(super) fn extent<C: ClientContext>(
     client: &Client<C>,
@@ -25,12 +28,13 @@ pub(super) fn extent<C: ClientContext>(
     partitions: impl IntoIterator<Item = i32>,
 ) -> Result<Extent, LogError> {
     let id = topic_id(client, topic)?;
-    let ranges = partitions.into_iter().map(|partition| range(client, topic, partition));
+    let ranges = partitions.into_iter().map(|partition| range(client, topic, partition, PATIENCE));
     Ok(Extent { id, ranges: ranges.collect::<Result<_, LogError>>()? })
 }
 
 /// The same of those partitions only whose offsets can be read; each is asked for just before
-/// it is waited for. Those that have no leader are not.
+/// it is waited for. Those that have no leader are not, and of a leader that is silent those
+/// after the first are given up soon.
 pub(super) fn known_extent<C: ClientContext>(
     client: &Client<C>,
     topic: &str,
@@ -40,8 +44,10 @@ pub(super) fn known_extent<C: ClientContext>(
     let metadata = client.fetch_metadata(Some(topic), PATIENCE).map_err(unavailable)?;
     let all = metadata.topics().iter().flat_map(|topic| topic.partitions());
     let led = all.filter(|partition| partition.leader() >= 0).map(|partition| partition.id());
+    let began = Instant::now();
     let ranges = led.filter(|partition| is_asked(*partition)).filter_map(|partition| {
-        let range = range(client, topic, partition);
+        let patience = PATIENCE.saturating_sub(began.elapsed()).max(LITTLE);
+        let range = range(client, topic, partition, patience);
         range
             .inspect_err(|error| tracing::warn!(partition, %error, "its offsets are not known"))
             .ok()
@@ -53,8 +59,9 @@ fn range<C: ClientContext>(
     client: &Client<C>,
     topic: &str,
     partition: i32,
+    patience: Duration,
 ) -> Result<Range, LogError> {
-    let offsets = client.fetch_watermarks(topic, partition, PATIENCE).map_err(unavailable);
+    let offsets = client.fetch_watermarks(topic, partition, patience).map_err(unavailable);
     offsets.map(|(earliest, end)| Range { partition, earliest, end })
 }
 

@@ -517,6 +517,15 @@ fn an_object_has_so_many_members_and_no_more() {
             [format!("{member}: has more than 10000 members")]
         );
     }
+    for (field, value) in [
+        ("current_location", format!("{{{}}}", members(most + 1))),
+        ("subscription_groups", format!("[{{{}}}]", members(most + 1))),
+    ] {
+        let object = format!(r#"{{"external_id":"e","{field}":{value}}}"#);
+        let problems = refused(Kind::Attributes, &object);
+        assert!(problems[0].starts_with(field), "{problems:?}");
+        assert!(problems[0].ends_with("has more than 10000 members"), "{problems:?}");
+    }
     // Of a value everything is kept.
     let value = format!(r#"{{"external_id":"e","a":{{{}}}}}"#, members(most + 1));
     assert!(taken(Kind::Attributes, &value).contains("\"m10000\":10000"));

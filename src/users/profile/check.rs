@@ -180,7 +180,7 @@ fn last_coordinates(json: &str) -> Result<String, String> {
 }
 
 fn current_location(json: &str) -> Result<String, String> {
-    let members: Members<'_> = json::parse(json)?;
+    let members = json::members(json, json::MOST_MEMBERS)?;
     let (Some(longitude), Some(latitude)) = (members.get("longitude"), members.get("latitude"))
     else {
         return Err("an object with longitude and latitude is meant".to_owned());
@@ -192,13 +192,13 @@ fn current_location(json: &str) -> Result<String, String> {
 
 /// The aliases of an array of alias objects, or of a single one.
 pub fn aliases(json: &str) -> Result<Vec<Alias>, String> {
-    let items: Vec<Members<'_>> = match json.as_bytes().first() {
+    let items: Vec<&RawValue> = match json.as_bytes().first() {
         Some(b'[') => json::parse(json)?,
         _ => vec![json::parse(json)?],
     };
     let mut aliases = Vec::with_capacity(items.len());
-    for members in &items {
-        let alias = alias(members)?;
+    for item in items {
+        let alias = alias(&json::members(item.get(), json::MOST_MEMBERS)?)?;
         if !aliases.contains(&alias) {
             aliases.push(alias);
         }
@@ -322,10 +322,13 @@ fn objects(
     shape: Shape,
     ignored: &mut Vec<String>,
 ) -> Result<Option<String>, FieldError> {
-    let items: Vec<Members<'_>> =
+    // Not all objects at once: the members of a `{}` have a hundred times its bytes.
+    let items: Vec<&RawValue> =
         json::parse(json).map_err(|reason| FieldError::new(field, reason))?;
     let mut out = String::with_capacity(json.len());
-    for (index, members) in items.iter().enumerate() {
+    for (index, item) in items.iter().enumerate() {
+        let members = json::members(item.get(), json::MOST_MEMBERS)
+            .map_err(|reason| FieldError::new(format!("{field}[{index}]"), reason))?;
         out.push(if index == 0 { '[' } else { ',' });
         let start = out.len();
         for (name, kind) in shape {

@@ -125,6 +125,7 @@ impl<H: Handler> Attempt<'_, H> {
         };
         let all = self.shared.options.in_flight;
         let permits = if alone { all } else { 1 };
+        // Held until the note is gone: the next one may end the worker.
         let slot = tokio::select! {
             slot = self.shared.slots.acquire_many(permits) => slot,
             () = self.shared.shutdown.cancelled() => return Ok(Some("handed_back")),
@@ -134,9 +135,7 @@ impl<H: Handler> Attempt<'_, H> {
         }
         self.begun = Some(alone);
         self.note(alone).await?;
-        let outcome = self.handle().await;
-        drop(slot);
-        match outcome {
+        match self.handle().await {
             Outcome::Done => {
                 self.done = true;
                 self.forget_done().await.map(Some)

@@ -330,6 +330,25 @@ async fn a_stopped_partition_is_told_and_goes_on_after_a_reset(place: Place) {
     log.close().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_partition_that_waits_to_be_begun_is_told() {
+    let proxy = Proxy::to_kafka(&servers::kafka()).await;
+    let mut installation = prepared(Place::kafka()).await;
+    installation.place.config.log.url = format!("kafka://{}", proxy.address());
+    let metrics = telemetry::metrics::install().unwrap();
+    proxy.set(Way::WithoutOffsetsOf(2));
+    let running = Running::start(&installation.place.config, Tally::default()).await;
+    eventually("it alone is told", async || {
+        let notices = running.app.notices.all();
+        notices.len() == 1 && notices[0].contains("partition 2 of tracking waits")
+    })
+    .await;
+    assert!(metrics.render().contains("longshore_log_waiting_partitions{topic=\"tracking\""));
+    proxy.set(Way::Open);
+    eventually("it is taken back", async || running.app.notices.all().is_empty()).await;
+    running.stop().await;
+}
+
 async fn a_reset_to_the_same_offset_is_one(place: Place) {
     let installation = prepared(place).await;
     let (store, log) = installation.open().await;

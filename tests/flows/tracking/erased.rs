@@ -1,0 +1,76 @@
+//! Who was erased, and what was taken in of them before.
+
+use longshore::store::Store;
+use longshore::users::erase::{self, FindError};
+use serde_json::json;
+use uuid::Uuid;
+
+use super::{DAY, World, by};
+use crate::support::stores::{TestStore, on_both_stores, on_pool};
+
+on_both_stores!(World =>
+    who_is_erased_before_they_are_known_is_never_made,
+    who_was_erased_is_remembered_for_as_long_as_a_dead_letter,
+);
+
+async fn who_is_erased_before_they_are_known_is_never_made(world: World) {
+    let taken_in = world.app.clock.now_ms() - 1_000;
+    for id in ["ann", "BOB@acme.example"] {
+        let error = erase::erase(&world.app.store, &world.workspace, id).await.unwrap_err();
+        assert!(matches!(&error, FindError::NobodyYet(_)), "{error}");
+        assert!(error.to_string().contains("until now"), "{error}");
+    }
+    let ann = by(json!({"external_id": "ann"}))("tea");
+    let bob = by(json!({"email": "Bob@acme.example"}))("tea");
+    world.apply(&[world.message(taken_in, &[ann.clone(), bob.clone()])]).await;
+    assert!(world.ids().await.is_empty());
+    world.apply(&[world.message(taken_in + 60_000, &[ann, bob])]).await;
+    assert_eq!(world.ids().await.len(), 2);
+}
+
+async fn who_was_erased_is_remembered_for_as_long_as_a_dead_letter(world: World) {
+    let taken_in = world.app.clock.now_ms() - 1_000;
+    let ann = by(json!({"external_id": "ann"}))("tea");
+    let message = world.message(taken_in, &[ann]);
+    assert!(erase::erase(&world.app.store, &world.workspace, "ann").await.is_err());
+    // Forty days pass.
+    world.execute("UPDATE erased SET erased_at = erased_at - 3456000000").await;
+    let sql = "INSERT INTO dead_letters (id, consumer_group, topic, partition, position,
+                   appended_at, key, payload, request_id, reason, attempts, created_at)
+               VALUES ($1, 'g', 'tracking', 0, 0, $2, $3, $3, 'r', 'x', 1, 0)";
+    let appended_at = taken_in + 1_000 - 40 * DAY;
+    on_pool!(&world.app.store, pool => {
+        let letter = sqlx::query(sql).bind(Uuid::nil()).bind(appended_at).bind(&message.payload);
+        letter.execute(pool).await.unwrap();
+    });
+    world.sweep().await;
+    assert!(world.count("erased").await > 0);
+    world.execute("DELETE FROM dead_letters").await;
+    world.sweep().await;
+    assert_eq!(world.count("erased").await, 0);
+}
+
+/// The machine of whoever erases may have another time.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_erased_is_so_by_the_databases_clock() {
+    let world = World::new(TestStore::postgres().await).await;
+    world.execute("CREATE SCHEMA earlier").await;
+    world
+        .execute(
+            "CREATE FUNCTION earlier.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE
+             AS $$ SELECT pg_catalog.clock_timestamp() - interval '1 hour' $$",
+        )
+        .await;
+    world
+        .execute(
+            "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET search_path = earlier, pg_catalog, \
+             public', current_database()); END $$",
+        )
+        .await;
+    let store = Store::connect(&world.test.config).await.unwrap();
+    assert!(erase::erase(&store, &world.workspace, "ann").await.is_err());
+    let taken_in = world.app.clock.now_ms() - 60_000;
+    let ann = by(json!({"external_id": "ann"}))("tea");
+    world.apply(&[world.message(taken_in, &[ann])]).await;
+    assert_eq!(world.ids().await.len(), 1, "taken in after that, as the database has it");
+}
