@@ -6,8 +6,10 @@ use tokio::time::sleep;
 use uuid::Uuid;
 
 use super::Handler;
+use super::failure::Failure;
+use super::parts::{Failed, Parts};
 use crate::log::{Message, Topic};
-use crate::retry::{self, Retry as _};
+use crate::retry;
 use crate::store::Store;
 use crate::worker::messages::dead_letters::{DeadLetter, DeadLetterError};
 use crate::worker::messages::rows;
@@ -17,7 +19,8 @@ const TRIES: u32 = 5;
 
 /// Applies the message in the transaction that removes the dead letter: appending it again
 /// could double it, should the command end between the two. It is applied after what came
-/// later, as it would be if it were appended again.
+/// later, as it would be if it were appended again. What of it still cannot be done stays a
+/// dead letter.
 pub async fn retry<H: Handler>(
     store: &Store,
     handler: &H,
@@ -27,37 +30,49 @@ pub async fn retry<H: Handler>(
     let message = message(letter.ok_or(DeadLetterError::Unknown(id))?)?;
     let mut tries = 0;
     loop {
-        match once(store, handler, id, &message).await {
-            Ok(false) => return Err(DeadLetterError::Unknown(id)),
-            Ok(true) => return Ok(()),
-            Err(error) => {
-                tries += 1;
-                if !error.can_retry() || tries == TRIES {
-                    return Err(DeadLetterError::Refused(error.to_string()));
-                }
-                let base = Duration::from_millis(100);
-                sleep(retry::pause(tries, base, Duration::from_secs(2))).await;
+        let text = match once(store, handler, id, &message).await {
+            Ok(None) => return Ok(()),
+            Ok(Some(failed)) if failed.is_all => {
+                return Err(DeadLetterError::Refused(failed.reason));
             }
+            Ok(Some(failed)) => {
+                let text = format!("{} (the rest of it was done)", failed.reason);
+                return Err(DeadLetterError::Refused(text));
+            }
+            Err(Failure::Moved) => return Err(DeadLetterError::Unknown(id)),
+            Err(Failure::Lasting(text)) => return Err(DeadLetterError::Refused(text)),
+            Err(Failure::Passing(text) | Failure::TooMuch(text)) => text,
+            Err(Failure::Stopped) => "it was stopped".to_owned(),
+        };
+        tries += 1;
+        if tries == TRIES {
+            return Err(DeadLetterError::Refused(text));
         }
+        let base = Duration::from_millis(100);
+        sleep(retry::pause(tries, base, Duration::from_secs(2))).await;
     }
 }
 
-/// Whether the dead letter was still there.
+/// What of the message could not be done; [`Failure::Moved`] if the dead letter is gone.
 async fn once<H: Handler>(
     store: &Store,
     handler: &H,
     id: Uuid,
     message: &Message,
-) -> Result<bool, H::Error> {
-    let prepared = handler.prepare(std::slice::from_ref(message)).await?;
+) -> Result<Option<Failed>, Failure> {
+    let parts = Parts::prepare(handler, message).await?;
     let mut tx = store.write().await?;
-    let applied = handler.apply(&mut tx, &prepared).await?;
-    if !rows::remove(&mut tx, id).await? {
-        return Ok(false);
+    let (applied, failed) = parts.apply(handler, &mut tx).await?;
+    let is_there = match &failed {
+        None => rows::remove(&mut tx, id).await?,
+        Some(failed) => rows::change(&mut tx, id, &failed.message, &failed.reason).await?,
+    };
+    if !is_there {
+        return Err(Failure::Moved);
     }
     tx.commit().await?;
-    handler.applied(applied);
-    Ok(true)
+    applied.into_iter().for_each(|applied| handler.applied(applied));
+    Ok(failed)
 }
 
 fn message(letter: DeadLetter) -> Result<Message, DeadLetterError> {

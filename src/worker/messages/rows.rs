@@ -103,8 +103,7 @@ pub async fn bury(
     attempts: i32,
     now_ms: i64,
 ) -> Result<(), StoreError> {
-    // PostgreSQL takes no NUL in a text.
-    let (reason, request_id) = (reason.replace('\0', "␀"), message.request_id.replace('\0', "␀"));
+    let (reason, request_id) = (without_nul(reason), without_nul(&message.request_id));
     execute!(
         tx,
         sqlx::query(
@@ -128,6 +127,28 @@ pub async fn bury(
         .bind(now_ms)
     );
     Ok(())
+}
+
+/// PostgreSQL takes no NUL in a text.
+fn without_nul(text: &str) -> String {
+    text.replace('\0', "␀")
+}
+
+/// Keeps of a dead letter only what `message` has; `false` if there is none of that id.
+pub async fn change(
+    tx: &mut Tx,
+    id: Uuid,
+    message: &Message,
+    reason: &str,
+) -> Result<bool, StoreError> {
+    let changed = execute!(
+        tx,
+        sqlx::query("UPDATE dead_letters SET payload = $2, reason = $3 WHERE id = $1")
+            .bind(id)
+            .bind(message.payload.as_slice())
+            .bind(without_nul(reason))
+    );
+    Ok(changed == 1)
 }
 
 /// The dead letters after one, oldest first.
