@@ -83,7 +83,7 @@ impl Retry for ClaimError {
 }
 
 /// Milliseconds since the epoch by the database's clock.
-pub(crate) async fn now(tx: &mut Tx) -> Result<i64, StoreError> {
+pub async fn now(tx: &mut Tx) -> Result<i64, StoreError> {
     let sql = if tx.is_postgres() {
         "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
     } else {

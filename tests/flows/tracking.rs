@@ -32,6 +32,11 @@ on_both_stores!(World =>
     partitions_that_race_make_one_user,
     who_is_erased_while_it_goes_on_stays_erased,
     what_cannot_be_applied_changes_nothing,
+    what_a_newer_version_wrote_waits_for_it,
+    what_is_more_than_a_transaction_holds_is_done_in_pieces,
+    a_gateway_whose_clock_is_ahead_makes_nothing_old,
+    an_address_that_goes_to_nobody_makes_nobody_who_was_erased,
+    what_counts_for_nobody_takes_no_place_among_the_products,
     a_workspace_lists_so_many_products_and_no_more,
     old_activity_goes_from_rows_that_nobody_writes,
 );
@@ -499,11 +504,8 @@ async fn what_cannot_be_applied_changes_nothing(world: World) {
     world.track(&[by(json!({"external_id": "ann"}))("tea")]).await;
     let good = by(json!({"external_id": "ann"}))("tea");
     let batch = |workspace: i32| json!({"v": 1, "workspace": workspace, "received_at": now, "objects": [good.clone()]});
-    let mut other_version = batch(world.workspace.id);
-    other_version["v"] = 2.into();
     for (payload, why) in [
         ("{}".to_owned(), "not a message of tracking"),
-        (other_version.to_string(), "version 2"),
         (batch(world.workspace.id + 7).to_string(), "no workspace"),
     ] {
         let messages = [world.message(now, std::slice::from_ref(&good)), message(payload)];
@@ -524,6 +526,106 @@ async fn what_cannot_be_applied_changes_nothing(world: World) {
     assert_eq!(world.ids().await.len(), 0);
 }
 
+async fn what_a_newer_version_wrote_waits_for_it(world: World) {
+    let now = world.app.clock.now_ms();
+    let good = world.message(now, &[by(json!({"external_id": "ann"}))("tea")]);
+    world.apply(std::slice::from_ref(&good)).await;
+    let newer = json!({"v": 2, "workspace": world.workspace.id, "objects": {}});
+    let messages = [good.clone(), message(newer.to_string())];
+    let error = try_apply(&world.ingest, &world.app, &messages).await.unwrap_err();
+    assert!(error.can_retry() && error.to_string().contains("version 2"), "{error}");
+    let sql = "UPDATE activity SET body = $1";
+    on_pool!(&world.app.store, pool => {
+        sqlx::query(sql).bind([9u8, 0].as_slice()).execute(pool).await.unwrap();
+    });
+    let error = try_apply(&world.ingest, &world.app, &[good]).await.unwrap_err();
+    assert!(error.can_retry() && error.to_string().contains("version 9"), "{error}");
+}
+
+async fn what_is_more_than_a_transaction_holds_is_done_in_pieces(world: World) {
+    let now = world.app.clock.now_ms();
+    let half = async |objects: Vec<Value>| {
+        let (one, other) = objects.split_at(objects.len() / 2);
+        let messages = [world.message(now, one), world.message(now, other)];
+        let error = try_apply(&world.ingest, &world.app, &messages).await.unwrap_err();
+        assert!(error.can_retry() && error.is_too_much(), "{error}");
+        // A message by itself is as large as it is.
+        for message in messages {
+            world.apply(&[message]).await;
+        }
+    };
+    // By documents, small and large ones.
+    let fill = |n: usize, bytes: usize| {
+        let user = json!({"external_id": format!("user {n}")});
+        written(user, json!({}), json!({"a": "x".repeat(bytes)}))
+    };
+    for n in 0..6 {
+        world.track(&[fill(n, 900_000)]).await;
+    }
+    half((0..6).map(|n| fill(n, 1)).collect()).await;
+    let small = |bytes: usize| (0..2_400).map(|n| fill(n, bytes)).collect::<Vec<Value>>();
+    world.apply(&[world.message(now, &small(1_900))]).await;
+    half(small(1)).await;
+    // By activity.
+    let names: Vec<String> = (0..40).map(|n| format!("{n:0>250}")).collect();
+    let buys = |product: &str| {
+        (0..500)
+            .map(|n| by(json!({"external_id": format!("user {n}")}))(product))
+            .collect::<Vec<_>>()
+    };
+    for names in names.chunks(10) {
+        let all: Vec<Value> = names.iter().flat_map(|name| buys(name)).collect();
+        world.apply(&[world.message(now, &all)]).await;
+    }
+    half(buys("tea")).await;
+    assert_eq!(world.bought("user 7", &names[3]).await, 2);
+    assert_eq!(world.bought("user 499", "tea").await, 2);
+    // By objects.
+    half((0..8_100).map(|_| by(json!({"external_id": "ann"}))("tea")).collect()).await;
+    assert_eq!(world.bought("ann", "tea").await, 16_200);
+}
+
+async fn a_gateway_whose_clock_is_ahead_makes_nothing_old(world: World) {
+    let ann = by(json!({"external_id": "ann"}));
+    world.track(&[ann("tea")]).await;
+    let ahead = world.app.clock.now_ms() + 200 * DAY;
+    world.apply(&[world.message(ahead, &[ann("milk")])]).await;
+    assert_eq!(world.bought("ann", "tea").await, 2);
+}
+
+async fn an_address_that_goes_to_nobody_makes_nobody_who_was_erased(world: World) {
+    let email = "x@acme.example";
+    let write = |user: &str, email: Value| {
+        written(json!({"external_id": user}), json!({"email": email}), json!({}))
+    };
+    world.track(&[write("erased", email.into())]).await;
+    let taken_in = world.app.clock.now_ms();
+    eventually("time goes on", async || world.app.clock.now_ms() > taken_in).await;
+    erase::erase(&world.app.store, &world.workspace, "erased").await.unwrap();
+    world.track(&[write("ann", email.into())]).await;
+    let gives_it_up = write("ann", Value::Null);
+    let of_before = by(json!({"email": email}))("tea");
+    world.apply(&[world.message(taken_in, &[gives_it_up, of_before])]).await;
+    assert_eq!(world.ids().await.len(), 1);
+}
+
+async fn what_counts_for_nobody_takes_no_place_among_the_products(world: World) {
+    let nobody = || json!({"user_alias": {"alias_name": "a", "alias_label": "crm"}});
+    world
+        .track(&[
+            update_only(by(nobody())("of an alias")),
+            update_only(by(json!({"external_id": "ann"}))("of nobody")),
+            by(json!({"service_id": Uuid::new_v4()}))("of no user"),
+            by(json!({"external_id": "ann"}))("tea"),
+            update_only(by(json!({"external_id": "ann"}))("milk")),
+        ])
+        .await;
+    let sql = "SELECT product_id FROM products ORDER BY 1";
+    let listed: Vec<String> =
+        on_pool!(&world.app.store, pool => sqlx::query_scalar(sql).fetch_all(pool).await).unwrap();
+    assert_eq!(listed, ["milk", "tea"]);
+}
+
 async fn a_workspace_lists_so_many_products_and_no_more(world: World) {
     let ann = by(json!({"external_id": "ann"}));
     let buy = |products: std::ops::Range<usize>| {
@@ -542,19 +644,23 @@ async fn a_workspace_lists_so_many_products_and_no_more(world: World) {
 }
 
 async fn old_activity_goes_from_rows_that_nobody_writes(world: World) {
+    let now = world.app.clock.now_ms();
     let purchase = |user: &str, days_ago: i64| {
         let mut object = by(json!({"external_id": user}))("tea");
-        object["purchase"]["time"] = (world.app.clock.now_ms() - days_ago * DAY).into();
+        object["purchase"]["time"] = (now - days_ago * DAY).into();
         object
     };
-    world.track(&[purchase("old", 95), purchase("new", 1), purchase("both", 95)]).await;
-    world.track(&[purchase("both", 1)]).await;
+    // Ten days ago it was not too old.
+    for (user, days_ago) in [("old", 105), ("new", 1), ("both", 105), ("both", 1)] {
+        let message = world.message(now - 10 * DAY, &[purchase(user, days_ago)]);
+        world.apply(&[message]).await;
+    }
     let store = &world.app.store;
     sweep::offer(store).await.unwrap();
     let hidden = "UPDATE claims SET due_at = 0 WHERE kind = 'activity_sweep'";
     on_pool!(store, pool => { sqlx::query(hidden).execute(pool).await.unwrap(); });
-    let ten_days_on = longshore::clock::from_ms(world.app.clock.now_ms() + 10 * DAY);
-    world.app.clock.set(ten_days_on);
+    // What is old is not for this worker's clock to say.
+    world.app.clock.set(longshore::clock::from_ms(now + 200 * DAY));
     let lease = std::time::Duration::from_secs(60);
     let claims = claims::take(store, Kind::ActivitySweep, 200, 200, lease).await.unwrap();
     assert_eq!(claims.len(), 100);
@@ -562,7 +668,6 @@ async fn old_activity_goes_from_rows_that_nobody_writes(world: World) {
         sweep::sweep(&world.app, claim, &CancellationToken::new()).await.unwrap();
     }
     assert!(claims::take(store, Kind::ActivitySweep, 200, 200, lease).await.unwrap().is_empty());
-    // By a clock that is not ten days on, nothing else is missing.
     let sql = "SELECT users.external_id, activity.body FROM users
                JOIN activity ON activity.service_id = users.service_id ORDER BY 1";
     let rows: Vec<(String, Vec<u8>)> =

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use longshore::app::App;
 use longshore::config::Mode;
+use longshore::log::message_ids::{self, Scope};
 use longshore::log::{Limits, Message, offsets};
 use longshore::retry::Retry;
 use longshore::store::{Store, StoreError, Tx};
@@ -19,6 +20,7 @@ use secrecy::ExposeSecret as _;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use url::Url;
+use uuid::Uuid;
 
 use super::batches::{tracked, tracking};
 use super::running::{Installation, longshore};
@@ -27,11 +29,16 @@ use crate::lost_commit::losing_the_commit_of;
 use crate::support::eventually;
 use crate::support::process::Process;
 use crate::support::proxy::{Proxy, Way};
-use crate::support::stores::on_pool;
+use crate::support::stores::{execute, on_pool};
+use crate::support::tracked::take_all;
 
 on_both!(
     all_is_applied_once_by_several_runners,
     a_refused_message_is_found_and_buried_with_the_offset,
+    of_a_message_only_the_parts_that_fail_are_buried,
+    what_is_too_much_together_is_done_in_pieces,
+    what_an_operator_can_mend_is_waited_for_and_told,
+    who_must_be_alone_waits_for_nobody_that_is_stuck,
     what_fails_for_now_waits_and_holds_up_no_other_partition,
     what_a_stopping_runner_does_not_finish_is_handed_back,
     a_stopped_partition_is_told_and_goes_on_after_a_reset,
@@ -45,6 +52,7 @@ const GROUP: &str = "tally";
 #[derive(Debug)]
 enum Trouble {
     Passing,
+    TooMuch,
     Lasting,
     Store(StoreError),
 }
@@ -53,6 +61,7 @@ impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Passing => f.write_str("not now"),
+            Self::TooMuch => f.write_str("too much"),
             Self::Lasting => f.write_str("never"),
             Self::Store(error) => error.fmt(f),
         }
@@ -62,10 +71,14 @@ impl fmt::Display for Trouble {
 impl Retry for Trouble {
     fn can_retry(&self) -> bool {
         match self {
-            Self::Passing => true,
+            Self::Passing | Self::TooMuch => true,
             Self::Lasting => false,
             Self::Store(error) => error.can_retry(),
         }
+    }
+
+    fn is_too_much(&self) -> bool {
+        matches!(self, Self::TooMuch)
     }
 }
 
@@ -75,8 +88,8 @@ impl From<StoreError> for Trouble {
     }
 }
 
-/// Counts each payload in a table, which shows what was applied twice; and does what the
-/// payload says.
+/// Counts each part of a payload (`one & another`) in a table, which shows what was applied
+/// twice; and does what it says.
 #[derive(Clone, Default)]
 struct Tally {
     begun: Arc<AtomicUsize>,
@@ -93,7 +106,19 @@ impl Handler for Tally {
     type Applied = ();
 
     async fn prepare(&self, messages: &[Message]) -> Result<Vec<String>, Trouble> {
-        Ok(messages.iter().map(|m| format!("{}/{}", m.partition, text(m))).collect())
+        let parts = messages.iter().flat_map(|message| self.split(message));
+        Ok(parts.map(|part| format!("{}/{}", part.partition, text(&part))).collect())
+    }
+
+    fn split(&self, message: &Message) -> Vec<Message> {
+        let whole = text(message);
+        let part = |part: &str| Message { payload: part.into(), ..message.clone() };
+        whole.split(" & ").map(part).collect()
+    }
+
+    fn join(&self, parts: &[&Message]) -> Message {
+        let texts: Vec<String> = parts.iter().map(|part| text(part)).collect();
+        Message { payload: texts.join(" & ").into_bytes(), ..parts[0].clone() }
     }
 
     async fn apply(&self, tx: &mut Tx, payloads: &Vec<String>) -> Result<(), Trouble> {
@@ -111,6 +136,7 @@ impl Handler for Tally {
             match asked.split(' ').next().unwrap() {
                 "fail" if !healed => return Err(Trouble::Passing),
                 "refuse" if !healed => return Err(Trouble::Lasting),
+                "few" if payloads.len() > 3 => return Err(Trouble::TooMuch),
                 "hang" if !healed => pending().await,
                 "panic" => panic!("this one"),
                 "kill" => {
@@ -256,6 +282,152 @@ async fn a_refused_message_is_found_and_buried_with_the_offset(place: Place) {
     assert_eq!(until_applied(&store, 39).await["0/refuse it"], 1);
     assert_eq!(buried(&store).await.len(), 1);
     running.stop().await;
+    log.close().await;
+}
+
+async fn of_a_message_only_the_parts_that_fail_are_buried(place: Place) {
+    let installation = prepared(place).await;
+    let (store, log) = installation.open().await;
+    let mut messages = tracked(0, 0, 6);
+    messages[3] = tracking(0, "one & refuse it & two & panic & three");
+    // Applied once, also where it comes again.
+    messages[3].key = Uuid::new_v4().as_bytes().to_vec();
+    messages.push(messages[3].clone());
+    log.append(messages).await.unwrap();
+    let handler = Tally::default();
+    let running = Running::start(&installation.place.config, handler.clone()).await;
+    eventually("the offset is at the end", async || next(&store, 0).await == 7).await;
+    let applied = until_applied(&store, 8).await;
+    let parts = ["0/one", "0/two", "0/three"];
+    assert!(parts.iter().all(|part| applied.contains_key(*part)), "{applied:?}");
+    let letters = buried(&store).await;
+    let told: Vec<_> =
+        letters.iter().map(|l| (l.position, l.payload.as_slice(), l.reason.as_str())).collect();
+    assert_eq!(told, [(3, &b"refuse it & panic"[..], "never; it panicked: this one")]);
+
+    // What can be done of it goes, and what cannot stays.
+    let id = letters[0].id;
+    let refused = dead_letters::retry(&store, &handler, id).await.unwrap_err().to_string();
+    assert!(!refused.contains("the rest of it was done"), "{refused}");
+    handler.healed.store(true, Ordering::SeqCst);
+    let refused = dead_letters::retry(&store, &handler, id).await.unwrap_err().to_string();
+    assert!(refused.contains("this one (the rest of it was done)"), "{refused}");
+    assert_eq!(until_applied(&store, 9).await["0/refuse it"], 1);
+    let letters = buried(&store).await;
+    assert_eq!((letters.len(), letters[0].payload.as_slice()), (1, &b"panic"[..]));
+    running.stop().await;
+    log.close().await;
+}
+
+async fn what_is_too_much_together_is_done_in_pieces(place: Place) {
+    let installation = prepared(place).await;
+    let (store, log) = installation.open().await;
+    let mut messages = tracked(0, 0, 20);
+    messages[7] = tracking(0, "few");
+    log.append(messages).await.unwrap();
+    let running = Running::start(&installation.place.config, Tally::default()).await;
+    until_applied(&store, 20).await;
+    running.stop().await;
+    assert!(buried(&store).await.is_empty());
+    log.close().await;
+}
+
+async fn what_an_operator_can_mend_is_waited_for_and_told(place: Place) {
+    let installation = prepared(place).await;
+    let (store, log) = installation.open().await;
+    let do_both = async |sqls: [&'static str; 2]| {
+        for sql in sqls {
+            on_pool!(&store, pool => { sqlx::raw_sql(sql).execute(pool).await.unwrap(); });
+        }
+    };
+    // Of the kind that no list of passing errors names.
+    let (break_it, mend_it) = match store.is_postgres() {
+        true => (
+            [
+                "CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS
+                 $$BEGIN RAISE 'a plan is stale' USING ERRCODE = '0A000'; END$$",
+                "CREATE TRIGGER fails BEFORE INSERT ON tally EXECUTE FUNCTION fail()",
+            ],
+            ["DROP TRIGGER fails ON tally", "DROP FUNCTION fail"],
+        ),
+        false => (
+            ["ALTER TABLE tally RENAME TO other", "SELECT 1"],
+            ["ALTER TABLE other RENAME TO tally", "SELECT 1"],
+        ),
+    };
+    do_both(break_it).await;
+    log.append(tracked(0, 0, 10)).await.unwrap();
+    let running = Running::start(&installation.place.config, Tally::default()).await;
+    eventually("it is told", async || {
+        let notices = running.app.notices.all().join("\n");
+        notices.contains("partition 0 of tracking waits at offset 0: the database: ")
+    })
+    .await;
+    assert_eq!((buried(&store).await.len(), next(&store, 0).await), (0, 0));
+    do_both(mend_it).await;
+    until_applied(&store, 10).await;
+    eventually("it is taken back", async || running.app.notices.all().is_empty()).await;
+    running.stop().await;
+    log.close().await;
+}
+
+async fn who_must_be_alone_waits_for_nobody_that_is_stuck(place: Place) {
+    let installation = prepared(place).await;
+    let (store, log) = installation.open().await;
+    log.append(vec![tracking(0, "fail")]).await.unwrap();
+    let handler = Tally::default();
+    let running = Running::start(&installation.place.config, handler.clone()).await;
+    eventually("it is tried", async || handler.begun.load(Ordering::SeqCst) >= 2).await;
+    // Begun twice by workers that ended.
+    log.append(tracked(1, 0, 10)).await.unwrap();
+    running.stop().await;
+    let all = take_all(&log, |all| all.len() >= 11).await;
+    let first = all.iter().find(|message| (message.partition, message.offset) == (1, 0)).unwrap();
+    let sql = "INSERT INTO message_attempts VALUES ($1, 'tracking', 1, 0, $2, 2, '0')";
+    for removed in ["DELETE FROM tally", "UPDATE log_offsets SET next = 0"] {
+        on_pool!(&store, pool => { sqlx::query(removed).execute(pool).await.unwrap(); });
+    }
+    on_pool!(&store, pool => {
+        sqlx::query(sql).bind(GROUP).bind(first.appended_at).execute(pool).await.unwrap();
+    });
+    let running = Running::start(&installation.place.config, handler.clone()).await;
+    until_applied(&store, 10).await;
+    log.append(tracked(2, 0, 10)).await.unwrap();
+    until_applied(&store, 20).await;
+    eventually("the note of who was alone is gone", async || notes(&store).await == 1).await;
+    running.stop().await;
+    assert_eq!((buried(&store).await.len(), notes(&store).await), (0, 0));
+    log.close().await;
+}
+
+/// A gateway's clock that is wrong neither makes ids go that are needed, nor lets those that
+/// it wrote go early.
+#[tokio::test(flavor = "multi_thread")]
+async fn ids_are_remembered_by_the_databases_clock() {
+    const DAY: i64 = 86_400_000;
+    let installation = prepared(Place::embedded()).await;
+    let (store, log) = installation.open().await;
+    let ids: Vec<Uuid> = (0..3).map(|_| Uuid::new_v4()).collect();
+    let with_id =
+        |id: &Uuid| NewMessage { key: id.as_bytes().to_vec(), ..tracking(0, id.to_string()) };
+    log.append(ids[1..].iter().map(with_id).collect()).await.unwrap();
+    let file = format!("sqlite://{}", installation.place.config.data.join("log.db").display());
+    // The first is days ahead, the second behind.
+    let sql = "UPDATE messages SET appended_at = appended_at
+               + CASE position WHEN 0 THEN 259200000 ELSE -259200000 END";
+    assert_eq!(execute(&file, sql).await, 2);
+    let now = longshore::clock::Clock::system().now_ms();
+    let scope = Scope { group: GROUP, topic: Topic::Tracking, partition: 0 };
+    let mut tx = store.write().await.unwrap();
+    message_ids::remember(&mut tx, scope, &[(ids[0], now)]).await.unwrap();
+    tx.commit().await.unwrap();
+
+    let running = Running::start(&installation.place.config, Tally::default()).await;
+    until_applied(&store, 2).await;
+    running.stop().await;
+    let mut tx = store.write().await.unwrap();
+    assert!(!message_ids::sweep(&mut tx, scope, now - DAY).await.unwrap());
+    assert_eq!(message_ids::known(&mut tx, scope, &ids).await.unwrap().len(), 3);
     log.close().await;
 }
 
