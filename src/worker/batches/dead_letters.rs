@@ -60,7 +60,8 @@ async fn once<H: Handler>(
     id: Uuid,
     message: &Message,
 ) -> Result<Option<Failed>, Failure> {
-    let parts = Parts::prepare(handler, message).await?;
+    let split = handler.split(message);
+    let parts = Parts::prepare(handler, message, &split).await?;
     let mut tx = store.write().await?;
     let (applied, failed) = parts.apply(handler, &mut tx).await?;
     let is_there = match &failed {

@@ -8,9 +8,9 @@ use crate::log::Message;
 use crate::store::Tx;
 
 /// The parts of a message, read before the transaction.
-pub(super) struct Parts<H: Handler> {
-    whole: Message,
-    parts: Vec<(Message, Result<H::Prepared, String>)>,
+pub(super) struct Parts<'m, H: Handler> {
+    whole: &'m Message,
+    parts: Vec<(&'m Message, Result<H::Prepared, String>)>,
 }
 
 /// Parts that cannot be done.
@@ -23,11 +23,16 @@ pub(super) struct Failed {
     pub is_all: bool,
 }
 
-impl<H: Handler> Parts<H> {
-    pub async fn prepare(handler: &H, message: &Message) -> Result<Self, Failure> {
-        let mut parts = Vec::new();
-        for part in handler.split(message) {
-            let prepared = handler.prepare(std::slice::from_ref(&part));
+impl<'m, H: Handler> Parts<'m, H> {
+    /// Of a message that was split.
+    pub async fn prepare(
+        handler: &H,
+        whole: &'m Message,
+        split: &'m [Message],
+    ) -> Result<Self, Failure> {
+        let mut parts = Vec::with_capacity(split.len());
+        for part in split {
+            let prepared = handler.prepare(std::slice::from_ref(part));
             let prepared = match caught(prepared.map_err(|error| Failure::of(&error))).await {
                 Ok(prepared) => Ok(prepared),
                 Err(Failure::Lasting(reason)) => Err(reason),
@@ -35,7 +40,7 @@ impl<H: Handler> Parts<H> {
             };
             parts.push((part, prepared));
         }
-        Ok(Self { whole: message.clone(), parts })
+        Ok(Self { whole, parts })
     }
 
     /// Applies the parts in their order, each seeing those before; of what fails for good
@@ -66,7 +71,7 @@ impl<H: Handler> Parts<H> {
                 }
                 Err(reason) => reason.clone(),
             };
-            failed.push(part);
+            failed.push(*part);
             if !reasons.contains(&reason) {
                 reasons.push(reason);
             }

@@ -39,10 +39,10 @@ pub(super) struct Done {
 }
 
 /// What is to be done with new messages.
-enum Todo<H: Handler> {
+enum Todo<'m, H: Handler> {
     Nothing,
     Together(H::Prepared),
-    InParts(Parts<H>),
+    InParts(Parts<'m, H>),
     Bury(Failed),
 }
 
@@ -84,14 +84,18 @@ impl<H: Handler> Work<H> {
         Ok(Cow::Owned(new.collect()))
     }
 
-    async fn prepare(&self, new: &[Message]) -> Result<Todo<H>, Failure> {
+    async fn prepare<'m>(
+        &self,
+        new: &'m [Message],
+        split: &'m [Message],
+    ) -> Result<Todo<'m, H>, Failure> {
         let handler = &self.shared.handler;
         let Some(first) = new.first() else { return Ok(Todo::Nothing) };
         Ok(match &self.manner {
             Manner::Together => {
                 Todo::Together(handler.prepare(new).await.map_err(|error| Failure::of(&error))?)
             }
-            Manner::InParts => Todo::InParts(Parts::prepare(handler, first).await?),
+            Manner::InParts => Todo::InParts(Parts::prepare(handler, first, split).await?),
             Manner::Bury(reason) => {
                 Todo::Bury(Failed { message: first.clone(), reason: reason.clone(), is_all: true })
             }
@@ -100,7 +104,11 @@ impl<H: Handler> Work<H> {
 
     pub async fn run(self) -> Result<Done, Failure> {
         let new = self.new_messages().await?;
-        let todo = self.prepare(&new).await?;
+        let split = match (&self.manner, new.first()) {
+            (Manner::InParts, Some(message)) => self.shared.handler.split(message),
+            _ => Vec::new(),
+        };
+        let todo = self.prepare(&new, &split).await?;
         let mut tx = self.shared.app.store.write().await?;
         let topic = self.messages()[0].topic;
         if !offsets::advance(&mut tx, topic, &self.place, self.next()).await? {
