@@ -82,9 +82,9 @@ impl Retry for ApplyError {
 }
 
 /// What one transaction holds at most, unless it is a single message: objects, and bytes of
-/// documents and activity, of which each is there a few times over while it is changed.
+/// documents and activity, of which each is there about three times while it is changed.
 const MOST_OBJECTS: usize = 8_000;
-const MOST_BYTES: usize = 4 << 20;
+const MOST_BYTES: usize = 8 << 20;
 
 /// Applies messages of [`Topic::Tracking`](crate::log::Topic::Tracking).
 pub struct Ingest {

@@ -559,17 +559,17 @@ async fn what_is_more_than_a_transaction_holds_is_done_in_pieces(world: World) {
         let user = json!({"external_id": format!("user {n}")});
         written(user, json!({}), json!({"a": "x".repeat(bytes)}))
     };
-    for n in 0..6 {
+    for n in 0..10 {
         world.track(&[fill(n, 900_000)]).await;
     }
-    half((0..6).map(|n| fill(n, 1)).collect()).await;
-    let small = |bytes: usize| (0..2_400).map(|n| fill(n, bytes)).collect::<Vec<Value>>();
-    world.apply(&[world.message(now, &small(1_900))]).await;
+    half((0..10).map(|n| fill(n, 1)).collect()).await;
+    let small = |bytes: usize| (0..4_600).map(|n| fill(n, bytes)).collect::<Vec<Value>>();
+    world.apply(&[world.message(now, &small(1_750))]).await;
     half(small(1)).await;
     // By activity.
     let names: Vec<String> = (0..40).map(|n| format!("{n:0>250}")).collect();
     let buys = |product: &str| {
-        (0..500)
+        (0..900)
             .map(|n| by(json!({"external_id": format!("user {n}")}))(product))
             .collect::<Vec<_>>()
     };
@@ -579,7 +579,7 @@ async fn what_is_more_than_a_transaction_holds_is_done_in_pieces(world: World) {
     }
     half(buys("tea")).await;
     assert_eq!(world.bought("user 7", &names[3]).await, 2);
-    assert_eq!(world.bought("user 499", "tea").await, 2);
+    assert_eq!(world.bought("user 899", "tea").await, 2);
     // By objects.
     half((0..8_100).map(|_| by(json!({"external_id": "ann"}))("tea")).collect()).await;
     assert_eq!(world.bought("ann", "tea").await, 16_200);

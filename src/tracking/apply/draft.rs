@@ -230,7 +230,7 @@ mod tests {
             assert_eq!((held.bytes(), bytes), (written.len(), written.len()), "{written}");
         }
         assert_eq!(held.into_document(), written);
-        let custom = r#"{"n":6,"t":[],"new":[],"\"":1,"a":[7,7]}"#;
+        let custom = r#"{"n":6,"new":[],"\"":1,"t":[],"a":[7,7]}"#;
         assert_eq!(
             written,
             format!(r#"{{"service_id":"x","first_name":"Ann","custom_attributes":{custom}}}"#)
