@@ -30,6 +30,8 @@ pub struct App {
     pub cores: Cores,
     /// For users' data (`exports.memory_bytes`).
     pub memory: Memory,
+    /// For requests' bodies (`gateway.memory_bytes`).
+    pub bodies: Memory,
     /// Rung when something was done in this process.
     pub bell: Bell,
     /// What an operator should look at.
@@ -71,6 +73,7 @@ impl App {
         let objects = Objects::open(&config.objects_url(), &secrets).await?;
         let sender = Sender::new(&config);
         let memory = Memory::new(config.exports.memory_bytes);
+        let bodies = Memory::new(config.gateway.memory_bytes);
         Ok(Self {
             config: Arc::new(config),
             store,
@@ -81,6 +84,7 @@ impl App {
             clock: Clock::system(),
             cores: Cores::all(),
             memory,
+            bodies,
             bell: Bell::default(),
             notices: Notices::default(),
             kept: workspaces::Kept::default(),

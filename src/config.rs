@@ -113,6 +113,10 @@ pub struct Gateway {
     pub listen: SocketAddr,
     /// Largest body of a request, in bytes.
     pub max_body_bytes: usize,
+    /// Bytes of bodies that are held in memory at once, from their first byte until all that
+    /// is made of them is durable. A call that finds no room waits a second, and is then
+    /// answered 503.
+    pub memory_bytes: usize,
     /// Seconds that a client may take to send the head of a request, and then its body.
     pub request_timeout_seconds: u64,
 }
@@ -218,6 +222,7 @@ impl Default for Config {
             gateway: Gateway {
                 listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
                 max_body_bytes: 4 << 20,
+                memory_bytes: 32 << 20,
                 request_timeout_seconds: 30,
             },
             ops: Ops { listen: SocketAddr::from(([127, 0, 0, 1], 9100)) },
@@ -373,6 +378,11 @@ impl Config {
         refuse(
             self.gateway.request_timeout_seconds == 0,
             "gateway.request_timeout_seconds: at least 1",
+        );
+        refuse(
+            self.gateway.memory_bytes < self.gateway.max_body_bytes,
+            "gateway.memory_bytes: at least gateway.max_body_bytes, or the largest bodies never \
+             find room",
         );
         refuse(!(1..=1024).contains(&self.log.partitions), "log.partitions: 1 to 1024");
         refuse(self.log.replication == 0, "log.replication: at least 1");

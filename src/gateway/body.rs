@@ -13,17 +13,22 @@ use serde_json::error::Category;
 
 use super::ApiError;
 use crate::app::App;
+use crate::compute::{Memory, Reserved};
 
 /// How long and how many times its limit a body that is too large is read on, so that its
 /// sender gets to read the answer.
 const LINGER: Duration = Duration::from_secs(2);
 const LINGER_TIMES: usize = 4;
 
+/// How long a call waits for room for its body (`gateway.memory_bytes`).
+const ROOM_WAIT: Duration = Duration::from_secs(1);
+
 /// Bytes up to which an error may repeat the value that is wrong.
 const LONGEST_ERROR: usize = 200;
 
-/// A request's JSON body, as an extractor: over the size limit 413, another Content-Type
-/// 415, not JSON 400 with line and column, wrong members 400 naming the member.
+/// A request's JSON body, as an extractor: over the size limit 413, no room for it beside those
+/// of other requests 503, another Content-Type 415, not JSON 400 with line and column, wrong
+/// members 400 naming the member.
 pub struct Json<T>(pub T);
 
 impl<T: DeserializeOwned> FromRequest<App> for Json<T> {
@@ -36,21 +41,31 @@ impl<T: DeserializeOwned> FromRequest<App> for Json<T> {
 
 /// The same for a handler that has the body's text borrowed by what is read from it: not yet
 /// looked at beyond its size, Content-Type and encoding.
-pub struct JsonText(String);
+pub struct JsonText {
+    text: String,
+    /// None of what was no request's.
+    room: Option<Reserved>,
+}
 
 impl JsonText {
     /// Reads the members; the errors are those of [`Json`].
     pub fn parse<'a, T: Deserialize<'a>>(&'a self) -> Result<T, ApiError> {
-        parse(&self.0)
+        parse(&self.text)
     }
 
     /// Its length in bytes.
     pub fn bytes(&self) -> usize {
-        self.0.len()
+        self.text.len()
     }
 
     pub(super) fn as_bytes(&self) -> &[u8] {
-        self.0.as_bytes()
+        self.text.as_bytes()
+    }
+
+    /// Hands over its room in memory, for as long as what is made of it is there: that has
+    /// about as many bytes.
+    pub(super) fn take_room(&mut self) -> Option<Reserved> {
+        self.room.take()
     }
 }
 
@@ -61,32 +76,46 @@ impl FromRequest<App> for JsonText {
         let limit = app.config.gateway.max_body_bytes;
         let patience = Duration::from_secs(app.config.gateway.request_timeout_seconds);
         let (head, body) = request.into_parts();
-        let body = tokio::time::timeout(patience, read(body, limit))
+        let (body, room) = tokio::time::timeout(patience, read(body, limit, &app.bodies))
             .await
             .map_err(|_| ApiError::TooSlow)??;
         if !body.is_empty() && !is_json(&head.headers) {
             return Err(ApiError::UnsupportedMediaType);
         }
-        utf8(body).map(Self)
+        Ok(Self { text: utf8(body)?, room: Some(room) })
     }
 }
 
 impl From<String> for JsonText {
     fn from(text: String) -> Self {
-        Self(text)
+        Self { text, room: None }
     }
 }
 
-/// Reads a body up to `limit` bytes.
-async fn read(mut body: Body, limit: usize) -> Result<Bytes, ApiError> {
-    let declared = axum::body::HttpBody::size_hint(&body).lower();
-    if declared > limit as u64 {
+/// Reads a body up to `limit` bytes, once there is room for it in `memory`: for the bytes that
+/// it declares, or for the most that it may have.
+async fn read(
+    mut body: Body,
+    limit: usize,
+    memory: &Memory,
+) -> Result<(Bytes, Reserved), ApiError> {
+    let declared = axum::body::HttpBody::size_hint(&body);
+    if declared.lower() > limit as u64 {
         discard(body, limit).await;
         return Err(ApiError::TooLarge);
     }
+    let most = declared.exact().map_or(limit, |bytes| bytes as usize);
+    let Ok(mut room) = tokio::time::timeout(ROOM_WAIT, memory.reserve(most)).await else {
+        discard(body, limit).await;
+        return Err(ApiError::Unavailable("there is no room for the request's body".into()));
+    };
     let read = Limited::new(&mut body, limit).collect().await;
     match read {
-        Ok(collected) => Ok(collected.to_bytes()),
+        Ok(collected) => {
+            let bytes = collected.to_bytes();
+            room.shrink(bytes.len());
+            Ok((bytes, room))
+        }
         Err(error) if error.is::<LengthLimitError>() => {
             discard(body, limit).await;
             Err(ApiError::TooLarge)
@@ -246,11 +275,12 @@ mod tests {
             let chunk = Ok::<_, std::io::Error>(Bytes::from_static(b"      "));
             Body::from_stream(futures::stream::iter([chunk, Ok(Bytes::from_static(b"     "))]))
         };
+        let memory = Memory::new(1 << 10);
         for body in [whole(), chunks()] {
-            assert!(matches!(read(body, 10).await, Err(ApiError::TooLarge)));
+            assert!(matches!(read(body, 10, &memory).await, Err(ApiError::TooLarge)));
         }
         for body in [whole(), chunks()] {
-            assert_eq!(read(body, 11).await.unwrap().len(), 11);
+            assert_eq!(read(body, 11, &memory).await.unwrap().0.len(), 11);
         }
     }
 }

@@ -31,10 +31,12 @@ use sha2::{Digest as _, Sha256};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use self::claims::{Claims, Found, expired, json};
+use self::claims::{Claims, Found, HOLDS, Lease, json};
 use self::rows::Claim;
 use super::{ApiError, JsonText};
 use crate::app::App;
+use crate::claims::now;
+use crate::clock::millis;
 use crate::faults::fail_point;
 use crate::log::{NewMessage, message_ids};
 use crate::retry;
@@ -46,9 +48,8 @@ pub use header::IdempotencyKey;
 /// of a millisecond.
 const INLINE_BYTES: usize = 64 << 10;
 
-/// Between looks for claims that are too old, and transactions of one look at most.
+/// Between looks for claims that are too old.
 const SWEEP_EVERY: Duration = Duration::from_secs(10);
-const SWEEPS: usize = 50;
 
 /// How long one look may take; what takes longer is left to its end.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -77,9 +78,10 @@ pub trait Work: Send + Sync + 'static {
 pub async fn append<W: Work>(
     app: App,
     key: Option<IdempotencyKey>,
-    body: JsonText,
+    mut body: JsonText,
     work: W,
 ) -> Result<Response, ApiError> {
+    let _room = body.take_room();
     let call = Call { app, work: Arc::new(work) };
     let (now, body) = (call.app.clock.now_ms(), Arc::new(body));
     let Some(key) = key else {
@@ -91,13 +93,13 @@ pub async fn append<W: Work>(
     let claims = Claims::new(&call.app, &key);
     let read = call.read(body.clone(), now).await?;
     match claims.claim(Claim::new(&read.body_hash, &read.messages_hash, now)).await? {
-        Found::Nothing(claim) => {
+        Found::Nothing(claim, lease) => {
             drop(body);
-            call.complete(&claims, &claim, read).await
+            call.complete(&claims, &claim, &lease, read).await
         }
-        Found::Left(claim) => {
+        Found::Left(claim, lease) => {
             drop(read);
-            call.take_over(&claims, &claim, body).await
+            call.take_over(&claims, &claim, &lease, body).await
         }
         Found::Answer(answer) => Ok(answer),
     }
@@ -151,25 +153,28 @@ impl<W: Work> Call<W> {
         &self,
         claims: &Claims<'_>,
         claim: &Claim,
+        lease: &Lease,
         body: Arc<JsonText>,
     ) -> Result<Response, ApiError> {
         let read = self.read(body, claim.received_at).await?;
         if claim.messages != read.messages_hash {
             return Err(claims.unrepeatable(claim).await);
         }
-        self.complete(claims, claim, read).await
+        self.complete(claims, claim, lease, read).await
     }
 
     async fn complete(
         &self,
         claims: &Claims<'_>,
         claim: &Claim,
+        lease: &Lease,
         Read { answer, mut messages, .. }: Read<W::Answer>,
     ) -> Result<Response, ApiError> {
         fail_point!("idempotency::claimed");
         for (number, message) in messages.iter_mut().enumerate() {
             message.key = message_ids::numbered(claim.id, number).as_bytes().to_vec();
         }
+        claims.check(lease)?;
         if let Err(error) = self.app.log.append(messages).await {
             claims.release(claim).await;
             return Err(error.into());
@@ -219,15 +224,12 @@ pub async fn sweep_old(app: App, shutdown: CancellationToken) {
 
 /// One look for claims whose keys hold no more.
 pub async fn sweep(app: &App, shutdown: &CancellationToken) -> Result<(), StoreError> {
-    let expired = expired(app.clock.now_ms());
     // An idle SQLite never takes the write lock for this.
     let mut tx = app.store.snapshot().await?;
+    let expired = now(&mut tx).await? - millis(HOLDS);
     let mut more = rows::any_old(&mut tx, expired).await?;
     drop(tx);
-    for _ in 0..SWEEPS {
-        if !more || shutdown.is_cancelled() {
-            break;
-        }
+    while more && !shutdown.is_cancelled() {
         let mut tx = app.store.write().await?;
         more = rows::sweep(&mut tx, expired).await?;
         tx.commit().await?;

@@ -5,12 +5,16 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use super::consumer::Fetched;
 use super::offsets::{self, Place};
 use super::ordered::Partitions;
 use super::{LogError, Message, Topic};
 use crate::store::Store;
+
+/// How long a partition stays stopped that the log shows no reason for, before it is tried anew.
+const TRY_ANEW: Duration = Duration::from_secs(60);
 
 /// Messages of one partition, in order and never none; applied together.
 #[derive(Clone, Debug)]
@@ -108,8 +112,14 @@ pub struct Standing {
 pub struct Standings(pub(super) Arc<Cursors>);
 
 impl Standings {
+    /// Those that were begun.
     pub fn all(&self) -> Vec<Standing> {
         self.0.standings()
+    }
+
+    /// The partitions of which it is not known yet where to go on.
+    pub fn waiting(&self) -> Vec<i32> {
+        self.0.assigned().into_iter().map(|(partition, _)| partition).collect()
     }
 }
 
@@ -130,7 +140,13 @@ struct Cursor {
     end: i64,
     /// When the first message of the latest batch was appended, and the last one.
     times: Option<(i64, i64)>,
-    stopped: Option<String>,
+    stopped: Option<Stop>,
+}
+
+struct Stop {
+    text: String,
+    /// When, of one for which the log shows no reason: it may pass.
+    passing: Option<Instant>,
 }
 
 /// A partition of which the next batch can be read.
@@ -158,31 +174,36 @@ impl Cursors {
         open
     }
 
-    /// Asks the store where partitions go on. Those that cannot are stopped.
+    /// Asks the store where partitions go on, of those of which the log said what it has. Those
+    /// that cannot are stopped.
     pub async fn begin(&self, assigned: &[(i32, u64)], extent: &Extent) -> Result<(), LogError> {
+        if assigned.is_empty() {
+            return Ok(());
+        }
         let begun = offsets::begin(&self.store, &self.group, self.topic, extent).await;
         let mut places = begun.map_err(|error| {
             LogError::Unavailable(format!("where the group goes on cannot be read: {error}"))
         })?;
-        for (partition, epoch) in assigned {
-            let Some(start) = places.remove(partition) else { continue };
-            let range = extent.ranges.iter().find(|range| range.partition == *partition);
-            let end = range.map_or(start.next, |range| range.end);
+        for Range { partition, end, .. } in &extent.ranges {
+            let epoch = assigned.iter().find(|(assigned, _)| assigned == partition);
+            let Some(((_, epoch), start)) = epoch.zip(places.remove(partition)) else { continue };
             let obstacle = obstacle(&start, extent);
-            let (epoch, next) = (*epoch, start.next);
+            let (epoch, next, end) = (*epoch, start.next, *end);
             let mut cursor = Cursor { epoch, start, next, end, times: None, stopped: None };
             if let Some(reason) = obstacle {
-                cursor.stop(self.topic, &reason);
+                cursor.stop(self.topic, &reason, None);
             }
             self.lock().insert(*partition, cursor);
         }
         Ok(())
     }
 
-    /// Where a partition that may be read begins; none of one that is stopped.
-    pub fn start(&self, partition: i32) -> Option<i64> {
+    /// Where a partition that may be read begins, and its epoch; none of one that is stopped.
+    pub fn start(&self, partition: i32) -> Option<(u64, i64)> {
         let at = self.lock();
-        at.get(&partition).filter(|cursor| cursor.stopped.is_none()).map(|cursor| cursor.next)
+        let cursor = at.get(&partition).filter(|cursor| cursor.stopped.is_none())?;
+        (self.partitions.epoch(partition) == Some(cursor.epoch))
+            .then_some((cursor.epoch, cursor.next))
     }
 
     /// The partitions of which nothing is under way, those after `last` first: they take turns.
@@ -231,15 +252,30 @@ impl Cursors {
     /// Stops a partition that the log gives no more of.
     pub fn stop(&self, partition: i32, reason: &str) {
         if let Some(cursor) = self.lock().get_mut(&partition) {
-            cursor.stop(self.topic, reason);
+            cursor.stop(self.topic, reason, Some(Instant::now()));
         }
     }
 
-    /// Stops the partitions that cannot go on in what the log has now.
-    pub fn compare(&self, extent: &Extent) {
-        for cursor in self.lock().values_mut() {
-            if let Some(reason) = obstacle(&cursor.reached(), extent) {
-                cursor.stop(self.topic, &reason);
+    /// Up to where each partition was given out.
+    pub fn places(&self) -> BTreeMap<i32, Place> {
+        self.lock().iter().map(|(partition, cursor)| (*partition, cursor.reached())).collect()
+    }
+
+    /// Stops the partitions that cannot go on in what the log has, of those that it told of; one
+    /// that was stopped, and that the log shows no reason for, is to be begun anew. The log told
+    /// at some time since the partitions were at `before`: who went on meanwhile is right.
+    pub fn compare(&self, before: &BTreeMap<i32, Place>, extent: &Extent) {
+        let mut at = self.lock();
+        for Range { partition, end, .. } in &extent.ranges {
+            let Some(cursor) = at.get_mut(partition) else { continue };
+            cursor.end = cursor.end.max(*end);
+            let former = before.get(partition).and_then(|place| obstacle(place, extent));
+            match former.and(obstacle(&cursor.reached(), extent)) {
+                Some(reason) => cursor.stop(self.topic, &reason, None),
+                None if cursor.may_be_tried() && !self.partitions.is_busy(*partition) => {
+                    self.partitions.renew(*partition);
+                }
+                None => {}
             }
         }
     }
@@ -257,12 +293,20 @@ impl Cursor {
         Place { next: self.next, ..self.start.clone() }
     }
 
-    fn stop(&mut self, topic: Topic, reason: &str) {
-        if self.stopped.is_none() {
+    /// Stops it, unless it is; a reason that does not pass is told instead of one that may.
+    fn stop(&mut self, topic: Topic, reason: &str, passing: Option<Instant>) {
+        let is_news = |stop: &Stop| stop.passing.is_some() && passing.is_none();
+        if self.stopped.as_ref().is_none_or(is_news) {
             let text = stopped(topic, &self.reached(), reason);
             tracing::error!("{text}");
-            self.stopped = Some(text);
+            self.stopped = Some(Stop { text, passing });
         }
+    }
+
+    /// Whether what stopped it may have passed.
+    fn may_be_tried(&self) -> bool {
+        let passing = self.stopped.as_ref().and_then(|stop| stop.passing);
+        passing.is_some_and(|since| since.elapsed() >= TRY_ANEW)
     }
 
     /// Up to where everything is done.
@@ -279,7 +323,89 @@ impl Cursor {
             partition,
             behind,
             since: oldest.filter(|_| behind > 0),
-            stopped: self.stopped.clone().map(|reason| (place, reason)),
+            stopped: self.stopped.as_ref().map(|stop| (place, stop.text.clone())),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn extent(end: i64) -> Extent {
+        let range = |partition| Range { partition, earliest: 0, end };
+        Extent { id: "log".into(), ranges: [0, 1].map(range).into() }
+    }
+
+    /// Two partitions, both at 5.
+    fn cursors() -> Cursors {
+        let store = Store::Postgres(sqlx::PgPool::connect_lazy("postgres://nobody").unwrap());
+        let partitions = Arc::new(Partitions::new(|| {}));
+        let cursors = Cursors::new("g", Topic::Tracking, store, partitions.clone());
+        for partition in 0..2 {
+            let epoch = partitions.assign(partition);
+            let (consumer_group, log_id) = ("g".into(), "log".into());
+            let start = Place { consumer_group, partition, log_id, next: 5, resets: 0 };
+            let cursor = Cursor { epoch, start, next: 5, end: 5, times: None, stopped: None };
+            cursors.lock().insert(partition, cursor);
+        }
+        cursors
+    }
+
+    /// The log says where it ends.
+    fn look(cursors: &Cursors, end: i64) {
+        cursors.compare(&cursors.places(), &extent(end));
+    }
+
+    fn stop_long_ago(cursors: &Cursors, partition: i32) {
+        cursors.stop(partition, "an error");
+        let mut at = cursors.lock();
+        let stop = at.get_mut(&partition).unwrap().stopped.as_mut().unwrap();
+        stop.passing = Some(Instant::now() - TRY_ANEW);
+    }
+
+    #[tokio::test]
+    async fn what_is_behind_is_known_although_nothing_can_be_fetched() {
+        let cursors = cursors();
+        look(&cursors, 12);
+        let behind: Vec<i64> = cursors.standings().iter().map(|s| s.behind).collect();
+        assert_eq!(behind, [7, 7]);
+    }
+
+    #[tokio::test]
+    async fn who_goes_on_while_the_log_is_asked_is_not_stopped() {
+        let cursors = cursors();
+        let before = cursors.places();
+        cursors.lock().get_mut(&0).unwrap().next = 9;
+        cursors.compare(&before, &extent(7));
+        assert_eq!(cursors.start(0).map(|(_, next)| next), Some(9));
+        cursors.compare(&cursors.places(), &extent(7));
+        assert_eq!(cursors.start(0), None);
+    }
+
+    #[tokio::test]
+    async fn a_stop_without_a_reason_is_tried_anew_and_no_other() {
+        let cursors = cursors();
+        cursors.stop(0, "an error");
+        look(&cursors, 7);
+        assert_eq!((cursors.assigned(), cursors.start(0)), (vec![], None), "not at once");
+        stop_long_ago(&cursors, 0);
+        stop_long_ago(&cursors, 1);
+        look(&cursors, 3);
+        let text = |standing: Standing| standing.stopped.unwrap().1;
+        assert!(text(cursors.standings().remove(0)).contains("the log ends at 3"));
+        look(&cursors, 7);
+        assert_eq!(cursors.assigned(), [], "what is missing in between would be passed over");
+
+        let cursors = self::cursors();
+        stop_long_ago(&cursors, 1);
+        let epoch = cursors.partitions.epoch(1).unwrap();
+        assert!(cursors.partitions.start(1, epoch, 4));
+        look(&cursors, 7);
+        assert_eq!(cursors.assigned(), [], "work on it is under way");
+        cursors.partitions.finish(1, epoch, 4, true);
+        look(&cursors, 7);
+        assert!(matches!(cursors.assigned()[..], [(1, renewed)] if renewed != epoch));
+        assert_eq!(cursors.start(0).map(|(_, next)| next), Some(5));
     }
 }

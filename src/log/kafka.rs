@@ -113,7 +113,7 @@ impl Kafka {
         store: &Store,
         limits: Limits,
     ) -> Result<(Consumer<Batch>, Standings), LogError> {
-        batches::open(&self.settings, group, topic, store, limits)
+        batches::open(&self.settings, &self.producer, group, topic, store, limits)
     }
 
     pub(super) async fn extent(&self, topic: Topic) -> Result<Extent, LogError> {

@@ -17,12 +17,14 @@ pub struct Place {
     /// The [`Extent::id`] that `next` is an offset of.
     pub log_id: String,
     pub next: i64,
+    /// How often somebody said where to go on.
+    pub resets: i32,
 }
 
 /// The offsets of `topic`, by group and partition.
 pub async fn places(tx: &mut Tx, topic: Topic) -> Result<Vec<Place>, StoreError> {
     Ok(on!(tx, c => sqlx::query_as(
-        "SELECT consumer_group, partition, log_id, next FROM log_offsets
+        "SELECT consumer_group, partition, log_id, next, resets FROM log_offsets
          WHERE topic = $1 ORDER BY consumer_group, partition",
     )
     .bind(topic.name()).fetch_all(c).await?))
@@ -36,7 +38,7 @@ pub async fn place(
     partition: i32,
 ) -> Result<Option<Place>, StoreError> {
     Ok(on!(tx, c => sqlx::query_as(
-        "SELECT consumer_group, partition, log_id, next FROM log_offsets
+        "SELECT consumer_group, partition, log_id, next, resets FROM log_offsets
          WHERE consumer_group = $1 AND topic = $2 AND partition = $3",
     )
     .bind(group).bind(topic.name()).bind(partition).fetch_optional(c).await?))
@@ -59,6 +61,7 @@ pub(super) async fn begin(
                 partition: range.partition,
                 log_id: extent.id.clone(),
                 next: range.earliest,
+                resets: 0,
             };
             put_if_absent(&mut tx, topic, &place).await?;
             unknown.insert(place);
@@ -127,7 +130,7 @@ pub async fn reset(tx: &mut Tx, topic: Topic, place: &Place) -> Result<bool, Sto
     let changed = execute!(
         tx,
         sqlx::query(
-            "UPDATE log_offsets SET log_id = $4, next = $5
+            "UPDATE log_offsets SET log_id = $4, next = $5, resets = resets + 1
              WHERE consumer_group = $1 AND topic = $2 AND partition = $3",
         )
         .bind(&place.consumer_group)

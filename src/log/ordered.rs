@@ -102,6 +102,13 @@ impl Partitions {
         epoch
     }
 
+    /// Begins another epoch of `partition`, if it is held.
+    pub fn renew(&self, partition: i32) {
+        if self.epoch(partition).is_some() {
+            self.assign(partition);
+        }
+    }
+
     /// The epoch of `partition`, while messages of it may be given out.
     pub fn epoch(&self, partition: i32) -> Option<u64> {
         self.lock().held.get(&partition).filter(|held| !held.stopped).map(|held| held.epoch)

@@ -138,6 +138,11 @@ pub const METRICS: &[Metric] = &[
         Unit::Count,
         "Partitions that cannot go on until somebody says where, by topic and group",
     ),
+    gauge(
+        "longshore_log_waiting_partitions",
+        Unit::Count,
+        "Partitions of which it is not known yet where to go on, by topic and group",
+    ),
     histogram("longshore_message_seconds", Unit::Seconds, "Time of work on a message, by topic"),
     counter(
         "longshore_messages_total",
@@ -155,6 +160,10 @@ pub const METRICS: &[Metric] = &[
         "longshore_track_dropped_total",
         "Objects that came to nothing, by array and reason: unknown_user, erased (since they were \
          taken), too_large (the profile with them)",
+    ),
+    counter(
+        "longshore_track_names_forgotten_total",
+        "Names of products and events that went from a user's activity, which has too many",
     ),
     counter(
         "longshore_track_objects_total",

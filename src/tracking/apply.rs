@@ -6,8 +6,9 @@
 //!
 //! Whatever a batch reads it reads with one statement a kind, and writes likewise; of each
 //! user once, and only what changed. Locks are taken in the order identifiers, profiles,
-//! activity, each in the order of their keys. The one lock out of order is on the profile of
-//! who has no activity yet: should two wait for each other there, one is tried again.
+//! activity, each in the order of their keys. The one lock out of order is on activity that
+//! another partition began in this very moment: should two wait for each other there, one is
+//! tried again.
 //!
 //! Every purchase counts as revenue: the conversion windows that a campaign or a Canvas may
 //! declare (decisions.md, "POST /users/track") are to be asked in [`fold`], where each
@@ -81,8 +82,9 @@ impl Retry for ApplyError {
     }
 }
 
-/// What one transaction holds at most, unless it is a single message: objects, and bytes of
-/// documents and activity, of which each is there about three times while it is changed.
+/// What one transaction holds at once: objects, unless it is of a single message; and, unless
+/// it is of a single object, bytes of documents and activity, of which each is there about
+/// three times while it is changed.
 const MOST_OBJECTS: usize = 8_000;
 const MOST_BYTES: usize = 8 << 20;
 
@@ -95,8 +97,9 @@ pub struct Ingest {
 }
 
 /// Messages that can be read, and what is known before their transaction.
-pub struct Prepared {
-    payloads: Vec<Vec<u8>>,
+pub struct Prepared<'m> {
+    /// Those of a workspace are together.
+    batches: Vec<Batch<'m>>,
     workspaces: BTreeMap<i32, Workspace>,
 }
 
@@ -168,29 +171,26 @@ impl Ingest {
 
 impl Handler for Ingest {
     type Error = ApplyError;
-    type Prepared = Prepared;
+    type Prepared<'m> = Prepared<'m>;
     type Applied = Tally;
 
-    async fn prepare(&self, messages: &[Message]) -> Result<Prepared, ApplyError> {
-        let payloads: Vec<Vec<u8>> = messages.iter().map(|m| m.payload.clone()).collect();
-        let batches = self.cores.compute_here(|| decode(&payloads))?;
+    async fn prepare<'m>(&self, messages: &'m [Message]) -> Result<Prepared<'m>, ApplyError> {
+        let batches = self.cores.compute_here(|| decode(messages))?;
         let objects: usize = batches.iter().map(|batch| batch.objects.len()).sum();
         if objects > MOST_OBJECTS && messages.len() > 1 {
             return Err(StoreError::TooMuch.into());
         }
         let workspaces = self.workspaces(batches.iter().map(|batch| batch.workspace)).await?;
-        drop(batches);
-        Ok(Prepared { payloads, workspaces })
+        Ok(Prepared { batches, workspaces })
     }
 
-    async fn apply(&self, tx: &mut Tx, prepared: &Prepared) -> Result<Tally, ApplyError> {
-        let batches = self.cores.compute_here(|| decode(&prepared.payloads))?;
+    async fn apply(&self, tx: &mut Tx, prepared: &Self::Prepared<'_>) -> Result<Tally, ApplyError> {
         let mut tally = Tally::default();
-        let mut room = match prepared.payloads.len() {
-            1 => Room::endless(),
+        let mut room = match prepared.batches.as_slice() {
+            [batch] if batch.objects.len() == 1 => Room::endless(),
             _ => Room::new(MOST_BYTES),
         };
-        for batches in batches.chunk_by(|a, b| a.workspace == b.workspace) {
+        for batches in prepared.batches.chunk_by(|a, b| a.workspace == b.workspace) {
             let id = batches[0].workspace;
             let workspace = prepared.workspaces.get(&id).ok_or(ApplyError::Workspace(id))?;
             self.apply_to(tx, workspace, batches, &mut room, &mut tally).await?;
@@ -236,8 +236,8 @@ fn with_payload(payload: Vec<u8>, message: &Message) -> Message {
 }
 
 /// Reads messages; those of a workspace are together, in their order.
-fn decode(payloads: &[Vec<u8>]) -> Result<Vec<Batch<'_>>, MessageError> {
-    let batches = payloads.iter().map(|payload| Batch::decode(payload));
+fn decode(messages: &[Message]) -> Result<Vec<Batch<'_>>, MessageError> {
+    let batches = messages.iter().map(|message| Batch::decode(&message.payload));
     let mut batches = batches.collect::<Result<Vec<_>, _>>()?;
     batches.sort_by_key(|batch| batch.workspace);
     Ok(batches)
@@ -315,6 +315,7 @@ fn fold(
             record(deed, &mut activity, workspace, tally);
         }
         activity.prune(today);
+        tally.names_forgotten += activity.prune_names();
         let after = activity.encode();
         if before != Some(&after) {
             changed.push((place, after));

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use serde_json::value::RawValue;
 
-use super::message::{Attributes, Entries, Identifier, Json};
+use super::message::{Attributes, Entries, Json};
 use super::object::{Place, Reader};
 use super::values::Checked;
 use crate::users::json::{self, Members};
@@ -28,11 +28,11 @@ const REFUSED: &[&str] = &[
 
 /// Reads an attribute object; none where something is wrong, which is noted.
 pub(super) fn read<'a>(reader: &mut Reader<'a>) -> Option<Attributes<'a>> {
-    let user = reader.user();
+    let (user, email_identifies) = (reader.user(), reader.is_by_email());
     let Members(members) = std::mem::take(&mut reader.members);
     let mut changes = Changes {
         reader,
-        email_identifies: matches!(user, None | Some((Identifier::Email(_), _))),
+        email_identifies,
         names: HashSet::new(),
         fields: Entries::default(),
         custom: Entries::default(),
@@ -50,7 +50,6 @@ pub(super) fn read<'a>(reader: &mut Reader<'a>) -> Option<Attributes<'a>> {
 
 struct Changes<'r, 'a> {
     reader: &'r mut Reader<'a>,
-    /// Beside an identifier that decides it is a value to write.
     email_identifies: bool,
     /// Of the custom attributes so far: they come in two places.
     names: HashSet<Cow<'a, str>>,
@@ -99,7 +98,7 @@ impl<'a> Changes<'_, 'a> {
         if value.get() == "null" {
             return;
         }
-        match json::parse::<Members<'a>>(value.get()) {
+        match json::members(value.get(), json::MOST_MEMBERS) {
             Ok(Members(members)) => {
                 members.into_iter().for_each(|(name, value)| self.custom(name, value));
             }
@@ -150,9 +149,12 @@ fn change(json: &str) -> Checked<(Change, &str)> {
     if !json.starts_with('{') {
         return Ok((Change::Set, json));
     }
-    let Members(members) = json::parse(json)?;
-    let is_change = |name: &str| matches!(name, "inc" | "add" | "remove");
-    if members.is_empty() || !members.iter().all(|(name, _)| is_change(name)) {
+    const CHANGES: [&str; 3] = ["inc", "add", "remove"];
+    // The value was checked: it has more members than there are changes.
+    let Ok(Members(members)) = json::members(json, CHANGES.len()) else {
+        return Ok((Change::Set, json));
+    };
+    if members.is_empty() || !members.iter().all(|(name, _)| CHANGES.contains(&name.as_ref())) {
         return Ok((Change::Set, json));
     }
     let [(name, value)] = members.as_slice() else {

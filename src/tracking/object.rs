@@ -18,6 +18,9 @@ const MAX_BYTES: usize = 4 << 20;
 /// Problems of one object that are told; one who has more sees the others later.
 const MOST_PROBLEMS: usize = 10;
 
+/// The members that identify a user, the strongest first.
+const IDENTIFIERS: [&str; 4] = ["external_id", "service_id", "user_alias", "email"];
+
 /// What is wrong with an object: a text for the customer, without values, and the member as
 /// metrics have it, which is none that a customer named.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,10 +87,18 @@ fn purchase<'a>(reader: &mut Reader<'a>) -> Option<Purchase<'a>> {
     })
 }
 
+fn identifier<'a>(name: &str, json: &'a str) -> Checked<Identifier<'a>> {
+    Ok(match name {
+        "external_id" => Identifier::ExternalId(check::identifier(json)?),
+        "service_id" => Identifier::ServiceId(values::service_id(json)?),
+        "user_alias" => Identifier::UserAlias(values::user_alias(json)?),
+        _ => Identifier::Email(values::email(json)?),
+    })
+}
+
 /// An object that is being read.
 pub(super) struct Reader<'a> {
     pub members: Members<'a>,
-    kind: Kind,
     beside: Vec<Identifier<'a>>,
     received_at: i64,
     problems: Vec<Problem>,
@@ -100,12 +111,12 @@ impl<'a> Reader<'a> {
         if element.get().len() > most {
             return Err(problem(format!("the object is larger than {} KiB", most >> 10)));
         }
-        let members: Members<'a> =
-            json::parse(element.get()).map_err(|why| problem(format!("the object: {why}")))?;
+        let members = json::members(element.get(), json::MOST_MEMBERS)
+            .map_err(|why| problem(format!("the object: {why}")))?;
         if let Some(name) = members.repeated() {
             return Err(problem(format!("{}: is there twice", Place(name))));
         }
-        Ok(Self { members, kind, beside: Vec::new(), received_at, problems: Vec::new() })
+        Ok(Self { members, beside: Vec::new(), received_at, problems: Vec::new() })
     }
 
     /// The value of a member that is there and not null.
@@ -138,35 +149,27 @@ impl<'a> Reader<'a> {
         self.required("time", values::time).map(|time| time.min(self.received_at))
     }
 
-    /// Who is meant, and whether nobody is to be made: external_id decides, then service_id,
-    /// user_alias, email; an alias makes nobody.
+    /// Who is meant, and whether nobody is to be made: the first of [`IDENTIFIERS`] that is
+    /// there decides; an alias makes nobody. The others identify nobody, whatever they are.
     pub fn user(&mut self) -> Option<(Identifier<'a>, bool)> {
-        let before = self.problems.len();
-        let stronger = [
-            self.optional("external_id", check::identifier).map(Identifier::ExternalId),
-            self.optional("service_id", values::service_id).map(Identifier::ServiceId),
-            self.optional("user_alias", values::user_alias).map(Identifier::UserAlias),
-        ];
-        let email = match self.kind {
-            // Here it is an attribute, and checked as such.
-            Kind::Attributes if stronger.iter().any(Option::is_some) => {
-                self.value("email").and_then(|email| values::email(email).ok())
-            }
-            _ => self.optional("email", values::email),
-        };
-        let identifiers = stronger.into_iter().chain([email.map(Identifier::Email)]);
         let asked = self.optional("_update_existing_only", values::boolean).unwrap_or(false);
-        let mut identifiers = identifiers.flatten();
-        let Some(decides) = identifiers.next() else {
-            if self.problems.len() == before {
-                let text = "an external_id, a service_id, a user_alias or an email is required";
-                self.problems.push(Problem { reason: "identifier", text: text.to_owned() });
-            }
+        let mut names = IDENTIFIERS.into_iter().filter(|name| self.value(name).is_some());
+        let Some(first) = names.next() else {
+            let text = "an external_id, a service_id, a user_alias or an email is required";
+            self.problems.push(Problem { reason: "identifier", text: text.to_owned() });
             return None;
         };
-        self.beside = identifiers.collect();
+        let beside = names.filter_map(|name| identifier(name, self.value(name)?).ok());
+        self.beside = beside.collect();
+        let decides = self.optional(first, |json| identifier(first, json))?;
         let update_only = asked || matches!(decides, Identifier::UserAlias(_));
         Some((decides, update_only))
+    }
+
+    /// Whether an email is all that says who is meant: beside another identifier it is a value
+    /// to write.
+    pub fn is_by_email(&self) -> bool {
+        IDENTIFIERS[..3].iter().all(|name| self.value(name).is_none())
     }
 
     /// Notes what is wrong with a member.

@@ -1,9 +1,10 @@
 //! From the objects of a request to messages: one for each partition that its users fall on.
 //!
-//! Objects that name one identifier stay together, so that they are applied in the request's
-//! order; a group goes where its strongest identifier always goes, so that what requests say
-//! about that identifier is applied in their order. An identifier by which no object of the
-//! request decides holds nothing together: a thousand users may write one email.
+//! An object goes where the identifier that decides always goes, so that what requests say by
+//! that identifier is applied in their order. By an external_id that is so without exception.
+//! An object that is decided by a weaker one follows the latest object before it that names the
+//! same identifier: an event by the address that an attribute object has just written finds it
+//! written.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -65,48 +66,24 @@ fn fold(
 
 /// The partition of each object.
 fn place(taken: &[Taken<'_>], request: &Request) -> Vec<i32> {
-    let partition = |identifier: &Identifier<'_>| {
-        let key = format!("{}\u{1f}{}", request.workspace, identifier.key());
+    let home = |key: &str| {
+        let key = format!("{}\u{1f}{key}", request.workspace);
         partition_of(key.as_bytes(), request.partitions)
     };
-    if let [only] = taken {
-        return vec![partition(only.object.user())];
-    }
-    let groups = groups(taken);
-    let mut partitions = HashMap::new();
-    // The strongest of each group is first.
-    let mut order: Vec<usize> = (0..taken.len()).collect();
-    order.sort_by_key(|at| taken[*at].object.user().rank());
-    for at in order {
-        partitions.entry(groups[at]).or_insert_with(|| partition(taken[at].object.user()));
-    }
-    groups.iter().map(|group| partitions[group]).collect()
-}
-
-/// The group of each object, by the place of one of its members.
-fn groups(taken: &[Taken<'_>]) -> Vec<usize> {
-    let mut groups: Vec<usize> = (0..taken.len()).collect();
-    let mut deciding: HashMap<String, usize> = HashMap::with_capacity(taken.len());
-    for (at, Taken { object, .. }) in taken.iter().enumerate() {
-        groups[at] = *deciding.entry(object.user().key()).or_insert(at);
-    }
-    for (at, Taken { beside, .. }) in taken.iter().enumerate() {
-        for identifier in beside {
-            if let Some(other) = deciding.get(&identifier.key()) {
-                let (one, other) = (root(&groups, at), root(&groups, *other));
-                groups[one.max(other)] = one.min(other);
-            }
+    // Where the latest object went that names an identifier; nobody follows an external_id.
+    let mut named: HashMap<String, i32> = HashMap::new();
+    let mut partitions = Vec::with_capacity(taken.len());
+    for Taken { object, beside } in taken {
+        let user = object.user();
+        let key = user.key();
+        let partition = named.get(&key).copied().unwrap_or_else(|| home(&key));
+        if !matches!(user, Identifier::ExternalId(_)) {
+            named.insert(key, partition);
         }
+        named.extend(beside.iter().map(|identifier| (identifier.key(), partition)));
+        partitions.push(partition);
     }
-    (0..taken.len()).map(|at| root(&groups, at)).collect()
-}
-
-/// The object that stands for the group: each points at an earlier one, or at itself.
-fn root(groups: &[usize], mut at: usize) -> usize {
-    while groups[at] != at {
-        at = groups[at];
-    }
-    at
+    partitions
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ const MEMBER: &str = "properties";
 /// are none, or something is wrong, which is noted.
 pub(super) fn read<'a>(reader: &mut Reader<'a>, reserved: &[&str]) -> Option<Json<'a>> {
     let (json, members) = reader.optional(MEMBER, |json| {
-        let members: Members<'a> = json::parse(json)?;
+        let members: Members<'a> = json::members(json, json::MOST_MEMBERS)?;
         match members.repeated() {
             Some(name) => Err(format!("{}: is there twice", Place(name))),
             None => Ok((json, members)),

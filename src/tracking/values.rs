@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::message::UserAlias;
 use crate::clock;
-use crate::users::json::{self, Members};
+use crate::users::json;
 use crate::users::money;
 use crate::users::profile::{MAX_TEXT, check};
 use crate::workspaces;
@@ -31,7 +31,7 @@ pub fn service_id(json: &str) -> Checked<Uuid> {
 }
 
 pub fn user_alias(json: &str) -> Checked<UserAlias<'static>> {
-    let members: Members<'_> = json::parse(json)?;
+    let members = json::members(json, json::MOST_MEMBERS)?;
     if let Some(name) = members.repeated().filter(|name| name.starts_with("alias_")) {
         return Err(format!("{name}: is there twice"));
     }
@@ -83,7 +83,10 @@ pub fn too_much() -> String {
     format!("is too large: price times quantity must be below {}", i64::MAX / money::MILLION)
 }
 
+/// However the number is written: `1.0` is as whole as `1`.
 pub fn quantity(json: &str) -> Checked<u8> {
-    let quantity = json.parse().ok().filter(|quantity| (1..=MOST_QUANTITY).contains(quantity));
-    quantity.ok_or_else(|| format!("a whole number from 1 to {MOST_QUANTITY} is meant"))
+    let number: Option<f64> = json.parse().ok().filter(|number: &f64| number.fract() == 0.0);
+    let quantity = number.filter(|number| (1.0..=f64::from(MOST_QUANTITY)).contains(number));
+    let meant = || format!("a whole number from 1 to {MOST_QUANTITY} is meant");
+    quantity.map(|quantity| quantity as u8).ok_or_else(meant)
 }

@@ -4,13 +4,14 @@
 //! by `postcard`: per name the days, each as the distance from the day before, the first
 //! moment within the day and the span to the last one. Days are kept for
 //! [`KEPT_DAYS`], revenue for ever. Of each name the properties of the latest purchase or
-//! event are kept, up to [`MAX_PROPERTIES`].
+//! event are kept, up to [`MAX_PROPERTIES`]. Where there are more names than [`MAX_BYTES`] has
+//! room for, those that happened longest ago go.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use jiff::civil::{Date, date};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::clock;
 use crate::retry::Retry;
@@ -26,6 +27,13 @@ pub const KEPT_DAYS: i32 = 100;
 /// Bytes of properties that are kept of a user: room for the largest that are nested, and
 /// little enough to read and write with the rest. Those of the latest stay that have room.
 pub const MAX_PROPERTIES: usize = 64 << 10;
+
+/// Bytes that the purchases and events of a user may have, each day of a name counted with
+/// [`DAY_BYTES`]: what no person does, and an id that many share must not do either.
+pub const MAX_BYTES: usize = 2 << 20;
+
+/// The most that a day of a name has when it is packed: a number of 64 bits, three of 32.
+const DAY_BYTES: usize = 10 + 3 * 5;
 
 const VERSION: u8 = 1;
 const DAY_MS: i64 = 86_400_000;
@@ -43,8 +51,10 @@ pub enum ActivityError {
 
 impl Retry for ActivityError {}
 
-/// The activity of a user. Decoded, it borrows the names from the bytes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// The activity of a user. Decoded, it borrows the names from the bytes. Serialized, its fields
+/// and those of its series have the order in which [`Packed`] reads them: most of what a worker
+/// would allocate is copies of these.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Activity<'a> {
     purchases: Vec<Series<'a>>,
     events: Vec<Series<'a>>,
@@ -53,9 +63,10 @@ pub struct Activity<'a> {
 }
 
 /// The days of one name, ascending, never empty.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct Series<'a> {
     name: Cow<'a, str>,
+    #[serde(serialize_with = "pack_days")]
     days: Vec<Tally>,
     /// Of what happened last, where it had some; a JSON object.
     properties: Option<Cow<'a, str>>,
@@ -135,6 +146,31 @@ impl<'a> Activity<'a> {
         forgot
     }
 
+    /// Forgets the names that happened longest ago, past [`MAX_BYTES`]; answers how many.
+    pub fn prune_names(&mut self) -> u64 {
+        let all = self.purchases.iter().chain(&self.events);
+        let mut bytes: usize = all.map(Series::most_bytes).sum();
+        if bytes <= MAX_BYTES {
+            return 0;
+        }
+        let mut all: Vec<&mut Series<'_>> =
+            self.purchases.iter_mut().chain(&mut self.events).collect();
+        all.sort_by_key(|series| series.last());
+        let mut forgotten = 0;
+        for series in all {
+            if bytes <= MAX_BYTES {
+                break;
+            }
+            bytes -= series.most_bytes();
+            series.days.clear();
+            forgotten += 1;
+        }
+        for all in [&mut self.purchases, &mut self.events] {
+            all.retain(|series| !series.days.is_empty());
+        }
+        forgotten
+    }
+
     fn prune_properties(&mut self) -> bool {
         let all = || self.purchases.iter().chain(&self.events);
         let bytes = |series: &Series<'_>| series.properties.as_ref().map_or(0, |p| p.len());
@@ -204,13 +240,7 @@ impl<'a> Activity<'a> {
 
     /// The packed form.
     pub fn encode(&self) -> Vec<u8> {
-        let packed = Packed {
-            purchases: self.purchases.iter().map(PackedSeries::pack).collect(),
-            events: self.events.iter().map(PackedSeries::pack).collect(),
-            revenue: self.revenue().collect(),
-        };
-        postcard::to_extend(&packed, vec![VERSION])
-            .expect("a vector takes all that is written to it")
+        postcard::to_extend(self, vec![VERSION]).expect("a vector takes all that is written to it")
     }
 
     /// Reads the packed form. Allocates no more than a small multiple of `bytes`.
@@ -269,6 +299,12 @@ impl Tally {
 }
 
 impl Series<'_> {
+    /// No fewer bytes than it has when it is packed: beside its parts three numbers of them.
+    fn most_bytes(&self) -> usize {
+        let properties = self.properties.as_ref().map_or(0, |properties| properties.len());
+        self.name.len() + properties + self.days.len() * DAY_BYTES + 3 * 5
+    }
+
     /// When it happened last.
     fn last(&self) -> i64 {
         self.days.last().map_or(i64::MIN, |tally| tally.last)
@@ -338,7 +374,7 @@ fn divide_half_even(dividend: i128, divisor: i128) -> i64 {
 }
 
 /// Version 1 of the packing.
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 struct Packed<'a> {
     #[serde(borrow)]
     purchases: Vec<PackedSeries<'a>>,
@@ -348,7 +384,7 @@ struct Packed<'a> {
     revenue: Vec<(&'a str, i64)>,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 struct PackedSeries<'a> {
     name: &'a str,
     days: Vec<PackedDay>,
@@ -366,24 +402,21 @@ struct PackedDay {
     count: u64,
 }
 
-impl<'a> PackedSeries<'a> {
-    fn pack(series: &'a Series<'_>) -> Self {
-        let mut before = 0;
-        let days = series.days.iter().map(|tally| {
-            let day = tally.day();
-            let packed = PackedDay {
-                // These fit: days lie within MAX_DAY, moments within a day.
-                distance: (day - before) as i32,
-                first: (tally.first - day * DAY_MS) as u32,
-                span: (tally.last - tally.first) as u32,
-                count: tally.count,
-            };
-            before = day;
-            packed
-        });
-        let properties = series.properties.as_deref();
-        Self { name: &series.name, days: days.collect(), properties }
-    }
+/// Writes days as [`PackedDay`]s.
+fn pack_days<S: Serializer>(days: &[Tally], serializer: S) -> Result<S::Ok, S::Error> {
+    let mut before = 0;
+    serializer.collect_seq(days.iter().map(|tally| {
+        let day = tally.day();
+        let packed = PackedDay {
+            // These fit: days lie within MAX_DAY, moments within a day.
+            distance: (day - before) as i32,
+            first: (tally.first - day * DAY_MS) as u32,
+            span: (tally.last - tally.first) as u32,
+            count: tally.count,
+        };
+        before = day;
+        packed
+    }))
 }
 
 fn unpack<'a>(packed: Vec<PackedSeries<'a>>) -> Result<Vec<Series<'a>>, ActivityError> {
@@ -393,15 +426,18 @@ fn unpack<'a>(packed: Vec<PackedSeries<'a>>) -> Result<Vec<Series<'a>>, Activity
             return Err(ActivityError::Damaged("names are out of order"));
         }
         let properties = properties.map(Cow::Borrowed);
-        all.push(Series { name: Cow::Borrowed(name), days: unpack_days(&days)?, properties });
+        all.push(Series { name: Cow::Borrowed(name), days: unpack_days(days)?, properties });
     }
     Ok(all)
 }
 
-fn unpack_days(packed: &[PackedDay]) -> Result<Vec<Tally>, ActivityError> {
-    let mut days = Vec::with_capacity(packed.len());
+/// Both are of one size, so that the days stay where they were decoded.
+fn unpack_days(packed: Vec<PackedDay>) -> Result<Vec<Tally>, ActivityError> {
+    if packed.is_empty() {
+        return Err(ActivityError::Damaged("a name has no day"));
+    }
     let mut day: i32 = 0;
-    for (index, packed) in packed.iter().enumerate() {
+    let days = packed.into_iter().enumerate().map(|(index, packed)| {
         if index > 0 && packed.distance <= 0 {
             return Err(ActivityError::Damaged("days are out of order"));
         }
@@ -414,16 +450,9 @@ fn unpack_days(packed: &[PackedDay]) -> Result<Vec<Tally>, ActivityError> {
             return Err(ActivityError::Damaged("a day is impossible"));
         }
         let start = i64::from(day) * DAY_MS;
-        days.push(Tally {
-            first: start + i64::from(packed.first),
-            last: start + end,
-            count: packed.count,
-        });
-    }
-    if days.is_empty() {
-        return Err(ActivityError::Damaged("a name has no day"));
-    }
-    Ok(days)
+        Ok(Tally { first: start + i64::from(packed.first), last: start + end, count: packed.count })
+    });
+    days.collect()
 }
 
 #[cfg(test)]
@@ -587,6 +616,31 @@ mod tests {
         let kept = |name| read.purchase_properties(name).is_some();
         assert_eq!(["a", "b", "c"].map(kept), [true, true, false]);
         assert_eq!(read.event_properties("tea"), Some((7, "{}")));
+    }
+
+    #[test]
+    fn names_of_long_ago_go_where_there_are_too_many() {
+        let mut activity = Activity::default();
+        activity.record_revenue("EUR", 5);
+        for n in 0..20_000 {
+            // The later half happened first.
+            let at = DAY_MS * if n < 10_000 { 1 } else { 0 };
+            activity.record_purchase(&format!("{n:0>50}"), at, 1, None);
+            activity.record_event(&format!("{n:0>50}"), at + 1, 1, None);
+        }
+        let before = activity.clone();
+        let forgotten = activity.prune_names();
+        assert_eq!(activity.prune_names(), 0);
+        let left = activity.purchases.len() + activity.events.len();
+        assert_eq!(left + forgotten as usize, 40_000);
+        // As many as there is room for, and the latest of them.
+        assert!((20_000..30_000).contains(&left), "{left}");
+        assert!(activity.purchases.iter().zip(&before.purchases).take(10_000).all(|(a, b)| a == b));
+        assert!(activity.events.iter().zip(&before.events).take(10_000).all(|(a, b)| a == b));
+        let packed = activity.encode();
+        assert!(packed.len() <= MAX_BYTES, "{}", packed.len());
+        assert_eq!(Activity::decode(&packed).unwrap(), activity);
+        assert_eq!(activity.revenue().collect::<Vec<_>>(), [("EUR", 5)]);
     }
 
     #[test]

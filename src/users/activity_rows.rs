@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use sqlx::{Postgres, QueryBuilder, Sqlite, Transaction};
 use uuid::Uuid;
 
+use super::activity::Activity;
 use super::keys::first_key;
 use super::large_rows;
 use super::rows::{SQLITE_ROWS, find_in_postgres, json_array, slice, slices};
@@ -40,7 +41,8 @@ pub async fn find_activity(
 
 /// The activity of the users among `ids` who are there, who stay until the transaction ends;
 /// as long as there is room for it.
-/// On PostgreSQL what is found is locked, in the order of slices and ids.
+/// On PostgreSQL it is locked, in the order of slices and ids; that of who has done nothing yet
+/// is there from now on, and empty.
 pub async fn lock_activity(
     tx: &mut Tx,
     workspace: i32,
@@ -87,47 +89,78 @@ async fn lock(
     }
 }
 
+type Body = (Uuid, Vec<u8>);
+
+/// What is large stays out, as in [`lock`].
+const LOCK_ACTIVITY: &str = "SELECT found.service_id,
+            CASE WHEN octet_length(found.body) > 2048 THEN ''::bytea ELSE found.body END
+     FROM unnest($2::smallint[], $3::uuid[]) AS wanted (slice, service_id)
+     CROSS JOIN LATERAL (
+         SELECT service_id, body FROM activity
+         WHERE slice = wanted.slice AND workspace_id = $1 AND service_id = wanted.service_id
+         LIMIT 1 FOR UPDATE) AS found";
+
+/// Holds up nobody but who erases them.
+const KEEP_USERS: &str = "SELECT found.slice, found.service_id
+     FROM unnest($2::smallint[], $3::uuid[]) AS wanted (slice, service_id)
+     CROSS JOIN LATERAL (
+         SELECT slice, service_id FROM users
+         WHERE slice = wanted.slice AND workspace_id = $1 AND service_id = wanted.service_id
+         LIMIT 1 FOR KEY SHARE) AS found";
+
 /// Who has activity is kept from going by the lock on it: whoever erases them must wait for
-/// it. Who has none is kept by a lock on the profile, under which it is looked for once more:
-/// somebody else may have written the first just before.
+/// it.
 async fn lock_in_postgres(
     tx: &mut Transaction<'static, Postgres>,
     workspace: i32,
     wanted: Vec<(i16, Uuid)>,
 ) -> Result<Vec<StoredActivity>, StoreError> {
-    const ACTIVITY: &str = "SELECT found.service_id,
-                CASE WHEN octet_length(found.body) > 2048 THEN ''::bytea ELSE found.body END
-         FROM unnest($2::smallint[], $3::uuid[]) AS wanted (slice, service_id)
-         CROSS JOIN LATERAL (
-             SELECT service_id, body FROM activity
-             WHERE slice = wanted.slice AND workspace_id = $1 AND service_id = wanted.service_id
-             LIMIT 1 FOR UPDATE) AS found";
-    const USERS: &str = "SELECT found.slice, found.service_id
-         FROM unnest($2::smallint[], $3::uuid[]) AS wanted (slice, service_id)
-         CROSS JOIN LATERAL (
-             SELECT slice, service_id FROM users
-             WHERE slice = wanted.slice AND workspace_id = $1 AND service_id = wanted.service_id
-             LIMIT 1 FOR UPDATE) AS found";
-    type Body = (Uuid, Vec<u8>);
     let id = |(id, _): &Body| *id;
     let places = wanted.iter().copied().unzip();
-    let mut rows: Vec<Body> = find_in_postgres(tx, ACTIVITY, workspace, places, id).await?;
-    let mut without = Vec::new();
+    let mut rows = find_in_postgres(tx, LOCK_ACTIVITY, workspace, places, id).await?;
+    let mut first = Vec::new();
     if rows.len() < wanted.len() {
         let found: HashSet<Uuid> = rows.iter().map(id).collect();
-        let missing = wanted.into_iter().filter(|(_, id)| !found.contains(id)).unzip();
-        without =
-            find_in_postgres(tx, USERS, workspace, missing, |row: &(i16, Uuid)| row.1).await?;
-        let places = without.iter().copied().unzip();
-        let more: Vec<Body> = find_in_postgres(tx, ACTIVITY, workspace, places, id).await?;
-        let found: HashSet<Uuid> = more.iter().map(id).collect();
-        without.retain(|(_, id)| !found.contains(id));
+        let without = wanted.into_iter().filter(|(_, id)| !found.contains(id)).collect();
+        let (new, more) = begin_in_postgres(tx, workspace, without).await?;
+        first = new;
         rows.extend(more);
     }
     let with = rows.into_iter().map(|(id, body)| (id, Some(body)));
-    let all = with.chain(without.into_iter().map(|(_, id)| (id, None)));
+    let all = with.chain(first.into_iter().map(|id| (id, None)));
     let stored = |(service_id, body)| StoredActivity { key: 0, service_id, body };
     Ok(all.map(stored).collect())
+}
+
+/// Gives empty activity to users who have none: so whoever else writes their first waits for
+/// it, as for any other row, and nobody for a profile. Answers to whom, and the activity that
+/// others gave them just before.
+async fn begin_in_postgres(
+    tx: &mut Transaction<'static, Postgres>,
+    workspace: i32,
+    wanted: Vec<(i16, Uuid)>,
+) -> Result<(Vec<Uuid>, Vec<Body>), StoreError> {
+    let places = wanted.into_iter().unzip();
+    let id = |(_, id): &(i16, Uuid)| *id;
+    let mut users = find_in_postgres(tx, KEEP_USERS, workspace, places, id).await?;
+    users.sort_unstable();
+    let (slices, ids): (Vec<i16>, Vec<Uuid>) = users.iter().copied().unzip();
+    let new: Vec<Uuid> = sqlx::query_scalar(
+        "INSERT INTO activity (slice, workspace_id, service_id, body)
+         SELECT slice, $1, service_id, $4
+         FROM unnest($2::smallint[], $3::uuid[]) AS new (slice, service_id)
+         ON CONFLICT (slice, workspace_id, service_id) DO NOTHING RETURNING service_id",
+    )
+    .bind(workspace)
+    .bind(slices)
+    .bind(ids)
+    .bind(Activity::default().encode())
+    .fetch_all(&mut **tx)
+    .await?;
+    let begun: HashSet<Uuid> = new.iter().copied().collect();
+    let others = users.into_iter().filter(|(_, id)| !begun.contains(id)).unzip();
+    let others = find_in_postgres(tx, LOCK_ACTIVITY, workspace, others, |(id, _): &Body| *id);
+    Ok((new, others.await?))
 }
 
 /// Where a reader of all activity of a slice is: a workspace and an id, or SQLite's key.

@@ -7,6 +7,7 @@ use super::activity::{Activity, ActivityError};
 use super::profile::{Field, Profile};
 use super::rows::{self, For, Identifier, Kind, StoredUser};
 use super::{activity_rows, record, service_id};
+use crate::claims::now;
 use crate::clock::Clock;
 use crate::retry::Retry;
 use crate::store::{Store, StoreError, Tx};
@@ -17,6 +18,11 @@ use crate::workspaces::Workspace;
 pub enum FindError {
     #[error("no user has the external_id, service_id or email {0:?}")]
     Nobody(String),
+    #[error(
+        "no user has the external_id, service_id or email {0:?}; what was taken in until now makes \
+         nobody with it"
+    )]
+    NobodyYet(String),
     #[error("{} users have this email; say which: {}", .0.len(), texts(.0))]
     Several(Vec<Uuid>),
     #[error("{0}: {1}")]
@@ -58,18 +64,31 @@ pub async fn show(
 
 /// Erases a user with all that belongs to it, in one transaction; answers who it was. That
 /// it was erased is remembered for a while, since the log may still hold what was taken in
-/// before: this makes nobody anew.
+/// before: this makes nobody anew. So it is where nobody has the id
+/// ([`FindError::NobodyYet`]): all that there is of them may be in the log.
 pub async fn erase(store: &Store, workspace: &Workspace, id: &str) -> Result<Uuid, FindError> {
     let mut tx = store.write().await?;
-    let user = find(&mut tx, workspace.id, id, For::Writing).await?;
-    remove_identifiers(&mut tx, workspace.id, &user).await?;
-    let now = Clock::system().now_ms();
-    for (kind, value) in names(user.external_id.as_deref(), user.email.as_deref()) {
+    let user = match find(&mut tx, workspace.id, id, For::Erasing).await {
+        Err(FindError::Nobody(_)) => None,
+        found => Some(found?),
+    };
+    if let Some(user) = &user {
+        remove_identifiers(&mut tx, workspace.id, user).await?;
+    }
+    let email = id.to_lowercase();
+    let names = match &user {
+        Some(user) => names(user.external_id.as_deref(), user.email.as_deref()),
+        None => names(Some(id), Some(&email)),
+    };
+    let now = now(&mut tx).await?;
+    for (kind, value) in names {
         rows::add_erased(&mut tx, workspace.id, who(kind, value), now).await?;
     }
-    rows::remove_user(&mut tx, workspace.id, &user).await?;
+    if let Some(user) = &user {
+        rows::remove_user(&mut tx, workspace.id, user).await?;
+    }
     tx.commit().await?;
-    Ok(user.service_id)
+    user.map(|user| user.service_id).ok_or_else(|| FindError::NobodyYet(id.to_owned()))
 }
 
 /// What a user can be made anew by.

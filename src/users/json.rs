@@ -11,6 +11,10 @@ use serde_json::value::RawValue;
 /// Members that an object usually has at most.
 const FEW: usize = 16;
 
+/// Members that an object may have that somebody sends: to hold one takes ten times the bytes
+/// that it was sent in.
+pub const MOST_MEMBERS: usize = 10_000;
+
 /// An object's members in their order, each value as its text.
 #[derive(Default)]
 pub struct Members<'a>(pub Vec<(Cow<'a, str>, &'a RawValue)>);
@@ -35,25 +39,37 @@ impl<'a> Members<'a> {
 
 impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct MembersVisitor;
+        AtMost(usize::MAX).deserialize(deserializer)
+    }
+}
 
-        impl<'de> Visitor<'de> for MembersVisitor {
-            type Value = Members<'de>;
+/// Members, so many at most.
+struct AtMost(usize);
 
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
+impl<'de> DeserializeSeed<'de> for AtMost {
+    type Value = Members<'de>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Members<'de>, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for AtMost {
+    type Value = Members<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
+        let mut members = Vec::with_capacity(FEW / 2);
+        while let Some((Text(name), value)) = map.next_entry()? {
+            if members.len() == self.0 {
+                return Err(A::Error::custom(format_args!("has more than {} members", self.0)));
             }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut members = Vec::with_capacity(FEW / 2);
-                while let Some((Text(name), value)) = map.next_entry()? {
-                    members.push((name, value));
-                }
-                Ok(Members(members))
-            }
+            members.push((name, value));
         }
-
-        deserializer.deserialize_map(MembersVisitor)
+        Ok(Members(members))
     }
 }
 
@@ -159,6 +175,15 @@ fn without_nul<E: Error>(text: &str) -> Result<(), E> {
 /// Parses a value; the error says what is wrong, without the value and where in the line.
 pub fn parse<'a, T: Deserialize<'a>>(json: &'a str) -> Result<T, String> {
     serde_json::from_str(json).map_err(|error| in_words(&error))
+}
+
+/// Parses an object of `most` members at most; the error as that of [`parse`].
+pub fn members(json: &str, most: usize) -> Result<Members<'_>, String> {
+    let mut deserializer = serde_json::Deserializer::from_str(json);
+    let members = AtMost(most).deserialize(&mut deserializer);
+    members
+        .and_then(|members| deserializer.end().map(|()| members))
+        .map_err(|error| in_words(&error))
 }
 
 fn in_words(error: &serde_json::Error) -> String {

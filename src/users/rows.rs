@@ -9,6 +9,8 @@ use sqlx::{FromRow, Postgres, QueryBuilder, Sqlite, Transaction};
 use uuid::Uuid;
 
 use super::{large_rows, service_id};
+use crate::log::Topic;
+use crate::log::message_ids::REMEMBERED;
 use crate::store::{StoreError, Tx, execute, on};
 
 /// Rows of one SQLite statement: of 8 columns, well below the parameters it may have.
@@ -62,9 +64,14 @@ pub async fn find_identifiers(
     let rows: Vec<(String, Uuid)> = match tx {
         _ if values.is_empty() => Vec::new(),
         Tx::Postgres(tx) => {
+            // The limit keeps it at a look into the index for each. Left to the planner, 700 of
+            // 50,000 are found by reading all: 20 ms instead of 3.
             sqlx::query_as(
-                "SELECT value, service_id FROM identifiers
-                 WHERE workspace_id = $1 AND kind = $2 AND value = ANY($3)",
+                "SELECT found.value, found.service_id FROM unnest($3::text[]) AS wanted (value)
+                 CROSS JOIN LATERAL (
+                     SELECT value, service_id FROM identifiers
+                     WHERE workspace_id = $1 AND kind = $2 AND value = wanted.value
+                     LIMIT 1) AS found",
             )
             .bind(workspace)
             .bind(kind as i16)
@@ -97,9 +104,13 @@ pub async fn find_emails(
     Ok(match tx {
         _ if emails.is_empty() => Vec::new(),
         Tx::Postgres(tx) => {
+            // OFFSET 0 does for it what a limit does above, which there must not be here.
             sqlx::query_scalar(
-                "SELECT DISTINCT service_id FROM emails
-                 WHERE workspace_id = $1 AND email = ANY($2)",
+                "SELECT DISTINCT found.service_id FROM unnest($2::text[]) AS wanted (email)
+                 CROSS JOIN LATERAL (
+                     SELECT service_id FROM emails
+                     WHERE workspace_id = $1 AND email = wanted.email
+                     OFFSET 0) AS found",
             )
             .bind(workspace)
             .bind(emails)
@@ -153,6 +164,8 @@ pub enum For {
     Writing,
     /// As `Writing`; documents of more than [`SMALL`](super::large_rows::SMALL) bytes are empty.
     Weighing,
+    /// As `Writing`; also who only needs them to be there must wait.
+    Erasing,
 }
 
 /// The users with these ids, as far as they are there.
@@ -173,11 +186,12 @@ pub async fn find_users(
             let sql = match purpose {
                 For::Reading => postgres_users!("doc", ""),
                 For::Telling => postgres_users!("''", ""),
-                For::Writing => postgres_users!("doc", "FOR UPDATE"),
+                For::Writing => postgres_users!("doc", "FOR NO KEY UPDATE"),
                 For::Weighing => postgres_users!(
                     "CASE WHEN octet_length(doc) <= 2048 THEN doc ELSE '' END",
                     "FOR NO KEY UPDATE"
                 ),
+                For::Erasing => postgres_users!("doc", "FOR UPDATE"),
             };
             find_in_postgres(tx, sql, workspace, (slices, ids), |row: &UserColumns| row.1).await?
         }
@@ -197,7 +211,7 @@ pub async fn find_users(
             .bind(workspace)
             .bind(json_array(&wanted)?)
             .bind(match purpose {
-                For::Reading | For::Writing => i64::MAX,
+                For::Reading | For::Writing | For::Erasing => i64::MAX,
                 For::Weighing => large_rows::SMALL,
                 For::Telling => 0,
             })
@@ -241,7 +255,9 @@ where
             .bind(&ids)
             .fetch_all(&mut **tx)
             .await?;
-        if more.is_empty() {
+        let is_all = more.len() == ids.len();
+        if more.is_empty() || is_all {
+            rows.extend(more);
             break;
         }
         let found: HashSet<Uuid> = more.iter().map(&id).collect();
@@ -521,9 +537,20 @@ pub async fn find_erased(
     })
 }
 
-/// Forgets who was erased before a time.
+/// Forgets who was erased before a time, unless a dead letter that can still be tried again was
+/// taken in before that: at most so long before it was appended as a message can come again.
 pub async fn forget_erased(tx: &mut Tx, before: i64) -> Result<(), StoreError> {
-    execute!(tx, sqlx::query("DELETE FROM erased WHERE erased_at < $1").bind(before));
+    execute!(
+        tx,
+        sqlx::query(
+            "DELETE FROM erased WHERE erased_at < $1 AND NOT EXISTS (
+                 SELECT 1 FROM dead_letters
+                 WHERE topic = $2 AND appended_at - $3 <= erased.erased_at)"
+        )
+        .bind(before)
+        .bind(Topic::Tracking.name())
+        .bind(REMEMBERED)
+    );
     Ok(())
 }
 

@@ -4,10 +4,13 @@
 //! A store that is away makes the worker wait with its partitions. A batch that fails for
 //! good is halved until the message is found; of that each part is tried by itself, and what
 //! fails of it becomes a dead letter in the same transaction as the offset. One that is more
-//! than a transaction may hold, or takes too long, is halved as well. A batch that ends its process is found by the note made before
-//! the first one of an assignment: noted twice without a clean end, its messages are tried
-//! one by one, alone; one that was noted alone becomes a dead letter untried. So a killer
-//! ends at most four workers, and no neighbour is taken for one.
+//! than a transaction may hold, or takes too long, is halved and done in parts as well.
+//!
+//! A batch that ends its process is found by the note made before the first one of an
+//! assignment: noted twice without a clean end, its messages are tried one by one, alone; one
+//! that was twice noted alone becomes a dead letter untried. So a killer ends at most five
+//! workers, and neither its neighbours are taken for one, nor is a message whose worker was
+//! ended by something else again and again.
 
 mod attempt;
 pub mod dead_letters;
@@ -45,24 +48,24 @@ const LOOK_PATIENCE: Duration = Duration::from_secs(5);
 /// Does what messages ask for, in a transaction that is not its own.
 pub trait Handler: Send + Sync + 'static {
     type Error: Retry + Display + From<StoreError> + Send;
-    /// What is made of messages before the transaction.
-    type Prepared: Send + Sync;
+    /// What is made of messages before the transaction; may borrow from them.
+    type Prepared<'m>: Send + Sync;
     /// What is told of messages once they are applied.
     type Applied: Send;
 
     /// Does what needs no part in the transaction, such as reading the messages; may be done
     /// again, and for some of the messages, whatever comes of the transaction.
-    fn prepare(
+    fn prepare<'m>(
         &self,
-        messages: &[Message],
-    ) -> impl Future<Output = Result<Self::Prepared, Self::Error>> + Send;
+        messages: &'m [Message],
+    ) -> impl Future<Output = Result<Self::Prepared<'m>, Self::Error>> + Send;
 
     /// Changes what is to be changed. The offset's row is locked already. After an error
     /// nothing of it stays.
     fn apply(
         &self,
         tx: &mut Tx,
-        prepared: &Self::Prepared,
+        prepared: &Self::Prepared<'_>,
     ) -> impl Future<Output = Result<Self::Applied, Self::Error>> + Send;
 
     /// A message as several, in order, that come to the same one after the other; by itself
@@ -134,7 +137,7 @@ pub async fn run(
             Err(error) => wait_for_log(&error, &mut failures, &runner.shared.shutdown).await,
         }
     }
-    runner.report(&[]);
+    runner.report(&[], &[]);
 }
 
 struct Runner<H> {
@@ -171,8 +174,9 @@ impl<H: Handler> Runner<H> {
                     }
                 },
                 _ = looks.tick() => {
+                    let waiting = standings.waiting();
                     let standings = standings.all();
-                    self.report(&standings);
+                    self.report(&standings, &waiting);
                     if self.may_go_on(&standings).await {
                         tracing::info!("a stopped partition was reset: taking the partitions anew");
                         break;
@@ -220,7 +224,7 @@ impl<H: Handler> Runner<H> {
     }
 
     /// Tells how the partitions stand; those that went stand at nothing.
-    fn report(&mut self, standings: &[Standing]) {
+    fn report(&mut self, standings: &[Standing], waiting: &[i32]) {
         let now = self.shared.app.clock.now_ms();
         for standing in standings {
             let waiting = standing.since.map_or(0, |since| (now - since).max(0));
@@ -231,11 +235,17 @@ impl<H: Handler> Runner<H> {
         self.reported = held;
         let stopped = standings.iter().filter_map(|standing| standing.stopped.as_ref());
         let mut lines: Vec<String> = stopped.map(|(_, reason)| reason.clone()).collect();
-        metrics::gauge!(
-            "longshore_log_stopped_partitions",
-            "topic" => self.topic.name(), "group" => self.shared.group
-        )
-        .set(lines.len() as f64);
+        let (topic, group) = (self.topic.name(), self.shared.group);
+        metrics::gauge!("longshore_log_stopped_partitions", "topic" => topic, "group" => group)
+            .set(lines.len() as f64);
+        metrics::gauge!("longshore_log_waiting_partitions", "topic" => topic, "group" => group)
+            .set(waiting.len() as f64);
+        lines.extend(waiting.iter().map(|partition| {
+            format!(
+                "partition {partition} of {topic} waits: the log does not say what it has of it, \
+                 or the database not where to go on"
+            )
+        }));
         lines.extend(self.shared.told());
         self.shared.app.notices.set(self.topic.name(), lines);
     }

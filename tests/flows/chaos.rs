@@ -2,6 +2,10 @@
 //! end, and what the receiver of callbacks was told, is looked at from outside.
 //! `scripts/chaos export` runs it at full size; without it, a small form is a test like others.
 
+mod client;
+mod ingest;
+mod ledger;
+
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -21,6 +25,21 @@ const WORKERS: [&str; 3] = ["worker-1", "worker-2", "worker-3"];
 
 const LEASE: Duration = Duration::from_secs(2);
 
+/// A number that `scripts/chaos` asks for.
+fn number(name: &str) -> Option<u64> {
+    let text = std::env::var(format!("CHAOS_{name}")).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("CHAOS_{name} is no number: {text}")))
+}
+
+fn count(name: &str, small: usize) -> usize {
+    number(name).map_or(small, |number| number as usize)
+}
+
+/// What all choices follow from.
+fn seed() -> u64 {
+    number("SEED").unwrap_or_else(rand::random)
+}
+
 /// How much there is to do.
 struct Scale {
     users: usize,
@@ -33,17 +52,12 @@ struct Scale {
 impl Scale {
     /// As `scripts/chaos` asks, or small.
     fn from_environment() -> Self {
-        let number = |name: &str| -> Option<u64> {
-            let text = std::env::var(format!("CHAOS_{name}")).ok()?;
-            Some(text.parse().unwrap_or_else(|_| panic!("CHAOS_{name} is no number: {text}")))
-        };
-        let count = |name, small| number(name).map_or(small, |number| number as usize);
         Self {
             users: count("USERS", 10_000),
             per_file: count("PER_FILE", 250),
             kills: count("KILLS", 6),
             stops: count("STOPS", 2),
-            seed: number("SEED").unwrap_or_else(rand::random),
+            seed: seed(),
         }
     }
 
@@ -222,7 +236,7 @@ async fn export_without_servers() {
         scene.fleet.forget_peak(worker);
     }
     // Dropped before the scene, which removes what it has on them.
-    let servers = Servers { since: Instant::now() };
+    let servers = Servers::new(&[CONTINUE, START]);
     let (prefix, files) = (scene.begin().await, scene.files as u64);
     for (share, [fault, remedy]) in
         [(3, ["signal postgres STOP", CONTINUE]), (2, ["signal s3 KILL", START])]
@@ -242,26 +256,32 @@ async fn export_without_servers() {
 
 const OUTAGE: Duration = Duration::from_secs(20);
 
-/// What makes the servers as before, to whatever end the test comes.
 const CONTINUE: &str = "signal postgres CONT";
 const START: &str = "start s3";
 
 /// The servers that all share. Dropped, they run again.
 struct Servers {
     since: Instant,
+    /// What makes them as before, to whatever end the test comes.
+    remedies: &'static [&'static str],
 }
 
 impl Servers {
+    fn new(remedies: &'static [&'static str]) -> Self {
+        Self { since: Instant::now(), remedies }
+    }
+
     /// Runs `scripts/services` with these words.
     fn tell(&self, words: &str) {
         println!("  after {:.1} s: {words}", self.since.elapsed().as_secs_f64());
-        assert!(services(words), "scripts/services {words}");
+        let done = tokio::task::block_in_place(|| services(words));
+        assert!(done, "scripts/services {words}");
     }
 }
 
 impl Drop for Servers {
     fn drop(&mut self) {
-        for words in [CONTINUE, START] {
+        for words in self.remedies {
             if !services(words) {
                 eprintln!("this is left to be done: scripts/services {words}");
             }

@@ -198,6 +198,33 @@ async fn a_body_without_a_declared_size_is_limited_as_well(store: TestStore) {
     world.close().await;
 }
 
+async fn a_body_that_finds_no_room_is_refused_until_there_is_some(store: TestStore) {
+    let world = World::open(store, |config| config.gateway.memory_bytes = LIMIT).await;
+    let body = r#"{"name":"n"}"#;
+    let head = format!(
+        "POST /things HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {KEY}\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    let post = || {
+        let call = world.call(Method::POST, "/things").bearer_auth(KEY);
+        call.header("content-type", "application/json").body(body).send()
+    };
+    // Of this call only the head comes, and that takes all the room.
+    let mut slow = world.raw(&head).await;
+    eventually("there is no room", async || {
+        let answer = post().await.unwrap();
+        answer.status() == 503 && answer.headers()["retry-after"] == "5"
+    })
+    .await;
+    slow.write_all(body.as_bytes()).await.unwrap();
+    let mut answer = [0; 12];
+    slow.read_exact(&mut answer).await.unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 201");
+    eventually("there is room again", async || post().await.unwrap().status() == 201).await;
+    world.close().await;
+}
+
 async fn a_forwarded_address_counts_behind_a_trusted_proxy(store: TestStore) {
     let world = World::open(store, |config| {
         config.trusted_proxies = vec!["127.0.0.0/8".parse().unwrap()];
@@ -327,6 +354,7 @@ async fn the_operations_listener_tells_how_things_are(store: TestStore) {
 on_sqlite!(
     checks_come_in_their_order,
     a_body_without_a_declared_size_is_limited_as_well,
+    a_body_that_finds_no_room_is_refused_until_there_is_some,
     a_forwarded_address_counts_behind_a_trusted_proxy,
     request_ids_are_taken_over_and_echoed,
     failures_say_nothing_internal,

@@ -6,6 +6,7 @@ mod gateways;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::http::StatusCode;
@@ -19,9 +20,12 @@ use longshore::log::{Message, NewMessage, Topic};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::TestRunner;
+use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use crate::lost_commit::losing_the_answer_of;
+use crate::support::eventually;
 use crate::support::installation::Installation;
 use crate::support::stores::{TestStore, on_both_stores, on_pool};
 use crate::support::tracked::{Remembering, take_all};
@@ -30,8 +34,14 @@ const WORKSPACE: &str = "workspace: acme\ncurrency: USD\n";
 
 const HOUR_MS: i64 = 3_600_000;
 
-/// Longer than the lease that follows from the world's settings.
-const LEASE_MS: i64 = 60_000;
+/// How long an append may take, which the lease follows from: longer than any test.
+const APPEND_MS: u64 = 600_000;
+
+/// Longer than the lease.
+const LEASE_MS: i64 = 2 * APPEND_MS as i64;
+
+/// Every lease is up.
+const NO_LEASES: &str = "UPDATE idempotency_claims SET leased_until = 0";
 
 /// Answers a body with itself, and appends it to each partition with the time of its receipt.
 struct Echo;
@@ -72,7 +82,7 @@ struct World {
 impl World {
     async fn new(store: TestStore) -> Self {
         let installation = Installation::open(store, WORKSPACE, |config| {
-            config.log.append_timeout_ms = 20_000;
+            config.log.append_timeout_ms = APPEND_MS;
         });
         Self { installation: installation.await }
     }
@@ -87,14 +97,13 @@ impl World {
         App { clock: self.app().clock.clone(), ..app }
     }
 
+    /// Sets the gateways' clock, which is not the database's.
     fn at(&self, ms: i64) {
         self.app().clock.set(Timestamp::from_millisecond(ms).unwrap());
     }
 
     async fn execute(&self, sql: &'static str) {
-        on_pool!(&self.app().store, pool => {
-            sqlx::query(sql).execute(pool).await.map(|_| ()).expect(sql);
-        });
+        execute(self.app(), sql).await;
     }
 
     async fn claims(&self) -> i64 {
@@ -105,6 +114,12 @@ impl World {
     async fn messages(&self, at_least: usize) -> Vec<Message> {
         take_all(&self.app().log, |messages| messages.len() >= at_least).await
     }
+}
+
+async fn execute(app: &App, sql: &'static str) {
+    on_pool!(&app.store, pool => {
+        sqlx::query(sql).execute(pool).await.map(|_| ()).expect(sql);
+    });
 }
 
 fn key(key: &str) -> IdempotencyKey {
@@ -138,6 +153,7 @@ on_both_stores!(
     keys_of_others_are_others,
     a_key_holds_for_a_day,
     one_that_ended_is_taken_over_when_its_lease_is_up,
+    who_slept_through_the_lease_appends_nothing,
     without_the_log_a_claim_is_taken_over_at_once,
     what_would_be_read_differently_is_not_taken_over,
     of_many_at_once_one_does_it,
@@ -173,19 +189,25 @@ async fn keys_of_others_are_others(world: World) {
 }
 
 async fn a_key_holds_for_a_day(world: World) {
-    let (app, now) = (world.app(), 1_800_000_000_000);
+    let app = world.app();
     let (first, second) = (json!({ "n": 1 }), json!({ "n": 2 }));
-    world.at(now);
     assert_eq!(call(app, Some(key("k")), &first).await, accepted(&first));
     assert_eq!(call(app, Some(key("l")), &first).await, accepted(&first));
-    world.at(now + 24 * HOUR_MS - 60_000);
+    // A gateway whose clock is wrong takes nothing from the others.
+    let now = app.clock.now_ms();
+    for wrong in [now + 25 * HOUR_MS, now - 25 * HOUR_MS] {
+        world.at(wrong);
+        refused(422, "another", &call(app, Some(key("k")), &second).await);
+        idempotency::sweep(app, &CancellationToken::new()).await.unwrap();
+        assert_eq!(world.claims().await, 2);
+    }
+    world.execute("UPDATE idempotency_claims SET claimed_at = claimed_at - 82800000").await;
     refused(422, "another", &call(app, Some(key("k")), &second).await);
     idempotency::sweep(app, &CancellationToken::new()).await.unwrap();
     assert_eq!(world.claims().await, 2);
-    world.at(now + 24 * HOUR_MS);
+    world.execute("UPDATE idempotency_claims SET claimed_at = claimed_at - 3600000").await;
     assert_eq!(call(app, Some(key("k")), &second).await, accepted(&second));
     assert_eq!(call(app, Some(key("k")), &second).await, accepted(&second));
-    world.at(now + 24 * HOUR_MS + 60_000);
     idempotency::sweep(app, &CancellationToken::new()).await.unwrap();
     assert_eq!(world.claims().await, 1, "the new one");
     let messages = world.messages(12).await;
@@ -196,17 +218,19 @@ async fn a_key_holds_for_a_day(world: World) {
 const UNANSWERED: &str = "UPDATE idempotency_claims SET status = NULL, answer = NULL";
 
 async fn one_that_ended_is_taken_over_when_its_lease_is_up(world: World) {
-    let (app, now, body) = (world.app(), 1_800_000_000_000, json!({ "n": 1 }));
-    world.at(now);
+    let (app, body) = (world.app(), json!({ "n": 1 }));
     call(app, Some(key("k")), &body).await;
     world.execute(UNANSWERED).await;
     let early = call(app, Some(key("k")), &body).await;
     refused(409, "still under way", &early);
     assert!(early.2, "says when to try again");
     refused(422, "another", &call(app, Some(key("k")), &json!({})).await);
-    world.at(now + LEASE_MS);
+    // A gateway whose clock is ahead waits as long as the others.
+    world.at(app.clock.now_ms() + LEASE_MS);
+    refused(409, "still under way", &call(app, Some(key("k")), &body).await);
+    world.execute(NO_LEASES).await;
     assert_eq!(call(app, Some(key("k")), &body).await, accepted(&body));
-    world.at(now + 2 * LEASE_MS);
+    world.execute(NO_LEASES).await;
     assert_eq!(call(app, Some(key("k")), &body).await, accepted(&body));
     let messages = world.messages(8).await;
     assert_eq!(messages.len(), 8, "appended twice");
@@ -217,6 +241,42 @@ async fn one_that_ended_is_taken_over_when_its_lease_is_up(world: World) {
     }
     assert!(each.len() == 4 && each.values().all(|offsets| offsets.len() == 2), "{each:?}");
     assert_eq!(Remembering::new().await.applied(&messages).await.len(), 4);
+}
+
+/// Sleeps after the claim, which is when a body is read for the second time.
+struct Sleeping(App, AtomicUsize);
+
+impl Work for Sleeping {
+    type Answer = Value;
+    const STATUS: StatusCode = Echo::STATUS;
+
+    fn read(
+        &self,
+        body: &JsonText,
+        received_at: i64,
+    ) -> Result<(Value, Vec<NewMessage>), ApiError> {
+        if self.1.fetch_add(1, Ordering::SeqCst) == 1 {
+            let later = self.0.clock.now_ms() + LEASE_MS;
+            self.0.clock.set(Timestamp::from_millisecond(later).unwrap());
+        }
+        Echo.read(body, received_at)
+    }
+
+    fn taken(&self, _: &Value) {}
+}
+
+async fn who_slept_through_the_lease_appends_nothing(world: World) {
+    let (app, body) = (world.app(), json!({ "n": 1 }));
+    call(app, Some(key("k")), &body).await;
+    world.execute(UNANSWERED).await;
+    world.execute(NO_LEASES).await;
+    let work = Sleeping(app.clone(), AtomicUsize::new(0));
+    let answer =
+        idempotency::append(app.clone(), Some(key("k")), body.to_string().into(), work).await;
+    assert!(matches!(answer, Err(ApiError::UnderWay(_))), "{answer:?}");
+    assert_eq!(world.messages(4).await.len(), 4, "those of the first");
+    world.execute(NO_LEASES).await;
+    assert_eq!(call(app, Some(key("k")), &body).await, accepted(&body));
 }
 
 async fn without_the_log_a_claim_is_taken_over_at_once(world: World) {
@@ -259,19 +319,39 @@ async fn of_many_at_once_one_does_it(world: World) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn old_claims_are_removed_some_at_a_time() {
+async fn old_claims_are_removed_all_of_them() {
     let world = World::new(TestStore::sqlite().await).await;
     world
         .execute(
-            "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 2500)
+            "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 60100)
              INSERT INTO idempotency_claims
-                 (workspace_id, endpoint, key, id, body, messages, received_at, leased_until)
-             SELECT 1, 'POST /x', 'k' || n, x'00', x'00', x'00', n, 0 FROM n",
+                 (workspace_id, endpoint, key, id, body, messages, received_at, claimed_at,
+                  leased_until)
+             SELECT 1, 'POST /x', 'k' || n, x'00', x'00', x'00', 0,
+                 CASE WHEN n <= 100 THEN unixepoch() * 1000 ELSE n END, 0 FROM n",
         )
         .await;
-    world.at(24 * HOUR_MS + 2_400);
     idempotency::sweep(world.app(), &CancellationToken::new()).await.unwrap();
     assert_eq!(world.claims().await, 100);
+}
+
+/// Whether the claim was written is not known to who asked for it: nobody is at work on it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_claim_whose_answer_is_lost_is_given_back() {
+    let world = World::new(TestStore::postgres().await).await;
+    let (near, body) = (world.app(), json!({ "n": 1 }));
+    let mut config = (*near.config).clone();
+    let address = config.database.url.clone().unwrap();
+    let (address, lost) = losing_the_answer_of("idempotency_claims", address.expose_secret()).await;
+    config.database.url = Some(address.into());
+    let far = App::open(config).await.unwrap();
+    refused(503, "temporarily unavailable", &call(&far, Some(key("k")), &body).await);
+    assert!(lost.load(Ordering::SeqCst), "the claim was answered");
+    assert_eq!(world.claims().await, 1);
+    eventually("a repeat is worked on", async || {
+        call(near, Some(key("k")), &body).await == accepted(&body)
+    })
+    .await;
 }
 
 /// One thing that a client, or fate, does.
@@ -296,10 +376,7 @@ fn step() -> impl Strategy<Value = Step> {
 impl Step {
     async fn run(&self, gateways: &[App; 2], case: usize) {
         match self {
-            Self::Pass => {
-                let clock = &gateways[0].clock;
-                clock.set(Timestamp::from_millisecond(clock.now_ms() + LEASE_MS).unwrap());
-            }
+            Self::Pass => execute(&gateways[0], NO_LEASES).await,
             Self::Send { key, gateway, ends_after } => {
                 let sent = tokio::spawn(send(gateways[*gateway].clone(), case, *key));
                 if let Some(after) = ends_after {

@@ -1,13 +1,13 @@
 //! Tracking from the gateway's answer to what an export shows, by real processes: every
 //! object once, whatever ends when.
 
+use futures::future::join_all;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::support::api::ALL_FIELDS;
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::stores::execute;
-use crate::support::{Api, WorkspaceFile, checker, eventually};
+use crate::support::{Api, WorkspaceFile, eventually};
 
 const TRACK: &str = "/users/track";
 
@@ -36,29 +36,6 @@ impl Scene {
     async fn show(&self, id: &str) -> Option<Value> {
         let output = self.fleet.command(&["users", "show", id, "--json"]).await;
         output.status.success().then(|| serde_json::from_slice(&output.stdout).expect("JSON"))
-    }
-
-    /// Waits until nothing in the log is left to be applied.
-    async fn applied(&self) {
-        eventually("all is applied", async || {
-            let output = self.fleet.command(&["log", "status", "--json"]).await;
-            let text = String::from_utf8(output.stdout).expect("UTF-8");
-            let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
-            let behind: Vec<Value> = lines.map(|line| line["behind"].clone()).collect();
-            // Every partition was consumed, since all are assigned.
-            behind.len() == 4 && behind.iter().all(|behind| *behind == 0)
-        })
-        .await;
-    }
-
-    /// Every user as an export that begins now has them.
-    async fn export(&self) -> Vec<Value> {
-        let accepted = self.api.export(&json!({ "fields_to_export": ALL_FIELDS })).await;
-        self.api.done(&accepted.prefix).await;
-        let files = checker::downloaded(&self.api.download(accepted.address()).await);
-        let lines = files.iter().flat_map(|file| file.bytes.split(|byte| *byte == b'\n'));
-        let lines = lines.filter(|line| !line.is_empty());
-        lines.map(|line| serde_json::from_slice(line).expect("JSON")).collect()
     }
 }
 
@@ -113,8 +90,8 @@ async fn a_request_with_everything(backend: Backend) {
             ],
         }))
         .await;
-    scene.applied().await;
-    let mut exported = scene.export().await;
+    scene.fleet.applied().await;
+    let mut exported = scene.api.exported().await;
     exported.sort_by_key(|user| user["external_id"].to_string());
     let [ann, bea, cay] = exported.as_slice() else { panic!("{exported:?}") };
     assert_eq!(
@@ -148,12 +125,47 @@ async fn a_request_with_everything_by_a_fleet() {
     a_request_with_everything(Backend::Fleet(2)).await;
 }
 
+/// What was applied when an export is asked for is in it, whatever else is tracked meanwhile.
+async fn an_export_shows_all_that_was_applied(backend: Backend) {
+    const USERS: usize = 150;
+    let scene = Scene::new(backend).await;
+    for round in 1..=4 {
+        let requests = (0..12).map(|request| {
+            let purchases = (0..75).map(|at| purchase((request * 75 + at) % USERS, "tea"));
+            let body = json!({ "purchases": purchases.collect::<Vec<_>>() });
+            let scene = &scene;
+            async move { scene.track(&body).await }
+        });
+        join_all(requests).await;
+        scene.fleet.applied().await;
+        let later = json!({ "purchases": [purchase(round, "milk")] });
+        let (users, ()) = tokio::join!(scene.api.exported(), scene.track(&later));
+        assert_eq!(users.len(), USERS);
+        for user in users {
+            let bought = user["purchases"].as_array().expect("purchases");
+            let tea = bought.iter().find(|purchase| purchase["name"] == "tea").expect("tea");
+            assert_eq!(tea["count"], round * 12, "in round {round}: {user}");
+        }
+    }
+    scene.fleet.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_export_shows_all_that_was_applied_alone() {
+    an_export_shows_all_that_was_applied(Backend::Embedded).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_export_shows_all_that_was_applied_by_a_fleet() {
+    an_export_shows_all_that_was_applied(Backend::Fleet(2)).await;
+}
+
 /// A message that cannot be applied is kept aside, and applied once when it can be.
 async fn a_poisonous_message(backend: Backend) {
     let scene = Scene::new(backend).await;
     let visit = json!({"attributes": [{"external_id": "ann", "visits": {"inc": 1}}]});
     scene.track(&visit).await;
-    scene.applied().await;
+    scene.fleet.applied().await;
     let database = scene.fleet.database_url();
     execute(&database, "UPDATE users SET doc = 'broken' WHERE external_id = 'ann'").await;
     for user in 0..40 {
@@ -164,7 +176,7 @@ async fn a_poisonous_message(backend: Backend) {
             scene.track(&json!({"attributes": visit["attributes"], "purchases": others})).await;
         }
     }
-    scene.applied().await;
+    scene.fleet.applied().await;
     let letters = scene.fleet.run(&["dead-letters", "list", "--json"]).await;
     let letter: Value = serde_json::from_str(&letters).expect("one letter");
     assert!(letter["reason"].as_str().expect("a text").contains("cannot be read"), "{letter}");
@@ -178,7 +190,7 @@ async fn a_poisonous_message(backend: Backend) {
     scene.fleet.run(&["dead-letters", "retry", id]).await;
     assert!(!scene.fleet.command(&["dead-letters", "retry", id]).await.status.success());
     assert_eq!(scene.show("ann").await.expect("a user")["custom_attributes"]["visits"], 2);
-    let users = scene.export().await;
+    let users = scene.api.exported().await;
     assert_eq!((users.len(), count(&users, "purchases")), (81, 160), "the neighbours are applied");
     scene.fleet.close().await;
 }
@@ -219,8 +231,8 @@ async fn killed_at(backend: Backend, name: &str, point: &str) {
     })
     .await;
     scene.fleet.launch(name).await;
-    scene.applied().await;
-    let users = scene.export().await;
+    scene.fleet.applied().await;
+    let users = scene.api.exported().await;
     assert_eq!(users.len(), 30);
     // A request without an answer may have been taken.
     let counted = count(&users, "purchases");

@@ -29,12 +29,33 @@ keys:
     permissions: [users.export.global_control_group]
 ";
 
+/// Of which answer it is that nobody hears.
+#[derive(Clone, Copy)]
+enum Lost {
+    /// To the commit of what inserts.
+    Commit,
+    /// To the insert, which is a transaction by itself.
+    Insert,
+}
+
 /// The address of `database` by way of a proxy that swallows the answer to the commit of
 /// what inserts into `table`, and hangs up instead; and whether it did.
 pub async fn losing_the_commit_of(
     table: &'static str,
     database: &str,
 ) -> (String, Arc<AtomicBool>) {
+    losing(Lost::Commit, table, database).await
+}
+
+/// The same for an insert that is a transaction by itself.
+pub async fn losing_the_answer_of(
+    table: &'static str,
+    database: &str,
+) -> (String, Arc<AtomicBool>) {
+    losing(Lost::Insert, table, database).await
+}
+
+async fn losing(what: Lost, table: &'static str, database: &str) -> (String, Arc<AtomicBool>) {
     let mut address = Url::parse(database).expect("an address of PostgreSQL");
     let port = address.port().unwrap_or(5432);
     let server = format!("{}:{port}", address.host_str().expect("a host"));
@@ -46,7 +67,7 @@ pub async fn losing_the_commit_of(
         loop {
             let (client, _) = listener.accept().await.expect("a connection");
             let server = TcpStream::connect(&server).await.expect("PostgreSQL");
-            tokio::spawn(lead(client, server, table, lost.clone()));
+            tokio::spawn(lead(client, server, what, table, lost.clone()));
         }
     });
     address.set_host(Some("127.0.0.1")).expect("an address with a host");
@@ -55,7 +76,13 @@ pub async fn losing_the_commit_of(
     (address.into(), told)
 }
 
-async fn lead(mut client: TcpStream, mut server: TcpStream, table: &str, lost: Arc<AtomicBool>) {
+async fn lead(
+    mut client: TcpStream,
+    mut server: TcpStream,
+    what: Lost,
+    table: &str,
+    lost: Arc<AtomicBool>,
+) {
     let insert = format!("INSERT INTO {table}");
     let contains =
         |piece: &[u8], text: &str| piece.windows(text.len()).any(|part| part == text.as_bytes());
@@ -65,11 +92,17 @@ async fn lead(mut client: TcpStream, mut server: TcpStream, table: &str, lost: A
         tokio::select! {
             Ok(length @ 1..) = client.read(&mut asked) => {
                 let piece = &asked[..length];
+                // The text is told first, and then executed.
+                let is_executed = inserted;
                 inserted |= contains(piece, &insert);
                 if server.write_all(piece).await.is_err() {
                     return;
                 }
-                if inserted && contains(piece, "COMMIT") {
+                let is_last = match what {
+                    Lost::Commit => inserted && contains(piece, "COMMIT"),
+                    Lost::Insert => is_executed,
+                };
+                if is_last {
                     // Once it answers, it has committed.
                     let _ = server.read(&mut answered).await;
                     lost.store(true, Ordering::SeqCst);

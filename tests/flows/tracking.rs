@@ -2,15 +2,17 @@
 //! the worker's handler as a runner does.
 
 mod model;
+mod racing;
 
 use longshore::app::App;
 use longshore::claims::{self, Kind};
 use longshore::clock::Clock;
 use longshore::log::{Message, Topic};
 use longshore::retry::Retry as _;
+use longshore::store::Store;
 use longshore::tracking::apply::{ApplyError, Ingest};
-use longshore::users::activity::{Activity, MAX_PROPERTIES};
-use longshore::users::erase;
+use longshore::users::activity::{Activity, MAX_BYTES, MAX_PROPERTIES};
+use longshore::users::erase::{self, FindError};
 use longshore::users::import::{Importer, Input};
 use longshore::users::sweep;
 use longshore::worker::batches::Handler as _;
@@ -29,8 +31,10 @@ on_both_stores!(World =>
     attributes_change_the_profile_and_what_is_looked_up_by_it,
     purchases_and_events_count_with_their_latest_properties,
     any_split_into_batches_comes_to_what_the_model_says,
-    partitions_that_race_make_one_user,
     who_is_erased_while_it_goes_on_stays_erased,
+    who_is_erased_before_they_are_known_is_never_made,
+    who_was_erased_is_remembered_for_as_long_as_a_dead_letter,
+    activity_stays_within_its_bytes,
     what_cannot_be_applied_changes_nothing,
     what_a_newer_version_wrote_waits_for_it,
     what_is_more_than_a_transaction_holds_is_done_in_pieces,
@@ -400,56 +404,6 @@ async fn any_split_into_batches_comes_to_what_the_model_says(mut world: World) {
     }
 }
 
-async fn partitions_that_race_make_one_user(world: World) {
-    const RACERS: usize = 4;
-    let users = 40;
-    let objects: Vec<Value> = (0..users)
-        .flat_map(|n| {
-            let user = json!({"external_id": format!("user {n}")});
-            [
-                written(user.clone(), json!({"email": format!("{n}@acme.example")}), json!({})),
-                by(user)("tea"),
-                by(json!({"email": format!("{n}@acme.example")}))("milk"),
-            ]
-        })
-        .collect();
-    // Who is there already, and has done nothing.
-    world.import(&[json!({"external_id": "idle"}), json!({"external_id": "idle too"})]).await;
-    let first = ["idle", "idle too"].map(|id| by(json!({"external_id": id}))("tea"));
-    let objects = [objects, first.into()].concat();
-    let world = std::sync::Arc::new(world);
-    let mut racers = tokio::task::JoinSet::new();
-    for racer in 0..RACERS {
-        let (world, mut objects) = (world.clone(), objects.clone());
-        if racer % 2 == 1 {
-            // By kind and user, the other way round.
-            objects.reverse();
-            let (idle, users) = objects.split_at(2);
-            let users = users.chunks(3).flat_map(|user| user.iter().rev());
-            objects = idle.iter().chain(users).cloned().collect();
-        }
-        racers.spawn(async move {
-            // As another process.
-            let ingest = Ingest::new(&world.app);
-            for _ in 0..3 {
-                let messages = [world.message(world.app.clock.now_ms(), &objects)];
-                apply(&ingest, &world.app, &messages).await;
-            }
-        });
-    }
-    while let Some(done) = racers.join_next().await {
-        done.unwrap();
-    }
-    assert_eq!(world.ids().await.len(), users + 2);
-    assert_eq!(world.count("identifiers").await, users as i64 + 2);
-    assert_eq!(world.bought("idle", "tea").await, 2 * 3 * RACERS);
-    for n in 0..users {
-        for product in ["tea", "milk"] {
-            assert_eq!(world.bought(&format!("user {n}"), product).await, 2 * 3 * RACERS);
-        }
-    }
-}
-
 async fn who_is_erased_while_it_goes_on_stays_erased(world: World) {
     let users: Vec<String> = (0..30).map(|n| format!("user {n}")).collect();
     let taken_in = world.app.clock.now_ms();
@@ -497,6 +451,111 @@ async fn who_is_erased_while_it_goes_on_stays_erased(world: World) {
     // Who comes back is somebody new.
     world.track(&[by(json!({"external_id": erased[1]}))("tea")]).await;
     assert_eq!(world.bought(&erased[1], "tea").await, 2);
+}
+
+async fn who_is_erased_before_they_are_known_is_never_made(world: World) {
+    let taken_in = world.app.clock.now_ms() - 1_000;
+    for id in ["ann", "BOB@acme.example"] {
+        let error = erase::erase(&world.app.store, &world.workspace, id).await.unwrap_err();
+        assert!(matches!(&error, FindError::NobodyYet(_)), "{error}");
+        assert!(error.to_string().contains("until now"), "{error}");
+    }
+    let ann = by(json!({"external_id": "ann"}))("tea");
+    let bob = by(json!({"email": "Bob@acme.example"}))("tea");
+    world.apply(&[world.message(taken_in, &[ann.clone(), bob.clone()])]).await;
+    assert!(world.ids().await.is_empty());
+    world.apply(&[world.message(taken_in + 60_000, &[ann, bob])]).await;
+    assert_eq!(world.ids().await.len(), 2);
+}
+
+impl World {
+    async fn execute(&self, sql: &'static str) {
+        on_pool!(&self.app.store, pool => { sqlx::query(sql).execute(pool).await.unwrap(); });
+    }
+
+    /// One pass over every slice, as the workers make each day.
+    async fn sweep(&self) {
+        let store = &self.app.store;
+        sweep::offer(store).await.unwrap();
+        self.execute("UPDATE claims SET due_at = 0 WHERE kind = 'activity_sweep'").await;
+        let lease = std::time::Duration::from_secs(60);
+        let claims = claims::take(store, Kind::ActivitySweep, 200, 200, lease).await.unwrap();
+        assert_eq!(claims.len(), 100);
+        for claim in &claims {
+            sweep::sweep(&self.app, claim, &CancellationToken::new()).await.unwrap();
+        }
+        assert!(
+            claims::take(store, Kind::ActivitySweep, 200, 200, lease).await.unwrap().is_empty()
+        );
+    }
+}
+
+async fn who_was_erased_is_remembered_for_as_long_as_a_dead_letter(world: World) {
+    let taken_in = world.app.clock.now_ms() - 1_000;
+    let ann = by(json!({"external_id": "ann"}))("tea");
+    let message = world.message(taken_in, &[ann]);
+    assert!(erase::erase(&world.app.store, &world.workspace, "ann").await.is_err());
+    // Forty days pass.
+    world.execute("UPDATE erased SET erased_at = erased_at - 3456000000").await;
+    let sql = "INSERT INTO dead_letters (id, consumer_group, topic, partition, position,
+                   appended_at, key, payload, request_id, reason, attempts, created_at)
+               VALUES ($1, 'g', 'tracking', 0, 0, $2, $3, $3, 'r', 'x', 1, 0)";
+    let appended_at = taken_in + 1_000 - 40 * DAY;
+    on_pool!(&world.app.store, pool => {
+        let letter = sqlx::query(sql).bind(Uuid::nil()).bind(appended_at).bind(&message.payload);
+        letter.execute(pool).await.unwrap();
+    });
+    world.sweep().await;
+    assert!(world.count("erased").await > 0);
+    world.execute("DELETE FROM dead_letters").await;
+    world.sweep().await;
+    assert_eq!(world.count("erased").await, 0);
+}
+
+async fn activity_stays_within_its_bytes(world: World) {
+    let now = world.app.clock.now_ms();
+    let seen = |n: i64| {
+        let name = format!("{n:0>200}");
+        let time = now - DAY + n;
+        json!({ "event": { "user": {"external_id": "guest"}, "name": name, "time": time } })
+    };
+    for from in [0, 5_000] {
+        let objects: Vec<Value> = (from..from + 5_000).map(seen).collect();
+        world.apply(&[world.message(now, &objects)]).await;
+    }
+    let sql = "SELECT body FROM activity";
+    let body: Vec<u8> =
+        on_pool!(&world.app.store, pool => sqlx::query_scalar(sql).fetch_one(pool).await).unwrap();
+    assert!(body.len() <= MAX_BYTES && body.len() > MAX_BYTES / 2, "{}", body.len());
+    let ever = (jiff::civil::date(2000, 1, 1), jiff::civil::date(2200, 1, 1));
+    let activity = Activity::decode(&body).unwrap();
+    let names: Vec<&str> = activity.events(ever.0, ever.1).map(|event| event.name).collect();
+    assert!(names.len() < 10_000 && names.last() == Some(&format!("{:0>200}", 9_999).as_str()));
+}
+
+/// The machine of whoever erases may have another time.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_erased_is_so_by_the_databases_clock() {
+    let world = World::new(TestStore::postgres().await).await;
+    world.execute("CREATE SCHEMA earlier").await;
+    world
+        .execute(
+            "CREATE FUNCTION earlier.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE
+             AS $$ SELECT pg_catalog.clock_timestamp() - interval '1 hour' $$",
+        )
+        .await;
+    world
+        .execute(
+            "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET search_path = earlier, pg_catalog, \
+             public', current_database()); END $$",
+        )
+        .await;
+    let store = Store::connect(&world.test.config).await.unwrap();
+    assert!(erase::erase(&store, &world.workspace, "ann").await.is_err());
+    let taken_in = world.app.clock.now_ms() - 60_000;
+    let ann = by(json!({"external_id": "ann"}))("tea");
+    world.apply(&[world.message(taken_in, &[ann])]).await;
+    assert_eq!(world.ids().await.len(), 1, "taken in after that, as the database has it");
 }
 
 async fn what_cannot_be_applied_changes_nothing(world: World) {
@@ -656,18 +715,9 @@ async fn old_activity_goes_from_rows_that_nobody_writes(world: World) {
         world.apply(&[message]).await;
     }
     let store = &world.app.store;
-    sweep::offer(store).await.unwrap();
-    let hidden = "UPDATE claims SET due_at = 0 WHERE kind = 'activity_sweep'";
-    on_pool!(store, pool => { sqlx::query(hidden).execute(pool).await.unwrap(); });
     // What is old is not for this worker's clock to say.
     world.app.clock.set(longshore::clock::from_ms(now + 200 * DAY));
-    let lease = std::time::Duration::from_secs(60);
-    let claims = claims::take(store, Kind::ActivitySweep, 200, 200, lease).await.unwrap();
-    assert_eq!(claims.len(), 100);
-    for claim in &claims {
-        sweep::sweep(&world.app, claim, &CancellationToken::new()).await.unwrap();
-    }
-    assert!(claims::take(store, Kind::ActivitySweep, 200, 200, lease).await.unwrap().is_empty());
+    world.sweep().await;
     let sql = "SELECT users.external_id, activity.body FROM users
                JOIN activity ON activity.service_id = users.service_id ORDER BY 1";
     let rows: Vec<(String, Vec<u8>)> =

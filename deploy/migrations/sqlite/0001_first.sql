@@ -251,7 +251,8 @@ CREATE TABLE dead_letters (
     UNIQUE (consumer_group, topic, partition, position, appended_at)
 );
 
--- Messages under way: what is found here at a start ended its worker uncleanly.
+-- Messages under way: what is found here at a start ended its worker uncleanly. Of the attempts
+-- those are counted apart that were made while nothing else was under way.
 CREATE TABLE message_attempts (
     consumer_group TEXT NOT NULL,
     topic          TEXT NOT NULL,
@@ -259,18 +260,20 @@ CREATE TABLE message_attempts (
     position       BIGINT NOT NULL,
     appended_at    BIGINT NOT NULL,
     attempts       INTEGER NOT NULL,
-    alone          BOOLEAN NOT NULL,
+    alone          INTEGER NOT NULL,
     PRIMARY KEY (consumer_group, topic, partition, position, appended_at)
 ) WITHOUT ROWID;
 
 -- Where a group goes on in a partition, moved in the transaction that applies its messages.
--- log_id tells a log or a topic from one that was made anew in its place.
+-- log_id tells a log or a topic from one that was made anew in its place, resets a place from
+-- the same one that somebody said again.
 CREATE TABLE log_offsets (
     consumer_group TEXT NOT NULL,
     topic          TEXT NOT NULL,
     partition      INTEGER NOT NULL,
     log_id         TEXT NOT NULL,
     next           BIGINT NOT NULL,
+    resets         INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (consumer_group, topic, partition)
 ) WITHOUT ROWID;
 
@@ -298,9 +301,10 @@ CREATE TABLE idempotency_claims (
     body         BYTEA NOT NULL,
     messages     BYTEA NOT NULL,
     received_at  BIGINT NOT NULL,
+    claimed_at   BIGINT NOT NULL,
     leased_until BIGINT NOT NULL,
     status       INTEGER,
     answer       TEXT,
     PRIMARY KEY (workspace_id, endpoint, key)
 );
-CREATE INDEX idempotency_claims_oldest ON idempotency_claims (received_at);
+CREATE INDEX idempotency_claims_oldest ON idempotency_claims (claimed_at);

@@ -1,8 +1,12 @@
-//! The SQL of claims: each statement is a transaction of its own.
+//! The SQL of claims: each statement is a transaction of its own. Times are the database's own,
+//! so that a gateway with a wrong clock takes nobody's claim; but for `received_at`, from which
+//! its messages are read.
 
 use uuid::Uuid;
 
 use super::IdempotencyKey;
+use super::claims::HOLDS;
+use crate::clock::millis;
 use crate::store::{Store, StoreError, Tx, execute, on};
 
 /// Claims removed by one [`sweep`].
@@ -16,24 +20,21 @@ pub(super) struct Claim {
     /// The hashes of the body, and of the messages that it came to.
     pub body: Vec<u8>,
     pub messages: Vec<u8>,
-    /// Milliseconds since the epoch, as everywhere here.
+    /// By the gateway that had it first, in milliseconds since the epoch.
     pub received_at: i64,
-    /// Until when whoever has it may be at work on it.
-    pub leased_until: i64,
     /// The answer: none before everything is durable.
     pub status: Option<i32>,
     pub answer: Option<String>,
 }
 
 impl Claim {
-    /// Of a request that was received now; nobody has it yet.
+    /// Of a request that is new.
     pub fn new(body: &[u8; 32], messages: &[u8; 32], received_at: i64) -> Self {
         Self {
             id: Uuid::now_v7(),
             body: body.to_vec(),
             messages: messages.to_vec(),
             received_at,
-            leased_until: 0,
             status: None,
             answer: None,
         }
@@ -50,41 +51,70 @@ macro_rules! alone {
     };
 }
 
-/// Writes a claim down where its key has none that was received after `expired`; whether it is
-/// there now.
+/// The database's time in milliseconds since the epoch, in SQL.
+macro_rules! now {
+    (postgres) => {
+        "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
+    };
+    (sqlite) => {
+        "CAST(unixepoch('subsec') * 1000 AS INTEGER)"
+    };
+}
+
+/// Executes one statement that is a transaction by itself, its text of what is before the
+/// database's time, that, and what is after; how many rows it changed.
+macro_rules! alone_at {
+    ($store:expr, $before:literal, NOW, $after:literal, $($value:expr),+) => {
+        match $store {
+            Store::Postgres(pool) => {
+                let query = sqlx::query(concat!($before, now!(postgres), $after));
+                query $(.bind($value))+ .execute(pool).await?.rows_affected()
+            }
+            Store::Sqlite { write, .. } => {
+                let query = sqlx::query(concat!($before, now!(sqlite), $after));
+                query $(.bind($value))+ .execute(write).await?.rows_affected()
+            }
+        }
+    };
+}
+
+/// Writes a claim down, leased for so many milliseconds, where its key has none that holds;
+/// whether it is there now.
 pub(super) async fn insert(
     store: &Store,
     key: &IdempotencyKey,
     claim: &Claim,
-    expired: i64,
+    lease: i64,
 ) -> Result<bool, StoreError> {
-    let inserted = alone!(
+    let inserted = alone_at!(
         store,
-        sqlx::query(
-            "INSERT INTO idempotency_claims AS former
-                 (workspace_id, endpoint, key, id, body, messages, received_at, leased_until)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-             ON CONFLICT (workspace_id, endpoint, key) DO UPDATE
-             SET id = excluded.id, body = excluded.body, messages = excluded.messages,
-                 received_at = excluded.received_at, leased_until = excluded.leased_until,
-                 status = NULL, answer = NULL
-             WHERE former.received_at <= $9",
-        )
-        .bind(key.workspace)
-        .bind(&key.endpoint)
-        .bind(&key.key)
-        .bind(claim.id)
-        .bind(&claim.body)
-        .bind(&claim.messages)
-        .bind(claim.received_at)
-        .bind(claim.leased_until)
-        .bind(expired)
+        "WITH clock (now) AS (SELECT ",
+        NOW,
+        ")
+         INSERT INTO idempotency_claims AS former
+             (workspace_id, endpoint, key, id, body, messages, received_at, claimed_at,
+              leased_until)
+         SELECT $1, $2, $3, $4, $5, $6, $7, now, now + $8 FROM clock WHERE true
+         ON CONFLICT (workspace_id, endpoint, key) DO UPDATE
+         SET id = excluded.id, body = excluded.body, messages = excluded.messages,
+             received_at = excluded.received_at, claimed_at = excluded.claimed_at,
+             leased_until = excluded.leased_until, status = NULL, answer = NULL
+         WHERE former.claimed_at <= excluded.claimed_at - $9",
+        key.workspace,
+        &key.endpoint,
+        &key.key,
+        claim.id,
+        &claim.body,
+        &claim.messages,
+        claim.received_at,
+        lease,
+        millis(HOLDS)
     );
     Ok(inserted == 1)
 }
 
 pub(super) async fn load(store: &Store, key: &IdempotencyKey) -> Result<Option<Claim>, StoreError> {
-    let sql = "SELECT id, body, messages, received_at, leased_until, status, answer
+    let sql = "SELECT id, body, messages, received_at, status, answer
                FROM idempotency_claims WHERE workspace_id = $1 AND endpoint = $2 AND key = $3";
     macro_rules! fetch {
         ($pool:expr) => {
@@ -102,28 +132,49 @@ pub(super) async fn load(store: &Store, key: &IdempotencyKey) -> Result<Option<C
     })
 }
 
-/// Sets the end of the lease of a claim as it was loaded; false where somebody else was faster.
+/// Leases a claim for so many milliseconds; false where it is leased, or was answered.
 pub(super) async fn lease(
     store: &Store,
     key: &IdempotencyKey,
     claim: &Claim,
-    until: i64,
+    lease: i64,
 ) -> Result<bool, StoreError> {
-    let leased = alone!(
+    let leased = alone_at!(
+        store,
+        "WITH clock (now) AS (SELECT ",
+        NOW,
+        ")
+         UPDATE idempotency_claims SET leased_until = now + $5 FROM clock
+         WHERE workspace_id = $1 AND endpoint = $2 AND key = $3 AND id = $4
+           AND leased_until <= now AND status IS NULL",
+        key.workspace,
+        &key.endpoint,
+        &key.key,
+        claim.id,
+        lease
+    );
+    Ok(leased == 1)
+}
+
+/// Ends the lease of a claim, whoever has it.
+pub(super) async fn release(
+    store: &Store,
+    key: &IdempotencyKey,
+    claim: &Claim,
+) -> Result<(), StoreError> {
+    alone!(
         store,
         sqlx::query(
-            "UPDATE idempotency_claims SET leased_until = $6
+            "UPDATE idempotency_claims SET leased_until = 0
              WHERE workspace_id = $1 AND endpoint = $2 AND key = $3 AND id = $4
-               AND leased_until = $5 AND status IS NULL",
+               AND status IS NULL",
         )
         .bind(key.workspace)
         .bind(&key.endpoint)
         .bind(&key.key)
         .bind(claim.id)
-        .bind(claim.leased_until)
-        .bind(until)
     );
-    Ok(leased == 1)
+    Ok(())
 }
 
 /// Writes the answer down, unless there is one.
@@ -151,10 +202,10 @@ pub(super) async fn finish(
     Ok(())
 }
 
-/// Whether a claim was received no later than `expired`.
+/// Whether a claim was made no later than `expired`.
 pub(super) async fn any_old(tx: &mut Tx, expired: i64) -> Result<bool, StoreError> {
     Ok(on!(tx, c => sqlx::query_scalar(
-        "SELECT EXISTS (SELECT 1 FROM idempotency_claims WHERE received_at <= $1)",
+        "SELECT EXISTS (SELECT 1 FROM idempotency_claims WHERE claimed_at <= $1)",
     )
     .bind(expired)
     .fetch_one(c)
@@ -166,17 +217,17 @@ macro_rules! sweep_sql {
         concat!(
             "WITH old AS (
                  SELECT workspace_id, endpoint, key FROM idempotency_claims
-                 WHERE received_at <= $1 ORDER BY received_at LIMIT $2 ",
+                 WHERE claimed_at <= $1 ORDER BY claimed_at LIMIT $2 ",
             $lock,
             ")
              DELETE FROM idempotency_claims
              WHERE (workspace_id, endpoint, key) IN (SELECT workspace_id, endpoint, key FROM old)
-               AND received_at <= $1"
+               AND claimed_at <= $1"
         )
     };
 }
 
-/// Removes claims that were received no later than `expired`, some at a time; whether more are
+/// Removes claims that were made no later than `expired`, some at a time; whether more are
 /// left.
 pub(super) async fn sweep(tx: &mut Tx, expired: i64) -> Result<bool, StoreError> {
     let sql = if tx.is_postgres() { sweep_sql!("FOR UPDATE SKIP LOCKED") } else { sweep_sql!("") };

@@ -1,6 +1,10 @@
 //! Consumes from Kafka in batches: each partition has a queue of its own in librdkafka,
 //! which fetches no more of it while the queue is full. So a partition whose batch takes long
 //! holds up no other, nothing that was fetched is thrown away, and errors name their partition.
+//!
+//! What is assigned is held at once, so that the group waits for nobody; it is fetched as soon
+//! as the cluster has said what it has of it, and the store where it goes on. Neither is waited
+//! for: a partition of which one of them says nothing holds up no other.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,19 +15,21 @@ use std::time::{Duration, Instant};
 use rdkafka::consumer::Consumer as _;
 use rdkafka::consumer::base_consumer::PartitionQueue;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
-use rdkafka::{Offset, TopicPartitionList};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
 use super::member::{Member, Offsets, Rebalancer, TICK, explain, owned};
+use super::producer::Producer;
 use super::{Settings, describe};
 use crate::log::batches::{Batch, Cursors, Extent, Limits, Standings};
 use crate::log::consumer::{Consumer, Fetched, Source};
+use crate::log::offsets::Place;
 use crate::log::{LogError, Message, Topic};
 use crate::store::Store;
 
-/// What librdkafka may hold of all partitions of a topic, should one consumer have them all.
-const PREFETCHED_KBYTES: u32 = 32 << 10;
+/// Payloads that librdkafka may hold of all partitions of a topic, should one consumer have
+/// them all, before it asks for as much again. Small messages take twice their payload.
+const PREFETCHED_KBYTES: u32 = 12 << 10;
 
 /// Between looks at the topic: one that was made anew answers fetches as if nothing was.
 const LOOK_EVERY: Duration = Duration::from_secs(15);
@@ -36,6 +42,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 pub(super) fn open(
     settings: &Settings,
+    producer: &Arc<Producer>,
     group: &str,
     topic: Topic,
     store: &Store,
@@ -53,16 +60,20 @@ pub(super) fn open(
     // One batch is read ahead of those who take them.
     let (sender, fetched) = mpsc::channel(1);
     let (runtime, standings) = (Handle::current(), Standings(cursors.clone()));
+    let producer = producer.clone();
     let membership = member.spawn(move |member| {
         let poller = Poller {
-            queues: BTreeMap::new(),
+            held: BTreeMap::new(),
             member,
+            producer,
             topic,
             limits,
             cursors,
             sender,
             runtime,
             last: -1,
+            answer: None,
+            ask_at: Instant::now(),
             look_at: Instant::now() + LOOK_EVERY,
             ends_at: Instant::now(),
         };
@@ -73,8 +84,10 @@ pub(super) fn open(
 }
 
 struct Poller {
-    queues: BTreeMap<i32, PartitionQueue<Rebalancer>>,
+    held: BTreeMap<i32, Held>,
     member: Member,
+    /// Its client is asked about the cluster: that of the member ends with this thread.
+    producer: Arc<Producer>,
     topic: Topic,
     limits: Limits,
     cursors: Arc<Cursors>,
@@ -82,25 +95,42 @@ struct Poller {
     runtime: Handle,
     /// The partition read last.
     last: i32,
+    /// Of a question that is under way, and where the partitions were before it.
+    answer: Option<(BTreeMap<i32, Place>, Answer)>,
+    ask_at: Instant,
     look_at: Instant,
     ends_at: Instant,
+}
+
+/// What the log has; closed without it where that could not be learnt.
+type Answer = blocking::Receiver<Extent>;
+
+/// A partition that this member has.
+struct Held {
+    queue: PartitionQueue<Rebalancer>,
+    /// The epoch in which it is fetched; none before it is.
+    fetched: Option<u64>,
 }
 
 impl Poller {
     fn run(mut self) {
         while self.member.stopping().is_none() && !self.sender.is_closed() && self.serve() {
-            if self.member.take_assigned() {
-                self.begin();
+            if let Some(assigned) = self.member.take_assigned() {
+                self.hold(assigned);
             }
-            self.queues.retain(|partition, _| self.member.partitions.epoch(*partition).is_some());
+            self.held.retain(|partition, _| self.member.partitions.epoch(*partition).is_some());
+            self.ask();
+            if !self.fetch() {
+                break;
+            }
             if !self.read() {
                 thread::park_timeout(TICK);
             }
-            self.look();
+            self.note_ends();
             self.member.commit_if_due();
         }
-        // They hold on to the client, and it leaves the group when the last one lets go.
-        self.queues.clear();
+        // The queues hold on to the client, and it leaves the group when the last one lets go.
+        self.held.clear();
         self.member.finish();
     }
 
@@ -123,65 +153,93 @@ impl Poller {
         true
     }
 
-    /// Has the partitions that were assigned fetched from where the store says. The group's
-    /// events wait meanwhile, as they would in its callback.
-    fn begin(&mut self) {
-        let assigned = self.cursors.assigned();
-        while let Err(error) = self.ask(&assigned) {
-            tracing::warn!(%error, "waiting to know where the partitions go on");
-            thread::park_timeout(PAUSE);
-            if self.member.stopping().is_some() || self.sender.is_closed() {
-                break;
-            }
-        }
-        let mut list = TopicPartitionList::with_capacity(assigned.len());
-        let mut stopped = TopicPartitionList::new();
-        for (partition, _) in assigned {
-            let queue = self.member.client.split_partition_queue(&self.member.topic, partition);
+    /// Takes partitions that were assigned and not taken away since.
+    fn hold(&mut self, mut assigned: Vec<i32>) {
+        assigned.retain(|partition| self.member.partitions.epoch(*partition).is_some());
+        for partition in &assigned {
+            // Before there is another one for the same partition.
+            self.held.remove(partition);
+            let queue = self.member.client.split_partition_queue(&self.member.topic, *partition);
             if let Some(mut queue) = queue {
                 let polling = thread::current();
                 queue.set_nonempty_callback(move || polling.unpark());
-                self.queues.insert(partition, queue);
-            }
-            let start = self.cursors.start(partition);
-            let offset = start.map_or(Offset::End, Offset::Offset);
-            // The only error is an offset that none can be.
-            let _ = list.add_partition_offset(&self.member.topic, partition, offset);
-            if start.is_none() {
-                stopped.add_partition(&self.member.topic, partition);
+                self.held.insert(*partition, Held { queue, fetched: None });
             }
         }
-        self.member.assign(&list);
-        if stopped.count() > 0
-            && let Err(error) = self.member.client.pause(&stopped)
-        {
-            tracing::debug!(%error, "a stopped partition is fetched, and nobody reads it");
+        self.member.hold(&assigned);
+        self.ask_at = Instant::now();
+    }
+
+    /// Has the cluster asked what it has of the partitions that are not begun, and the store
+    /// where they go on; now and then of all of them, whether they can still go on. One question
+    /// at a time, in a task of its own: an answer can take long, and database work is not
+    /// dropped when this thread must stop.
+    fn ask(&mut self) {
+        let now = Instant::now();
+        if let Some((before, answer)) = &self.answer {
+            match answer.try_recv() {
+                Err(blocking::TryRecvError::Empty) => return,
+                Ok(extent) => self.cursors.compare(before, &extent),
+                Err(blocking::TryRecvError::Disconnected) => {}
+            }
+            self.answer = None;
+            self.ask_at = now + PAUSE;
+        }
+        let waiting = self.cursors.assigned();
+        let asked: Vec<i32> = if now >= self.look_at {
+            self.look_at = now + LOOK_EVERY;
+            self.held.keys().copied().collect()
+        } else if now >= self.ask_at {
+            waiting.iter().map(|(partition, _)| *partition).collect()
+        } else {
+            return;
+        };
+        if !asked.is_empty() {
+            self.answer = Some((self.cursors.places(), self.begin(asked, waiting)));
         }
     }
 
-    /// Asks the cluster what it has of the partitions, and the store where they go on.
-    fn ask(&self, assigned: &[(i32, u64)]) -> Result<(), LogError> {
-        if assigned.is_empty() {
-            return Ok(());
-        }
-        let extent = self.extent(assigned.iter().map(|(partition, _)| *partition))?;
-        let (cursors, assigned) = (self.cursors.clone(), assigned.to_vec());
+    fn begin(&self, asked: Vec<i32>, waiting: Vec<(i32, u64)>) -> Answer {
+        let (producer, topic) = (self.producer.clone(), self.member.topic.clone());
+        let (cursors, polling) = (self.cursors.clone(), thread::current());
+        let partitions = self.member.partitions.clone();
         let (sender, answer) = blocking::channel();
-        // In a task of its own: database work is not dropped when this thread must stop.
         self.runtime.spawn(async move {
-            let _ = sender.send(cursors.begin(&assigned, &extent).await);
-        });
-        loop {
-            match answer.recv_timeout(TICK) {
-                Ok(begun) => return begun,
-                Err(blocking::RecvTimeoutError::Timeout) if self.member.stopping().is_none() => {}
-                Err(_) => return Err(LogError::closed()),
+            // Nothing is waited for any more of what went meanwhile.
+            let is_asked = move |partition| {
+                asked.contains(&partition) && partitions.epoch(partition).is_some()
+            };
+            let extent =
+                tokio::task::spawn_blocking(move || producer.known_extent(&topic, is_asked));
+            let begun = async {
+                let extent = extent.await.unwrap_or_else(|_| Err(LogError::closed()))?;
+                cursors.begin(&waiting, &extent).await.map(|()| extent)
+            };
+            match begun.await {
+                Ok(extent) => _ = sender.send(extent),
+                Err(error) => {
+                    tracing::warn!(%error, "waiting to know where the partitions go on");
+                    drop(sender);
+                }
             }
-        }
+            polling.unpark();
+        });
+        answer
     }
 
-    fn extent(&self, partitions: impl IntoIterator<Item = i32>) -> Result<Extent, LogError> {
-        describe::extent(self.member.client.client(), &self.member.topic, partitions)
+    /// Has those fetched of which it is known by now where they go on; `false` once this client
+    /// can do no more.
+    fn fetch(&mut self) -> bool {
+        let mut from = Vec::new();
+        for (partition, held) in &mut self.held {
+            let Some((epoch, start)) = self.cursors.start(*partition) else { continue };
+            if held.fetched != Some(epoch) {
+                held.fetched = Some(epoch);
+                from.push((*partition, start));
+            }
+        }
+        let fetched = if from.is_empty() { Ok(()) } else { self.member.fetch(&from) };
+        fetched.inspect_err(|error| tracing::error!(%error, "consuming anew")).is_ok()
     }
 
     /// Reads a batch of each partition that is ready, as far as there is room; whether there
@@ -190,14 +248,19 @@ impl Poller {
         let mut any = false;
         for wanting in self.cursors.wanting(self.last) {
             let Ok(room) = self.sender.try_reserve() else { break };
-            let (messages, error) = match self.queues.get(&wanting.partition) {
-                Some(queue) => take(queue, self.topic, self.limits),
-                None => continue,
+            let (messages, error) = match self.held.get(&wanting.partition) {
+                Some(held) if held.fetched == Some(wanting.epoch) => {
+                    take(&held.queue, self.topic, self.limits)
+                }
+                _ => continue,
             };
-            if let Some(batch) = self.cursors.give_out(wanting, messages) {
-                self.last = wanting.partition;
-                room.send(Ok(batch));
-                any = true;
+            match self.cursors.give_out(wanting, messages) {
+                Some(batch) => {
+                    self.last = wanting.partition;
+                    room.send(Ok(batch));
+                    any = true;
+                }
+                None => drop(room),
             }
             if let Some(error) = error {
                 self.failed(wanting.partition, &error);
@@ -207,33 +270,25 @@ impl Poller {
     }
 
     /// An offset that is out of range ends the fetching of its partition; other errors pass.
-    fn failed(&self, partition: i32, error: &KafkaError) {
+    fn failed(&mut self, partition: i32, error: &KafkaError) {
         tracing::warn!(partition, %error, "a partition could not be read");
         if error.rdkafka_error_code() == Some(RDKafkaErrorCode::AutoOffsetReset) {
-            if let Ok(extent) = self.extent(self.queues.keys().copied()) {
-                self.cursors.compare(&extent);
-            }
             self.cursors.stop(partition, "the log gives nothing from there on");
+            // That may well have a reason.
+            self.look_at = Instant::now();
         }
     }
 
-    /// Looks now and then whether the topic is still the same one, and where it ends.
-    fn look(&mut self) {
-        let now = Instant::now();
-        if now >= self.ends_at {
-            self.ends_at = now + ENDS_EVERY;
-            for partition in self.queues.keys() {
-                let client = self.member.client.client();
-                if let Some(end) = describe::known_end(client, &self.member.topic, *partition) {
-                    self.cursors.set_end(*partition, end);
-                }
-            }
+    /// Notes where the partitions end, as far as their latest fetches told.
+    fn note_ends(&mut self) {
+        if Instant::now() < self.ends_at {
+            return;
         }
-        if now >= self.look_at && !self.queues.is_empty() {
-            self.look_at = now + LOOK_EVERY;
-            match self.extent(self.queues.keys().copied()) {
-                Ok(extent) => self.cursors.compare(&extent),
-                Err(error) => tracing::debug!(%error, "the topic could not be looked at"),
+        self.ends_at = Instant::now() + ENDS_EVERY;
+        for partition in self.held.keys() {
+            let client = self.member.client.client();
+            if let Some(end) = describe::known_end(client, &self.member.topic, *partition) {
+                self.cursors.set_end(*partition, end);
             }
         }
     }

@@ -18,19 +18,44 @@ use crate::log::batches::{Extent, Range};
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Asks the cluster, which blocks.
+/// Asks the cluster, which blocks; the error where a partition's offsets cannot be read.
 pub(super) fn extent<C: ClientContext>(
     client: &Client<C>,
     topic: &str,
     partitions: impl IntoIterator<Item = i32>,
 ) -> Result<Extent, LogError> {
     let id = topic_id(client, topic)?;
-    let ranges = partitions.into_iter().map(|partition| {
-        let (earliest, end) =
-            client.fetch_watermarks(topic, partition, PATIENCE).map_err(unavailable)?;
-        Ok(Range { partition, earliest, end })
-    });
+    let ranges = partitions.into_iter().map(|partition| range(client, topic, partition));
     Ok(Extent { id, ranges: ranges.collect::<Result<_, LogError>>()? })
+}
+
+/// The same of those partitions only whose offsets can be read; each is asked for just before
+/// it is waited for. Those that have no leader are not.
+pub(super) fn known_extent<C: ClientContext>(
+    client: &Client<C>,
+    topic: &str,
+    is_asked: impl Fn(i32) -> bool,
+) -> Result<Extent, LogError> {
+    let id = topic_id(client, topic)?;
+    let metadata = client.fetch_metadata(Some(topic), PATIENCE).map_err(unavailable)?;
+    let all = metadata.topics().iter().flat_map(|topic| topic.partitions());
+    let led = all.filter(|partition| partition.leader() >= 0).map(|partition| partition.id());
+    let ranges = led.filter(|partition| is_asked(*partition)).filter_map(|partition| {
+        let range = range(client, topic, partition);
+        range
+            .inspect_err(|error| tracing::warn!(partition, %error, "its offsets are not known"))
+            .ok()
+    });
+    Ok(Extent { id, ranges: ranges.collect() })
+}
+
+fn range<C: ClientContext>(
+    client: &Client<C>,
+    topic: &str,
+    partition: i32,
+) -> Result<Range, LogError> {
+    let offsets = client.fetch_watermarks(topic, partition, PATIENCE).map_err(unavailable);
+    offsets.map(|(earliest, end)| Range { partition, earliest, end })
 }
 
 /// Where a partition ends, as far as the latest fetch told.

@@ -62,7 +62,7 @@ impl Drop for Membership {
 pub(super) enum Offsets {
     /// Where the group committed last, or with the oldest message.
     Committed,
-    /// Where somebody else says, who assigns them: see [`Member::take_assigned`].
+    /// Where somebody else says, who has them held and fetched: see [`Member::take_assigned`].
     Elsewhere,
 }
 
@@ -96,7 +96,7 @@ impl Member {
         let rebalancer = Rebalancer {
             partitions: partitions.clone(),
             offsets,
-            is_assigned: AtomicBool::new(false),
+            assigned: Mutex::default(),
             committing: AtomicBool::new(false),
             stop_by: stop_by.clone(),
         };
@@ -130,14 +130,35 @@ impl Member {
         *self.stop_by.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether partitions were assigned, if none, that [`assign`](Self::assign) is waited for.
-    pub fn take_assigned(&self) -> bool {
-        self.client.context().is_assigned.swap(false, Ordering::AcqRel)
+    /// The partitions that were assigned, if none, for which [`hold`](Self::hold) is waited.
+    pub fn take_assigned(&self) -> Option<Vec<i32>> {
+        let context = self.client.context();
+        context.assigned.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Begins to fetch partitions that were assigned.
-    pub fn assign(&self, list: &TopicPartitionList) {
-        follow(&self.client, list);
+    /// Takes partitions that were assigned, and fetches nothing of them.
+    pub fn hold(&self, partitions: &[i32]) {
+        let mut list = TopicPartitionList::with_capacity(partitions.len());
+        for partition in partitions {
+            // The only error is an offset that none can be.
+            let _ = list.add_partition_offset(&self.topic, *partition, Offset::End);
+        }
+        follow(&self.client, &list);
+        if let Err(error) = self.client.pause(&list) {
+            tracing::debug!(%error, "partitions are fetched before somebody reads them");
+        }
+    }
+
+    /// Fetches partitions that are held, each from an offset on, whatever was fetched of them
+    /// before.
+    pub fn fetch(&self, from: &[(i32, i64)]) -> KafkaResult<()> {
+        let mut list = TopicPartitionList::with_capacity(from.len());
+        for (partition, offset) in from {
+            list.add_partition_offset(&self.topic, *partition, Offset::Offset(*offset))?;
+        }
+        self.client.incremental_unassign(&list)?;
+        self.client.incremental_assign(&list)?;
+        self.client.resume(&list)
     }
 
     pub fn commit_if_due(&mut self) {
@@ -181,7 +202,6 @@ fn config(
 ) -> ClientConfig {
     let receive = (MAX_BATCH_BYTES * 4).to_string();
     let usual = [
-        ("partition.assignment.strategy", "cooperative-sticky"),
         ("fetch.max.bytes", receive.as_str()),
         ("fetch.wait.max.ms", "100"),
         ("session.timeout.ms", "10000"),
@@ -189,6 +209,8 @@ fn config(
     ];
     let fixed = [
         ("group.id", group),
+        // Others would have all partitions stand for each that moves, or is begun later.
+        ("partition.assignment.strategy", "cooperative-sticky"),
         ("enable.auto.commit", "false"),
         ("enable.auto.offset.store", "false"),
         (
@@ -206,8 +228,8 @@ fn config(
 pub(super) struct Rebalancer {
     partitions: Arc<Partitions>,
     offsets: Offsets,
-    /// Whether an assignment waits for the offsets that it begins with.
-    is_assigned: AtomicBool,
+    /// An assignment that waits for [`Member::hold`].
+    assigned: Mutex<Option<Vec<i32>>>,
     committing: AtomicBool,
     stop_by: Arc<Mutex<Option<Instant>>>,
 }
@@ -232,12 +254,13 @@ impl ConsumerContext for Rebalancer {
         list: &mut TopicPartitionList,
     ) {
         if matches!(error, RDKafkaRespErr::RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS) {
-            for partition in numbers(list) {
-                self.partitions.assign(partition);
+            let numbers = numbers(list);
+            for partition in &numbers {
+                self.partitions.assign(*partition);
             }
             // Who leaves does not ask any more, and takes nothing of what it is assigned.
             if self.offsets == Offsets::Elsewhere && self.stopping().is_none() {
-                self.is_assigned.store(true, Ordering::Release);
+                *self.assigned.lock().unwrap_or_else(PoisonError::into_inner) = Some(numbers);
             } else {
                 follow(client, list);
             }

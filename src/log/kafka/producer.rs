@@ -1,22 +1,64 @@
 //! Appends to Kafka: an idempotent producer that waits for all in-sync replicas.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use rdkafka::error::{KafkaError, RDKafkaErrorCode};
-use rdkafka::message::{Header, OwnedHeaders};
-use rdkafka::producer::{DeliveryFuture, FutureProducer, FutureRecord, Producer as _};
+use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode};
+use rdkafka::message::{DeliveryResult, Header, OwnedHeaders};
+use rdkafka::producer::{BaseRecord, Producer as _, ProducerContext, ThreadedProducer};
+use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::{MAX_BATCH_BYTES, QUEUE_KBYTES, REQUEST_ID, Settings, Tracing, create, unavailable};
+use super::{
+    MAX_BATCH_BYTES, QUEUE_KBYTES, REQUEST_ID, Settings, Tracing, create, describe, unavailable,
+};
 use crate::faults::fail_point;
-use crate::log::{LogError, NewMessage};
+use crate::log::{Extent, LogError, NewMessage};
 
-/// How long to wait for room in librdkafka's queue when none of it is this append's own.
+/// How long to wait for room in librdkafka's queue.
 const FULL_PAUSE: Duration = Duration::from_millis(10);
 
-type Client = FutureProducer<Tracing>;
+type Client = Arc<ThreadedProducer<Tracing>>;
+
+/// The messages of one append. They share one answer: whoever waits is woken once, however
+/// many partitions they are for.
+pub(super) struct Append {
+    /// Messages that are not durable yet.
+    left: AtomicUsize,
+    /// None once it is answered.
+    answer: Mutex<Option<oneshot::Sender<KafkaResult<()>>>>,
+}
+
+impl Append {
+    fn of(messages: usize) -> (Arc<Self>, oneshot::Receiver<KafkaResult<()>>) {
+        let (sender, answer) = oneshot::channel();
+        let (left, sender) = (AtomicUsize::new(messages), Mutex::new(Some(sender)));
+        (Arc::new(Self { left, answer: sender }), answer)
+    }
+
+    fn answer(&self, result: KafkaResult<()>) {
+        let sender = self.answer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // Nobody waits any more where the time is up.
+        sender.map(|sender| sender.send(result));
+    }
+}
+
+impl ProducerContext for Tracing {
+    type DeliveryOpaque = Arc<Append>;
+
+    fn delivery(&self, delivered: &DeliveryResult<'_>, append: Arc<Append>) {
+        match delivered {
+            Ok(_) => {
+                fail_point!("log::delivered");
+                if append.left.fetch_sub(1, Ordering::AcqRel) == 1 {
+                    append.answer(Ok(()));
+                }
+            }
+            Err((error, _)) => append.answer(Err(error.clone())),
+        }
+    }
+}
 
 pub(super) struct Producer {
     settings: Arc<Settings>,
@@ -46,6 +88,15 @@ impl Producer {
         result
     }
 
+    /// What the cluster has of some partitions of a topic; see [`describe::known_extent`].
+    pub fn known_extent(
+        &self,
+        topic: &str,
+        is_asked: impl Fn(i32) -> bool,
+    ) -> Result<Extent, LogError> {
+        describe::known_extent(self.current()?.client(), topic, is_asked)
+    }
+
     fn current(&self) -> Result<Client, LogError> {
         let client = self.client.read().unwrap_or_else(PoisonError::into_inner);
         client.clone().ok_or_else(LogError::closed)
@@ -53,41 +104,18 @@ impl Producer {
 
     /// Sends all, then waits for all, so that they share batches.
     async fn send_all(&self, client: &Client, messages: &[NewMessage]) -> Result<(), LogError> {
-        let mut sent = VecDeque::with_capacity(messages.len());
+        let (append, answer) = Append::of(messages.len());
         for message in messages {
             let topic = self.settings.topic(message.topic);
-            loop {
-                let request_id = Header { key: REQUEST_ID, value: Some(&message.request_id) };
-                let mut record = FutureRecord::to(&topic)
-                    .key(&message.key)
-                    .payload(&message.payload)
-                    .headers(OwnedHeaders::new_with_capacity(1).insert(request_id));
-                record.partition = message.partition;
-                match client.send_result(record) {
-                    Ok(delivery) => break sent.push_back(delivery),
-                    Err((KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull), _)) => {
-                        match sent.pop_front() {
-                            Some(delivery) => self.delivered(delivery).await?,
-                            None => sleep(FULL_PAUSE).await,
-                        }
-                    }
-                    Err((error, _)) => return Err(self.explain(error)),
+            while let Err(error) = send(client, &topic, message, append.clone()) {
+                if error.rdkafka_error_code() != Some(RDKafkaErrorCode::QueueFull) {
+                    return Err(self.explain(error));
                 }
+                sleep(FULL_PAUSE).await;
             }
         }
-        for delivery in sent {
-            self.delivered(delivery).await?;
-        }
-        Ok(())
-    }
-
-    async fn delivered(&self, delivery: DeliveryFuture) -> Result<(), LogError> {
-        match delivery.await {
-            Ok(Ok(_)) => {
-                fail_point!("log::delivered");
-                Ok(())
-            }
-            Ok(Err((error, _))) => Err(self.explain(error)),
+        match answer.await {
+            Ok(delivered) => delivered.map_err(|error| self.explain(error)),
             Err(_) => Err(LogError::closed()),
         }
     }
@@ -137,12 +165,29 @@ impl Producer {
     }
 }
 
+fn send(
+    client: &Client,
+    topic: &str,
+    message: &NewMessage,
+    append: Arc<Append>,
+) -> KafkaResult<()> {
+    let request_id = Header { key: REQUEST_ID, value: Some(&message.request_id) };
+    let mut record = BaseRecord::with_opaque_to(topic, append)
+        .key(&message.key)
+        .payload(&message.payload)
+        .headers(OwnedHeaders::new_with_capacity(1).insert(request_id));
+    record.partition = message.partition;
+    client.send(record).map_err(|(error, _)| error)
+}
+
 fn client(settings: &Settings) -> Result<Client, LogError> {
     let max_bytes = MAX_BATCH_BYTES.to_string();
     let timeout_ms = settings.timeout.as_millis().to_string();
     let defaults = [
-        // Costs no throughput for appends up to 100 messages, which share batches anyway.
-        ("linger.ms", "0"),
+        // librdkafka sends a request for each partition, so what waits together counts: on two
+        // cores and 64 partitions, 64 clients get a quarter more through than at 0, and their
+        // p99 is half to two thirds. Kafka's own clients have the same default.
+        ("linger.ms", "5"),
         ("compression.codec", "none"),
         ("queue.buffering.max.kbytes", QUEUE_KBYTES),
         // The one that other Kafka clients use, so that they find a key where it is.
@@ -154,7 +199,7 @@ fn client(settings: &Settings) -> Result<Client, LogError> {
         ("message.max.bytes", max_bytes.as_str()),
         ("message.timeout.ms", timeout_ms.as_str()),
     ];
-    create(&settings.client(&defaults, &fixed), Tracing)
+    create(&settings.client(&defaults, &fixed), Tracing).map(Arc::new)
 }
 
 #[cfg(test)]

@@ -34,6 +34,8 @@ pub struct Tally {
     pub users_created: u64,
     /// Changes of custom attributes that did not fit their values.
     pub misfits: u64,
+    /// Names of products and events that went since a user has too many.
+    pub names_forgotten: u64,
     /// Purchases of products that are not listed.
     pub unlisted: u64,
     /// What is known of the lists from now on.
@@ -72,6 +74,7 @@ impl Tally {
         }
         metrics::counter!("longshore_track_users_created_total").increment(self.users_created);
         metrics::counter!("longshore_track_changes_ignored_total").increment(self.misfits);
+        metrics::counter!("longshore_track_names_forgotten_total").increment(self.names_forgotten);
         metrics::counter!("longshore_track_products_unlisted_total").increment(self.unlisted);
         for (currency, count) in self.without_rate {
             metrics::counter!("longshore_track_revenue_without_rate_total", "currency" => currency)

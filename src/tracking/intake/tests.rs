@@ -3,6 +3,7 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::log::partition_of;
 use crate::tracking::message::Batch;
+use crate::users::json;
 
 mod any;
 
@@ -177,7 +178,8 @@ fn what_is_wrong_is_said_by_its_member() {
         ("quantity", "0", "quantity: a whole number from 1 to 100 is meant"),
         ("quantity", "101", "quantity: "),
         ("quantity", "-1", "quantity: "),
-        ("quantity", "1.0", "quantity: "),
+        ("quantity", "1.5", "quantity: "),
+        ("quantity", "101e0", "quantity: "),
         ("quantity", "\"1\"", "quantity: "),
         ("quantity", "18446744073709551617", "quantity: "),
         ("time", "null", "time: is required"),
@@ -202,7 +204,13 @@ fn what_is_wrong_is_said_by_its_member() {
         ("properties", r#"{"a":{"b":[{"c":"2021-06-28 17:02"}]}}"#, "properties.a: has a datetime"),
         ("properties", r#"{"a":["2021-06-28T17:02:43:032+0000"]}"#, "properties.a: has a datetime"),
     ] {
-        let problems = refused(Kind::Purchases, &with(name, value));
+        let mut object = with(name, value);
+        if ["service_id", "user_alias", "email"].contains(&name) {
+            // Beside a stronger one it identifies nobody, whatever it is.
+            taken(Kind::Purchases, &object);
+            object = object.replace(r#""external_id":"e""#, r#""external_id":null"#);
+        }
+        let problems = refused(Kind::Purchases, &object);
         assert_eq!(problems.len(), 1, "{name} {value}: {problems:?}");
         assert!(problems[0].starts_with(problem), "{name} {value}: {problems:?}");
     }
@@ -426,37 +434,99 @@ fn users(body: String) -> Vec<Vec<String>> {
     batches(&payloads).iter().map(users).collect()
 }
 
+fn home(user: &str) -> usize {
+    partition_of(format!("7\u{1f}{user}").as_bytes(), 8) as usize
+}
+
+/// Enough strangers for every partition to have one.
+fn strangers() -> impl Iterator<Item = String> {
+    (0..40).map(|n| format!(r#"{{"external_id":"s{n}","name":"x","time":"2023-01-01"}}"#))
+}
+
 #[test]
-fn objects_of_one_identifier_stay_together_and_in_order() {
+fn a_weaker_identifier_follows_the_object_before_it_that_names_it() {
     let event = |user: &str| format!(r#"{{{user},"name":"x","time":"2023-01-01"}}"#);
     let alias = r#""user_alias":{"alias_name":"n","alias_label":"l"}"#;
+    let service_id = r#""service_id":"0190b9a6-1c00-7000-8000-000000000000""#;
     let ann = [
         event(r#""email":"ANN@b""#),
-        event(alias),
+        event(&format!("{alias},{service_id}")),
         event(&format!(r#""external_id":"ann",{alias}"#)),
+        event(alias),
+        event(service_id),
     ];
-    // Enough strangers for every partition to have one.
-    let strangers = (0..40).map(|n| event(&format!(r#""external_id":"s{n}""#)));
-    let events: Vec<_> = ann.into_iter().chain(strangers).collect();
+    let events: Vec<_> = ann.into_iter().chain(strangers()).collect();
     let body = format!(
-        r#"{{"events":[{}],
-            "attributes":[{{"external_id":"bob","email":"shared@b"}},
-                          {{"external_id":"ann","email":"ann@B"}},
-                          {{"external_id":"cat","email":"shared@b"}}]}}"#,
+        r#"{{"events":[{}],"attributes":[{{"external_id":"bob","email":"ann@b"}},
+                                         {{"external_id":"ann","email":"ann@B"}}]}}"#,
         events.join(",")
     );
     let messages = users(body);
     assert_eq!(messages.len(), 8);
-    let home = |user: &str| {
-        let partition = partition_of(format!("7\u{1f}{user}").as_bytes(), 8);
-        &messages[partition as usize]
+    let known = |partition: usize| -> Vec<&str> {
+        let names =
+            ["0ann", "0bob", "10190b9a6-1c00-7000-8000-000000000000", "2l\u{1f}n", "3ann@b"];
+        let users = messages[partition].iter().map(String::as_str);
+        users.filter(|user| names.contains(user)).collect()
     };
-    let names = ["0ann", "2l\u{1f}n", "3ann@b"];
-    let of_ann = home("0ann").iter().filter(|user| names.contains(&user.as_str()));
-    assert_eq!(of_ann.collect::<Vec<_>>(), ["0ann", "3ann@b", "2l\u{1f}n", "0ann"]);
-    // An email that decides nowhere holds nobody together.
-    for user in ["0bob", "0cat", "0s7"] {
-        assert!(home(user).contains(&user.to_owned()), "{user} is elsewhere");
+    let (service, alias) = ("10190b9a6-1c00-7000-8000-000000000000", "2l\u{1f}n");
+    assert_ne!(home("0ann"), home("0bob"));
+    assert_ne!(home("0ann"), home(service));
+    // The alias by ann, whose object came last.
+    assert_eq!(known(home("0ann")), ["0ann", "3ann@b", "0ann", alias]);
+    assert_eq!(known(home("0bob")), ["0bob"]);
+    assert_eq!(known(home(service)), [service, service]);
+}
+
+#[test]
+fn who_has_an_external_id_is_where_they_always_are() {
+    // An email that two have, and that decides as well, draws neither to the other.
+    let body = format!(
+        r#"{{"attributes":[{{"external_id":"a","email":"e@b"}},
+                           {{"external_id":"b","email":"e@b","first_name":"old"}}],
+            "events":[{{"email":"e@b","name":"x","time":"2023-01-01"}},{}]}}"#,
+        strangers().collect::<Vec<_>>().join(",")
+    );
+    let messages = users(body);
+    assert_ne!(home("0a"), home("0b"));
+    for user in ["0a", "0b", "0s7"] {
+        assert!(messages[home(user)].contains(&user.to_owned()), "{user} is elsewhere");
+    }
+    assert!(messages[home("0b")].contains(&"3e@b".to_owned()), "with the last that had it");
+}
+
+#[test]
+fn an_object_has_so_many_members_and_no_more() {
+    let members = |count: usize| {
+        let members: Vec<_> = (0..count).map(|n| format!("\"m{n}\":{n}")).collect();
+        members.join(",")
+    };
+    let most = json::MOST_MEMBERS;
+    taken(Kind::Purchases, &purchase(&members(most - 5)));
+    let problems = refused(Kind::Purchases, &purchase(&members(most - 4)));
+    assert_eq!(problems, ["the object: has more than 10000 members"]);
+    for (kind, member) in [(Kind::Purchases, "properties"), (Kind::Attributes, "custom_attributes")]
+    {
+        let object = |count| match kind {
+            Kind::Purchases => with(member, &format!("{{{}}}", members(count))),
+            _ => format!(r#"{{"external_id":"e","{member}":{{{}}}}}"#, members(count)),
+        };
+        taken(kind, &object(most));
+        assert_eq!(
+            refused(kind, &object(most + 1)),
+            [format!("{member}: has more than 10000 members")]
+        );
+    }
+    // Of a value everything is kept.
+    let value = format!(r#"{{"external_id":"e","a":{{{}}}}}"#, members(most + 1));
+    assert!(taken(Kind::Attributes, &value).contains("\"m10000\":10000"));
+}
+
+#[test]
+fn a_whole_number_may_have_a_point() {
+    for quantity in ["2.0", "2e0", "0.2e1", "20E-1"] {
+        let object = taken(Kind::Purchases, &with("quantity", quantity));
+        assert!(object.contains("\"quantity\":2,"), "{object}");
     }
 }
 

@@ -25,6 +25,10 @@ use crate::worker::messages::rows;
 /// Noted beginnings without a clean end after which messages are tried alone.
 const SUSPECT: i32 = 2;
 
+/// Of these, beginnings alone after which a message is not tried any more: one may have been
+/// that of a worker which ended for another reason just then.
+const CONVICTED: i32 = 2;
+
 /// The longest pause between tries.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
@@ -115,7 +119,7 @@ enum Care {
     Usual,
     /// Message by message, while nothing else is under way.
     Alone,
-    /// Its first message ended a worker that had nothing else under way.
+    /// Its first message ended workers that had nothing else under way.
     Bury(i32),
 }
 
@@ -165,8 +169,8 @@ impl<H: Handler> Attempt<H> {
         let mut first = 0;
         if let Care::Bury(attempts) = care {
             let reason = format!(
-                "it ended its worker {attempts} times, the last time while nothing else was under \
-                 way"
+                "it ended its worker {attempts} times, the last {CONVICTED} while nothing else was \
+                 under way"
             );
             if let Step::Ended(ending) = self.step(0..1, Manner::Bury(reason), false).await {
                 return ending;
@@ -222,6 +226,10 @@ impl<H: Handler> Attempt<H> {
                 }
                 Err(Failure::Lasting(_) | Failure::TooMuch(_)) if piece.len() > 1 => {
                     return Step::Halve;
+                }
+                Err(Failure::TooMuch(_)) if matches!(manner, Manner::Together) => {
+                    manner = Manner::InParts;
+                    continue;
                 }
                 Err(Failure::Lasting(reason)) if !matches!(manner, Manner::Bury(_)) => {
                     manner = manner.after(reason);
@@ -365,8 +373,8 @@ impl<H: Handler> Attempt<H> {
                 Ok(attempts) => {
                     self.noted = (attempts.count > 0).then_some(0);
                     return Ok(match attempts.count {
-                        count if attempts.alone => Care::Bury(count),
-                        count if count >= SUSPECT => Care::Alone,
+                        count if attempts.alone >= CONVICTED => Care::Bury(count),
+                        count if attempts.alone > 0 || count >= SUSPECT => Care::Alone,
                         _ => Care::Usual,
                     });
                 }

@@ -28,9 +28,9 @@ pub async fn retry<H: Handler>(
 ) -> Result<(), DeadLetterError> {
     let letter = rows::dead_letter(&mut store.snapshot().await?, id).await?;
     let message = message(letter.ok_or(DeadLetterError::Unknown(id))?)?;
-    let mut tries = 0;
+    let (mut tries, mut unanswered) = (0, false);
     loop {
-        let text = match once(store, handler, id, &message).await {
+        let text = match once(store, handler, id, &message, &mut unanswered).await {
             Ok(None) => return Ok(()),
             Ok(Some(failed)) if failed.is_all => {
                 return Err(DeadLetterError::Refused(failed.reason));
@@ -39,6 +39,8 @@ pub async fn retry<H: Handler>(
                 let text = format!("{} (the rest of it was done)", failed.reason);
                 return Err(DeadLetterError::Refused(text));
             }
+            // Gone by a commit whose answer was lost.
+            Err(Failure::Moved) if unanswered => return Ok(()),
             Err(Failure::Moved) => return Err(DeadLetterError::Unknown(id)),
             Err(Failure::Lasting(text)) => return Err(DeadLetterError::Refused(text)),
             Err(Failure::Passing(text) | Failure::TooMuch(text)) => text,
@@ -54,11 +56,13 @@ pub async fn retry<H: Handler>(
 }
 
 /// What of the message could not be done; [`Failure::Moved`] if the dead letter is gone.
+/// `unanswered` says from then on that it may be gone by this.
 async fn once<H: Handler>(
     store: &Store,
     handler: &H,
     id: Uuid,
     message: &Message,
+    unanswered: &mut bool,
 ) -> Result<Option<Failed>, Failure> {
     let split = handler.split(message);
     let parts = Parts::prepare(handler, message, &split).await?;
@@ -71,6 +75,7 @@ async fn once<H: Handler>(
     if !is_there {
         return Err(Failure::Moved);
     }
+    *unanswered |= failed.is_none();
     tx.commit().await?;
     applied.into_iter().for_each(|applied| handler.applied(applied));
     Ok(failed)

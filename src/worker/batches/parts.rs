@@ -10,7 +10,7 @@ use crate::store::Tx;
 /// The parts of a message, read before the transaction.
 pub(super) struct Parts<'m, H: Handler> {
     whole: &'m Message,
-    parts: Vec<(&'m Message, Result<H::Prepared, String>)>,
+    parts: Vec<(&'m Message, Result<H::Prepared<'m>, String>)>,
 }
 
 /// Parts that cannot be done.

@@ -41,7 +41,7 @@ pub(super) struct Done {
 /// What is to be done with new messages.
 enum Todo<'m, H: Handler> {
     Nothing,
-    Together(H::Prepared),
+    Together(H::Prepared<'m>),
     InParts(Parts<'m, H>),
     Bury(Failed),
 }
@@ -79,8 +79,8 @@ impl<H: Handler> Work<H> {
         if new.iter().all(|new| *new) {
             return Ok(Cow::Borrowed(messages));
         }
-        let new =
-            messages.iter().zip(new).filter_map(|(message, new)| new.then(|| message.clone()));
+        let new = messages.iter().zip(new).filter(|(_, new)| *new);
+        let new = new.map(|(message, _)| message.clone());
         Ok(Cow::Owned(new.collect()))
     }
 

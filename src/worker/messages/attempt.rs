@@ -160,7 +160,7 @@ impl<H: Handler> Attempt<'_, H> {
     async fn judge(&self) -> Result<Verdict, StoreError> {
         let mut tx = self.shared.app.store.snapshot().await?;
         let attempts = rows::attempts(&mut tx, self.shared.group, self.message).await?;
-        Ok(if attempts.alone {
+        Ok(if attempts.alone > 0 {
             Verdict::Kills(attempts)
         } else {
             Verdict::Try { alone: attempts.count >= SUSPECT }

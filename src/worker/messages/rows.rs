@@ -30,16 +30,16 @@ pub struct DeadLetter {
     pub created_at: i64,
 }
 
-/// What is noted of a message: how many times it was begun without a clean end, and
-/// whether the last time it was alone.
+/// What is noted of a message: how many times it was begun without a clean end, and how many
+/// of these times it was alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Attempts {
     pub count: i32,
-    pub alone: bool,
+    pub alone: i32,
 }
 
 pub async fn attempts(tx: &mut Tx, group: &str, message: &Message) -> Result<Attempts, StoreError> {
-    let noted = on!(tx, c => sqlx::query_as::<_, (i32, bool)>(
+    let noted = on!(tx, c => sqlx::query_as::<_, (i32, i32)>(
         "SELECT attempts, alone FROM message_attempts
          WHERE consumer_group = $1 AND topic = $2 AND partition = $3 AND position = $4
            AND appended_at = $5",
@@ -64,14 +64,15 @@ pub async fn note(
          (consumer_group, topic, partition, position, appended_at, attempts, alone)
          VALUES ($1, $2, $3, $4, $5, 1, $6)
          ON CONFLICT (consumer_group, topic, partition, position, appended_at)
-         DO UPDATE SET attempts = message_attempts.attempts + 1, alone = excluded.alone",
+         DO UPDATE SET attempts = message_attempts.attempts + 1,
+             alone = message_attempts.alone + excluded.alone",
         )
         .bind(group)
         .bind(message.topic.name())
         .bind(message.partition)
         .bind(message.offset)
         .bind(message.appended_at)
-        .bind(alone)
+        .bind(i32::from(alone))
     );
     Ok(())
 }

@@ -14,7 +14,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use crate::support::api::{Answer, answer};
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::proxy::{Proxy, Way};
-use crate::support::tracked::{Remembering, take_all};
+use crate::support::tracked::take_all;
 use crate::support::{Api, WorkspaceFile, eventually, servers, stores};
 
 const KEY: &str = "\"8e03978e-40d5-43e8-bc93-6894a57f9324\"";
@@ -101,8 +101,8 @@ impl Scene {
         panic!("{point} was never reached\n{}", self.fleet.printed());
     }
 
-    /// The call is answered, the same each time; each of its events is applied once, and all
-    /// with one time. Answers how often each was in the log.
+    /// The call is answered, the same each time; each of its events is applied once, as an
+    /// export shows, and all with one time. Answers how often each was in the log.
     async fn ends_whole(self) -> Vec<usize> {
         let first = self.send_again().await;
         assert_eq!(first.body["events_processed"], USERS, "{first:?}");
@@ -113,9 +113,10 @@ impl Scene {
         let whole = |messages: &[Message]| times(messages.iter()).len() == USERS;
         let messages = take_all(&log, whole).await;
         log.close().await;
-        let applied = Remembering::new().await.applied(&messages).await;
-        let applied = times(applied.into_iter());
-        assert!(applied.len() == USERS && applied.values().all(|times| *times == 1), "{applied:?}");
+        self.fleet.applied().await;
+        let users = self.api.exported().await;
+        let once = |user: &Value| user["custom_events"][0]["count"] == 1;
+        assert!(users.len() == USERS && users.iter().all(once), "{users:?}");
         let received: Vec<i64> = messages
             .iter()
             .map(|message| Batch::decode(&message.payload).unwrap().received_at)
@@ -185,8 +186,12 @@ async fn between_two_appends() {
     let mut scene = Scene::new(Backend::Embedded).await;
     scene.killed_at("log::written").await;
     let log = format!("sqlite://{}", scene.fleet.directory().join("data/log.db").display());
-    let gone = "DELETE FROM messages WHERE topic = 'tracking' AND partition < 2";
-    assert!(stores::execute(&log, gone).await > 0);
+    for gone in [
+        "DELETE FROM messages WHERE topic = 'tracking' AND partition < 2",
+        "DELETE FROM ends WHERE topic = 'tracking' AND partition < 2",
+    ] {
+        assert!(stores::execute(&log, gone).await > 0, "{gone}");
+    }
     scene.fleet.launch(scene.gateway).await;
     let times = scene.ends_whole().await;
     assert!(times.contains(&1) && times.contains(&2), "{times:?}");

@@ -1,5 +1,7 @@
 //! The runner of batches: whatever fails, each message is applied once.
 
+mod repeated;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::future::pending;
@@ -19,8 +21,6 @@ use longshore::worker::messages::dead_letters::{self as letters, DeadLetter};
 use secrecy::ExposeSecret as _;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use url::Url;
-use uuid::Uuid;
 
 use super::batches::{tracked, tracking};
 use super::running::{Installation, longshore};
@@ -42,8 +42,10 @@ on_both!(
     what_fails_for_now_waits_and_holds_up_no_other_partition,
     what_a_stopping_runner_does_not_finish_is_handed_back,
     a_stopped_partition_is_told_and_goes_on_after_a_reset,
+    a_reset_to_the_same_offset_is_one,
     killed_at_random_moments_all_is_applied_once,
     a_killer_ends_few_workers_and_no_neighbour_is_taken_for_it,
+    a_message_whose_workers_are_killed_is_not_taken_for_a_killer,
 );
 
 const GROUP: &str = "tally";
@@ -102,7 +104,7 @@ const COUNT: &str = "INSERT INTO tally (payload, n) VALUES ($1, 1)
 
 impl Handler for Tally {
     type Error = Trouble;
-    type Prepared = Vec<String>;
+    type Prepared<'m> = Vec<String>;
     type Applied = ();
 
     async fn prepare(&self, messages: &[Message]) -> Result<Vec<String>, Trouble> {
@@ -121,7 +123,7 @@ impl Handler for Tally {
         Message { payload: texts.join(" & ").into_bytes(), ..parts[0].clone() }
     }
 
-    async fn apply(&self, tx: &mut Tx, payloads: &Vec<String>) -> Result<(), Trouble> {
+    async fn apply(&self, tx: &mut Tx, payloads: &Self::Prepared<'_>) -> Result<(), Trouble> {
         self.begun.fetch_add(1, Ordering::SeqCst);
         let healed = self.healed.load(Ordering::SeqCst);
         for payload in payloads {
@@ -499,19 +501,40 @@ async fn a_stopped_partition_is_told_and_goes_on_after_a_reset(place: Place) {
     log.close().await;
 }
 
+async fn a_reset_to_the_same_offset_is_one(place: Place) {
+    let installation = prepared(place).await;
+    let (store, log) = installation.open().await;
+    let running = Running::start(&installation.place.config, Tally::default()).await;
+    log.append(tracked(1, 0, 3)).await.unwrap();
+    until_applied(&store, 3).await;
+    running.stop().await;
+    let sql = "UPDATE log_offsets SET next = 5 WHERE partition = 1";
+    on_pool!(&store, pool => { sqlx::query(sql).execute(pool).await.unwrap(); });
+    let running = Running::start(&installation.place.config, Tally::default()).await;
+    eventually("it is told", async || !running.app.notices.all().is_empty()).await;
+    // The log has the offset by now, but what lies before it was never applied.
+    log.append(tracked(1, 3, 5)).await.unwrap();
+    tokio::time::sleep(QUIET).await;
+    until_applied(&store, 3).await;
+    let (ok, printed) = longshore(&installation, &["migrate"]).await;
+    assert!(ok, "{printed}");
+    let to_5 = ["log", "reset", "--topic", "tracking", "--partition", "1", "--to", "5"];
+    let (ok, printed) = longshore(&installation, &to_5).await;
+    assert!(ok && printed.contains("was at 5, goes on at 5"), "{printed}");
+    until_applied(&store, 6).await;
+    running.stop().await;
+    log.close().await;
+}
+
 /// A way to the database can end at any time; here it does again and again.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_that_goes_away_is_waited_for() {
     let mut installation = prepared(Place::kafka()).await;
     let (store, log) = installation.open().await;
     let address = installation.place.config.database.url.clone().unwrap();
-    let mut address = Url::parse(address.expose_secret()).unwrap();
-    let server = format!("{}:{}", address.host_str().unwrap(), address.port().unwrap());
-    let proxy = Proxy::to(&server).await;
-    let way = Url::parse(&proxy.endpoint()).unwrap();
-    address.set_host(way.host_str()).unwrap();
-    address.set_port(way.port()).unwrap();
-    installation.place.config.database.url = Some(String::from(address).into());
+    let proxy = Proxy::to(address.expose_secret()).await;
+    let way = proxy.instead_of(address.expose_secret());
+    installation.place.config.database.url = Some(way.into());
 
     proxy.set(Way::Closed);
     for partition in 0..4 {
@@ -547,6 +570,29 @@ async fn a_commit_whose_answer_is_lost_is_not_repeated() {
     log.append(tracked(0, 10, 10)).await.unwrap();
     until_applied(&store, 20).await;
     running.stop().await;
+    log.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dead_letter_whose_commit_is_not_answered_is_applied() {
+    let mut installation = prepared(Place::kafka()).await;
+    let (store, log) = installation.open().await;
+    log.append(vec![tracking(0, "refuse")]).await.unwrap();
+    let handler = Tally::default();
+    let running = Running::start(&installation.place.config, handler.clone()).await;
+    eventually("it is buried", async || buried(&store).await.len() == 1).await;
+    running.stop().await;
+    handler.healed.store(true, Ordering::SeqCst);
+    let address = installation.place.config.database.url.clone().unwrap();
+    let (address, lost) = losing_the_commit_of("tally", address.expose_secret()).await;
+    installation.place.config.database.url = Some(address.into());
+    let losing = Store::connect(&installation.place.config).await.unwrap();
+    let id = buried(&store).await[0].id;
+    dead_letters::retry(&losing, &handler, id).await.unwrap();
+    assert!(lost.load(Ordering::SeqCst), "the commit was answered");
+    until_applied(&store, 1).await;
+    assert!(buried(&store).await.is_empty());
+    assert!(dead_letters::retry(&store, &handler, id).await.is_err(), "it is gone");
     log.close().await;
 }
 
@@ -614,7 +660,7 @@ async fn a_killer_ends_few_workers_and_no_neighbour_is_taken_for_it(place: Place
         tokio::time::sleep(Duration::from_millis(50)).await;
         if !process.is_running() {
             deaths += 1;
-            assert!(deaths <= 4, "{}", process.tail());
+            assert!(deaths <= 5, "{}", process.tail());
             process = start_process(&installation, "");
         }
     }
@@ -623,21 +669,50 @@ async fn a_killer_ends_few_workers_and_no_neighbour_is_taken_for_it(place: Place
     assert_eq!((letters.len(), letters[0].position), (1, 6));
     assert!(letters[0].reason.contains("while nothing else was under way"), "{letters:?}");
     eventually("no note is left", async || notes(&store).await == 0).await;
-    assert_eq!(deaths, 3, "it was among the first of an assignment");
+    assert_eq!(deaths, 4, "it was among the first of an assignment");
+    log.close().await;
+}
+
+/// What killed them was somebody else: they are together twice, and alone once.
+async fn a_message_whose_workers_are_killed_is_not_taken_for_a_killer(place: Place) {
+    let installation = prepared(place).await;
+    let (store, log) = installation.open().await;
+    log.append(vec![tracking(0, "hang 1"), tracking(0, "hang 2")]).await.unwrap();
+    let sql = "SELECT coalesce(max(attempts), 0) FROM message_attempts";
+    for kill in 1..=3 {
+        let mut process = start_process(&installation, "");
+        eventually("it is at work", async || {
+            let begun: i32 =
+                on_pool!(&store, pool => sqlx::query_scalar(sql).fetch_one(pool).await).unwrap();
+            begun == kill
+        })
+        .await;
+        process.kill();
+    }
+    let handler = Tally::default();
+    handler.healed.store(true, Ordering::SeqCst);
+    let running = Running::start(&installation.place.config, handler).await;
+    until_applied(&store, 2).await;
+    running.stop().await;
+    assert_eq!((buried(&store).await.len(), notes(&store).await), (0, 0));
     log.close().await;
 }
 
 #[cfg(feature = "failpoints")]
 mod killed_around_the_commit {
+    use super::repeated::{doubled, under_ids};
     use super::*;
 
     on_both!(before_the_commit, after_the_commit, before_the_acknowledgement,);
 
+    /// Of messages some of which come twice under their ids, each is applied once.
     async fn killed_at(place: Place, point: &str) {
         let installation = prepared(place).await;
         let (store, log) = installation.open().await;
         for partition in 0..4 {
-            log.append(tracked(partition, 0, 100)).await.unwrap();
+            let (without, under) = (tracked(partition, 0, 60), tracked(partition, 60, 40));
+            log.append(without).await.unwrap();
+            log.append(doubled(&under_ids(1, under))).await.unwrap();
         }
         // At the very first batch, and in the middle.
         for at in [1, 7] {
@@ -646,7 +721,7 @@ mod killed_around_the_commit {
         let _process = start_process(&installation, "");
         until_applied(&store, 400).await;
         for partition in 0..4 {
-            eventually("all is done", async || next(&store, partition).await == 100).await;
+            eventually("all is done", async || next(&store, partition).await == 140).await;
         }
         eventually("no note is left", async || notes(&store).await == 0).await;
         log.close().await;

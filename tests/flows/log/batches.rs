@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::running::{Installation, longshore};
 use super::*;
+use crate::support::proxy::{Proxy, Way};
 use crate::support::stores::{TestStore, on_both_stores};
 use crate::support::{eventually, servers};
 
@@ -452,6 +453,47 @@ async fn a_topic_made_anew_under_a_consumer_is_noticed() {
     let stopped = once_stopped(&standings, 4).await;
     assert!(stopped.iter().all(|standing| reason(standing).contains("made anew")), "{stopped:?}");
     drop(consumer);
+    log.close().await;
+}
+
+/// As one is whose leader is gone.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_partition_that_cannot_be_read_holds_up_no_other() {
+    let proxy = Proxy::to_kafka(&servers::kafka()).await;
+    let mut installation = Installation::new(Place::kafka()).await;
+    installation.place.config.log.url = format!("kafka://{}", proxy.address());
+    let (store, log) = installation.open().await;
+    for partition in 0..4 {
+        log.append(tracked(partition, 0, 5)).await.unwrap();
+    }
+    proxy.set(Way::WithoutOffsetsOf(2));
+    let (mut consumer, standings) = batches(&log, &store, LIMITS);
+    let mut got = BTreeSet::new();
+    for _ in 0..3 {
+        let (batch, ack) = next_batch(&mut consumer).await;
+        assert!(advance(&store, &batch).await);
+        got.insert(batch.place.partition);
+        ack.done();
+    }
+    assert_eq!((got, standings.waiting()), ([0, 1, 3].into(), vec![2]));
+    log.append(tracked(0, 5, 1)).await.unwrap();
+    let (batch, ack) = next_batch(&mut consumer).await;
+    assert_eq!((batch.place.partition, texts(&batch)), (0, numbers(5..6)));
+    assert!(advance(&store, &batch).await);
+    ack.done();
+
+    // Nor does the group wait for it.
+    let (mut other, others) = batches(&log, &store, LIMITS);
+    let holds = |standings: &Standings| standings.all().len() + standings.waiting().len();
+    eventually("they share the partitions", async || (holds(&standings), holds(&others)) == (2, 2))
+        .await;
+    proxy.set(Way::Open);
+    let (batch, _ack) = tokio::select! {
+        batch = next_batch(&mut consumer) => batch,
+        batch = next_batch(&mut other) => batch,
+    };
+    assert_eq!((batch.place.partition, texts(&batch)), (2, numbers(0..5)));
+    assert!(standings.waiting().is_empty() && others.waiting().is_empty());
     log.close().await;
 }
 

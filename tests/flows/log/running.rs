@@ -389,7 +389,7 @@ async fn a_log_made_anew_is_not_taken_for_the_former_one() {
     // A note as a worker leaves it that was ended by a message it had alone.
     running.log.append(vec![message("a", "hang 1")]).await.unwrap();
     eventually("it is at work", async || acting.begun("hang 1") == 1).await;
-    let sql = "UPDATE message_attempts SET alone = true";
+    let sql = "UPDATE message_attempts SET alone = 1";
     let Store::Sqlite { write, .. } = &running.store else { panic!("SQLite was asked for") };
     sqlx::query(sql).execute(write).await.unwrap();
     running.kill().await;

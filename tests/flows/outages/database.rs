@@ -4,7 +4,7 @@ use serde_json::json;
 use url::Url;
 use uuid::Uuid;
 
-use super::{BROKEN_WAYS, Scene, endure};
+use super::{BROKEN_WAYS, Scene, endure, outage};
 use crate::support::api::{Accepted, EXPORT};
 use crate::support::places::Place;
 use crate::support::proxy::Way;
@@ -19,7 +19,9 @@ async fn outages_of_the_database() {
     let _role = Temporary::Role(role.clone());
     let mut database = Url::parse(&servers::variable("LONGSHORE_TEST_POSTGRES")).unwrap();
     database.set_username(&role).unwrap();
-    let scene = Scene::with(Place::s3().await, 60, database.as_str()).await;
+    // While only some connections are refused the work goes on, and must not come to its end.
+    let parts = 60 + outage().as_secs() as usize * 5;
+    let scene = Scene::with(Place::s3().await, parts, database.as_str()).await;
     let accepted = scene.half_done("/").await;
     for way in BROKEN_WAYS {
         scene.database.set(way);

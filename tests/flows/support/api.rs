@@ -6,6 +6,8 @@ use reqwest::header::HeaderMap;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
+use super::checker;
+
 /// How long an export may take, unless a test says otherwise.
 const PATIENCE: Duration = Duration::from_secs(600);
 
@@ -195,6 +197,16 @@ impl Api {
         let status = self.ended(prefix).await;
         assert_eq!(status["state"], "failed", "{status}");
         status["error"].as_str().unwrap_or_else(|| panic!("no error: {status}")).to_owned()
+    }
+
+    /// Every user as an export that begins now has them, through a download.
+    pub async fn exported(&self) -> Vec<Value> {
+        let accepted = self.export_all().await;
+        self.done(&accepted.prefix).await;
+        let files = checker::downloaded(&self.download(accepted.address()).await);
+        let lines = files.iter().flat_map(|file| file.bytes.split(|byte| *byte == b'\n'));
+        let lines = lines.filter(|line| !line.is_empty());
+        lines.map(|line| serde_json::from_slice(line).expect("JSON")).collect()
     }
 
     /// What is behind a download address: through the gateway's redirect, which must be

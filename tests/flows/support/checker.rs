@@ -226,6 +226,22 @@ pub fn check_whole(files: &[Unpacked], count: usize, records: &[String], wanted:
     check(&lines(files, wanted), exactly(records), wanted);
 }
 
+/// Gives every user of an export's ZIP files to `each`, one file after the other; answers how
+/// many files there are.
+pub async fn each_user(
+    place: &Place,
+    segment: &str,
+    wanted: &Wanted<'_>,
+    mut each: impl FnMut(Value),
+) -> usize {
+    let (keys, mut numbers) = (own_keys(place, segment, "zip", wanted).await, BTreeSet::new());
+    for key in &keys {
+        let file = unpack(key, &place.get(key).await, "zip");
+        lines_of(&file, &mut numbers, wanted).into_iter().for_each(&mut each);
+    }
+    keys.len()
+}
+
 /// The records of a file, one a line, looked up one by one: more of them than memory holds.
 pub struct Records {
     file: File,
@@ -262,20 +278,16 @@ impl Records {
     /// Holds an export's ZIP files against the records, one file after the other: each
     /// record is there exactly once, as imported.
     pub async fn check(&self, place: &Place, segment: &str, files: usize, wanted: &Wanted<'_>) {
-        let keys = own_keys(place, segment, "zip", wanted).await;
-        assert_eq!(keys.len(), files);
         let mut missing: HashSet<u64> = self.places.keys().copied().collect();
-        let (mut numbers, mut service_ids) = (BTreeSet::new(), HashSet::new());
-        for key in keys {
-            let file = unpack(&key, &place.get(&key).await, "zip");
-            for user in lines_of(&file, &mut numbers, wanted) {
-                let identity = identity(&user);
-                let hash = hash(&identity);
-                assert!(missing.remove(&hash), "{identity} is not expected, or twice");
-                let record = self.read(self.places[&hash]);
-                check_line(&user, &[record], &mut service_ids, wanted);
-            }
-        }
+        let mut service_ids = HashSet::new();
+        let found = each_user(place, segment, wanted, |user| {
+            let identity = identity(&user);
+            let hash = hash(&identity);
+            assert!(missing.remove(&hash), "{identity} is not expected, or twice");
+            let record = self.read(self.places[&hash]);
+            check_line(&user, &[record], &mut service_ids, wanted);
+        });
+        assert_eq!(found.await, files);
         assert!(missing.is_empty(), "{} users are missing", missing.len());
     }
 }

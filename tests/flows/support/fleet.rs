@@ -32,6 +32,22 @@ pub enum Backend {
     Fleet(usize),
 }
 
+/// Runs commands of the binary on an installation.
+#[derive(Clone)]
+pub struct Operator {
+    directory: PathBuf,
+    environment: BTreeMap<String, String>,
+}
+
+impl Operator {
+    /// Runs one, whatever comes of it.
+    pub async fn command(&self, arguments: &[&str]) -> Output {
+        let mut command = process::command(&self.directory, &self.environment);
+        command.args(arguments);
+        process::output(command).await
+    }
+}
+
 /// What a process has done.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
@@ -170,9 +186,12 @@ impl Fleet {
 
     /// Runs a command of the binary on this installation, whatever comes of it.
     pub async fn command(&self, arguments: &[&str]) -> Output {
-        let mut command = process::command(self.directory(), &self.environment);
-        command.args(arguments);
-        process::output(command).await
+        self.operator().command(arguments).await
+    }
+
+    /// Who runs commands beside whatever is done to the processes.
+    pub fn operator(&self) -> Operator {
+        Operator { directory: self.directory().to_owned(), environment: self.environment.clone() }
     }
 
     /// Runs a command that must succeed; answers what it printed.
@@ -187,6 +206,31 @@ impl Fleet {
             text(&output.stderr)
         );
         text(&output.stdout)
+    }
+
+    /// Waits until everything in the log is applied: no longer than [`PATIENCE`] for less to
+    /// be left.
+    pub async fn applied(&self) {
+        let (mut least, mut since) = (i64::MAX, Instant::now());
+        loop {
+            let behind = self.behind().await;
+            match behind {
+                Some(0) => return,
+                Some(fewer) if fewer < least => (least, since) = (fewer, Instant::now()),
+                _ => assert!(since.elapsed() < PATIENCE, "{behind:?} messages are not applied"),
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Messages that are not applied; unknown until every partition was assigned.
+    async fn behind(&self) -> Option<i64> {
+        let output = self.command(&["log", "status", "--json"]).await;
+        let text = String::from_utf8(output.stdout).expect("UTF-8");
+        let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+        let behind: Vec<i64> = lines.map(|line| line["behind"].as_i64()).collect::<Option<_>>()?;
+        let partitions = &self.environment["LONGSHORE_LOG__PARTITIONS"];
+        (behind.len().to_string() == *partitions).then(|| behind.iter().sum())
     }
 
     /// Applies workspaces; answers a client of each, in their order.

@@ -27,6 +27,9 @@ pub enum Way {
     Unanswered,
     /// Answers come as garbage.
     Garbled,
+    /// Kafka is not asked for the offsets of this partition of the topic of tracking, so that
+    /// nobody is told them; all else goes on.
+    WithoutOffsetsOf(i32),
 }
 
 impl Way {
@@ -136,7 +139,7 @@ async fn lead(client: TcpStream, server: Arc<Server>, mut way: watch::Receiver<W
         let Ok(stream) = TcpStream::connect(&server.address).await else { return };
         let (from_client, to_client) = client.into_split();
         let (from_server, to_server) = stream.into_split();
-        let requests = copy_requests(from_client, to_server, way.clone());
+        let requests = copy_requests(from_client, to_server, &server, way.clone());
         let answers = copy_answers(from_server, to_client, &server, way.clone());
         // Not dropped before the end, so that who waits on a stuck way is not told.
         let mut led = std::pin::pin!(async { tokio::join!(requests, answers) });
@@ -167,19 +170,33 @@ async fn until_cut(mut was: Way, way: &mut watch::Receiver<Way>) {
 async fn copy_requests(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
+    server: &Server,
     way: watch::Receiver<Way>,
 ) {
-    let mut piece = vec![0; 64 << 10];
-    while let Ok(length @ 1..) = from.read(&mut piece).await {
+    while let Some(piece) = next_piece(&mut from, server).await {
         let now = *way.borrow();
-        if let Way::Slow(wait) = now {
-            tokio::time::sleep(wait).await;
+        match now {
+            Way::Slow(wait) => tokio::time::sleep(wait).await,
+            Way::WithoutOffsetsOf(partition) if asks_for_offsets(&piece, partition) => continue,
+            _ => {}
         }
-        if to.write_all(&piece[..length]).await.is_err() {
+        if to.write_all(&piece).await.is_err() {
             break;
         }
     }
     let _ = to.shutdown().await;
+}
+
+/// Whether a request, with its length before it, is a ListOffsets of one partition (Apache
+/// Kafka, "Protocol": the key 2; the topic's name, how many partitions of it, the first).
+fn asks_for_offsets(request: &[u8], partition: i32) -> bool {
+    const NAME: &[u8] = b"tracking";
+    let Some(at) = request.windows(NAME.len()).position(|found| found == NAME) else {
+        return false;
+    };
+    let after = &request[at + NAME.len()..];
+    let is_first = |count: &[u8]| after.starts_with(&[count, &partition.to_be_bytes()].concat());
+    request[4..6] == [0, 2] && (is_first(&[2]) || is_first(&[0, 0, 0, 1]))
 }
 
 async fn copy_answers(
@@ -201,18 +218,10 @@ async fn copy_answers(
     let _ = to.shutdown().await;
 }
 
-/// Some of what the server answers; of Kafka one answer, with brokers renamed.
+/// One answer of Kafka, with brokers renamed; some of what another server answers.
 async fn next_answer(from: &mut (impl AsyncRead + Unpin), server: &Server) -> Option<Vec<u8>> {
-    let Some([name, new_name]) = &server.renamed else {
-        let mut piece = vec![0; 64 << 10];
-        let length = from.read(&mut piece).await.ok().filter(|length| *length > 0)?;
-        piece.truncate(length);
-        return Some(piece);
-    };
-    let size = from.read_u32().await.ok()?;
-    let mut answer = size.to_be_bytes().to_vec();
-    answer.resize(4 + size as usize, 0);
-    from.read_exact(&mut answer[4..]).await.ok()?;
+    let mut answer = next_piece(from, server).await?;
+    let Some([name, new_name]) = &server.renamed else { return Some(answer) };
     let places = answer.windows(name.len()).enumerate();
     let places: Vec<usize> =
         places.filter(|(_, found)| found == name).map(|(place, _)| place).collect();
@@ -220,4 +229,19 @@ async fn next_answer(from: &mut (impl AsyncRead + Unpin), server: &Server) -> Op
         answer[place..place + new_name.len()].copy_from_slice(new_name);
     }
     Some(answer)
+}
+
+/// Some of what comes; to Kafka and from it one request or answer, with its length before it.
+async fn next_piece(from: &mut (impl AsyncRead + Unpin), server: &Server) -> Option<Vec<u8>> {
+    if server.renamed.is_none() {
+        let mut piece = vec![0; 64 << 10];
+        let length = from.read(&mut piece).await.ok().filter(|length| *length > 0)?;
+        piece.truncate(length);
+        return Some(piece);
+    }
+    let size = from.read_u32().await.ok()?;
+    let mut piece = size.to_be_bytes().to_vec();
+    piece.resize(4 + size as usize, 0);
+    from.read_exact(&mut piece[4..]).await.ok()?;
+    Some(piece)
 }

@@ -1,0 +1,105 @@
+//! How fast the gateway takes purchases: calls of one and of 75, on 64 connections, each
+//! durable in Kafka (acks=all) before its answer: `scripts/bench gateway`.
+
+#[path = "../figures.rs"]
+mod figures;
+#[allow(dead_code, reason = "it makes other calls as well")]
+#[path = "../load/mod.rs"]
+mod load;
+#[allow(
+    dead_code,
+    unused_macros,
+    unused_imports,
+    reason = "the tests' support serves more than this"
+)]
+#[path = "../../tests/flows/support/mod.rs"]
+mod support;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Parser;
+
+use crate::figures::Figures;
+use crate::load::{Calls, Kind, send_for};
+use crate::support::WorkspaceFile;
+use crate::support::fleet::{Backend, Fleet};
+
+/// Objects of a call, and how many different calls there are of them.
+const CASES: [(&str, usize, usize); 2] =
+    [("calls of one purchase", 1, 50_000), ("calls of 75 purchases", 75, 4_000)];
+
+const WARM_UP: Duration = Duration::from_secs(3);
+
+#[derive(Parser)]
+struct Arguments {
+    /// How long each is measured
+    #[arg(long, default_value_t = 10)]
+    seconds: u64,
+    /// How often each is measured; the median counts
+    #[arg(long, default_value_t = 3)]
+    runs: usize,
+    /// Partitions of the topic
+    #[arg(long, default_value_t = 64)]
+    partitions: u32,
+    /// Another setting of the processes, such as LONGSHORE_LOG__KAFKA__LINGER_MS=5
+    #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
+    set: Vec<(String, String)>,
+    /// Where to write the figures as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Given by cargo
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+fn setting(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("NAME=VALUE is meant")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+#[tokio::main]
+async fn main() {
+    let arguments = Arguments::parse();
+    let settings = load::settings(arguments.partitions, &arguments.set);
+    let fleet = Fleet::start_by(Backend::Fleet(0), &[], |all| all.extend(settings)).await;
+    let api = fleet.apply(&[WorkspaceFile::new("bench")]).await.remove(0);
+    let address: SocketAddr =
+        fleet.base().trim_start_matches("http://").parse().expect("an address");
+    let customers: Vec<String> = (0..50_000).map(|n| format!("customer-{n:08}")).collect();
+    let mut calls = Calls::new(1, &customers, address, api.key());
+    let cases = CASES
+        .map(|(name, objects, count)| (name, objects, calls.make(count, Kind::Purchase, objects)));
+    let partitions = arguments.partitions;
+    let mut figures =
+        Figures::new(format!("{} connections, {partitions} partitions", load::CONNECTIONS));
+    for run in 1..=arguments.runs {
+        println!("run {run} of {}", arguments.runs);
+        for (name, objects, calls) in &cases {
+            send_for(WARM_UP, address, calls.clone()).await;
+            fleet.forget_peak("gateway");
+            let cpu = fleet.efforts()["gateway"].cpu;
+            let taken =
+                send_for(Duration::from_secs(arguments.seconds), address, calls.clone()).await;
+            let cpu = fleet.efforts()["gateway"].cpu - cpu;
+            let per_second = taken.calls() as f64 / taken.seconds;
+            figures.add(
+                name,
+                vec![
+                    ("calls/s", per_second),
+                    ("objects/s", per_second * *objects as f64),
+                    ("p50 ms", taken.percentile(50)),
+                    ("p99 ms", taken.percentile(99)),
+                    ("cores", cpu.as_secs_f64() / taken.seconds),
+                    ("resident MB", (fleet.peak("gateway") >> 20) as f64),
+                ],
+            );
+        }
+    }
+    figures.print();
+    if let Some(file) = arguments.json {
+        figures.write(&file);
+    }
+    fleet.close().await;
+}

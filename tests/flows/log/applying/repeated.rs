@@ -1,0 +1,81 @@
+//! Messages that come more than once, under ids.
+
+use super::*;
+
+on_both!(
+    what_comes_again_under_its_id_is_applied_once,
+    what_comes_again_under_the_id_of_a_dead_letter_is_passed_over,
+);
+
+/// Messages under ids of their own, from `first` on.
+pub fn under_ids(first: u128, messages: Vec<NewMessage>) -> Vec<NewMessage> {
+    let ids = (first..).map(|id| Uuid::from_u128(id).into_bytes().to_vec());
+    ids.zip(messages).map(|(key, message)| NewMessage { key, ..message }).collect()
+}
+
+/// Each message twice, one right after the other.
+pub fn doubled(messages: &[NewMessage]) -> Vec<NewMessage> {
+    messages.iter().flat_map(|message| [message.clone(), message.clone()]).collect()
+}
+
+async fn what_comes_again_under_its_id_is_applied_once(place: Place) {
+    let installation = prepared(place).await;
+    let (store, log) = installation.open().await;
+    let config = &installation.place.config;
+    let messages = under_ids(1, tracked(0, 0, 10));
+    log.append(doubled(&messages)).await.unwrap();
+    let handler = Tally::default();
+    let running = Running::start(config, handler.clone()).await;
+    until_applied(&store, 10).await;
+    eventually("the first ones are done", async || next(&store, 0).await == 20).await;
+    let batches = handler.begun.load(Ordering::SeqCst);
+    assert!(batches < 10, "no two of a message were in one batch of {batches}");
+
+    // In other batches, between new ones, and of another process.
+    log.append(messages.clone()).await.unwrap();
+    log.append(tracked(0, 10, 1)).await.unwrap();
+    until_applied(&store, 11).await;
+    running.stop().await;
+    let running = Running::start(config, Tally::default()).await;
+    let of_others = under_ids(11, tracked(0, 11, 9));
+    let mixed = messages.iter().zip(&of_others).flat_map(|(old, new)| [old.clone(), new.clone()]);
+    log.append(mixed.collect()).await.unwrap();
+    until_applied(&store, 20).await;
+    // Another partition never had them.
+    log.append(under_ids(1, tracked(1, 0, 10))).await.unwrap();
+    until_applied(&store, 30).await;
+    running.stop().await;
+    assert_eq!((buried(&store).await.len(), notes(&store).await), (0, 0));
+    log.close().await;
+}
+
+async fn what_comes_again_under_the_id_of_a_dead_letter_is_passed_over(place: Place) {
+    let installation = prepared(place).await;
+    let (store, log) = installation.open().await;
+    let mut messages = tracked(0, 0, 8);
+    messages[3] = tracking(0, "refuse it");
+    messages[5] = tracking(0, "panic");
+    let messages = under_ids(1, messages);
+    log.append(doubled(&messages)).await.unwrap();
+    let handler = Tally::default();
+    let running = Running::start(&installation.place.config, handler.clone()).await;
+    until_applied(&store, 6).await;
+    log.append(messages.clone()).await.unwrap();
+    eventually("all are done", async || next(&store, 0).await == 24).await;
+    let letters = buried(&store).await;
+    let told: Vec<_> = letters.iter().map(|l| (l.position, l.reason.as_str())).collect();
+    assert_eq!(told, [(6, "never"), (10, "it panicked: this one")]);
+
+    // Also once nothing would be wrong with it, before and after it was tried again.
+    handler.healed.store(true, Ordering::SeqCst);
+    log.append(messages.clone()).await.unwrap();
+    eventually("all are done", async || next(&store, 0).await == 32).await;
+    until_applied(&store, 6).await;
+    dead_letters::retry(&store, &handler, letters[0].id).await.unwrap();
+    log.append(messages).await.unwrap();
+    eventually("all are done", async || next(&store, 0).await == 40).await;
+    assert_eq!(until_applied(&store, 7).await["0/refuse it"], 1);
+    assert_eq!(buried(&store).await.len(), 1);
+    running.stop().await;
+    log.close().await;
+}

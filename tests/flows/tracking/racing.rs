@@ -1,0 +1,99 @@
+//! Partitions that have to do with the same users at the same time.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use super::{World, apply, by, try_apply, written};
+use crate::support::stores::{on_both_stores, on_postgres};
+use longshore::tracking::apply::Ingest;
+
+on_both_stores!(World => partitions_that_race_make_one_user,);
+
+async fn partitions_that_race_make_one_user(world: World) {
+    const RACERS: usize = 4;
+    let users = 40;
+    let objects: Vec<Value> = (0..users)
+        .flat_map(|n| {
+            let user = json!({"external_id": format!("user {n}")});
+            [
+                written(user.clone(), json!({"email": format!("{n}@acme.example")}), json!({})),
+                by(user)("tea"),
+                by(json!({"email": format!("{n}@acme.example")}))("milk"),
+            ]
+        })
+        .collect();
+    // Who is there already, and has done nothing.
+    world.import(&[json!({"external_id": "idle"}), json!({"external_id": "idle too"})]).await;
+    let first = ["idle", "idle too"].map(|id| by(json!({"external_id": id}))("tea"));
+    let objects = [objects, first.into()].concat();
+    let world = Arc::new(world);
+    let mut racers = JoinSet::new();
+    for racer in 0..RACERS {
+        let (world, mut objects) = (world.clone(), objects.clone());
+        if racer % 2 == 1 {
+            // By kind and user, the other way round.
+            objects.reverse();
+            let (idle, users) = objects.split_at(2);
+            let users = users.chunks(3).flat_map(|user| user.iter().rev());
+            objects = idle.iter().chain(users).cloned().collect();
+        }
+        racers.spawn(async move {
+            // As another process.
+            let ingest = Ingest::new(&world.app);
+            for _ in 0..3 {
+                let messages = [world.message(world.app.clock.now_ms(), &objects)];
+                apply(&ingest, &world.app, &messages).await;
+            }
+        });
+    }
+    while let Some(done) = racers.join_next().await {
+        done.unwrap();
+    }
+    assert_eq!(world.ids().await.len(), users + 2);
+    assert_eq!(world.count("identifiers").await, users as i64 + 2);
+    assert_eq!(world.bought("idle", "tea").await, 2 * 3 * RACERS);
+    for n in 0..users {
+        for product in ["tea", "milk"] {
+            assert_eq!(world.bought(&format!("user {n}"), product).await, 2 * 3 * RACERS);
+        }
+    }
+}
+
+mod in_circles {
+    use super::*;
+
+    // SQLite has one writer.
+    on_postgres!(World => nobody_waits_in_a_circle,);
+
+    /// Each of two partitions changes the profiles of some users, and begins the activity of
+    /// all: neither is ever to be tried again.
+    async fn nobody_waits_in_a_circle(world: World) {
+        const USERS: usize = 150;
+        let world = Arc::new(world);
+        for round in 0..8 {
+            let users: Vec<Value> =
+                (0..USERS).map(|n| json!({"external_id": format!("{round}-{n}")})).collect();
+            world.import(&users).await;
+            let mut partitions = JoinSet::new();
+            for partition in 0..2 {
+                let mut objects: Vec<Value> =
+                    users.iter().map(|user| by(user.clone())("tea")).collect();
+                let own = users.iter().skip(partition).step_by(2);
+                objects.extend(own.map(|user| written(user.clone(), json!({}), json!({"a": 1}))));
+                let (world, message) =
+                    (world.clone(), world.message(world.app.clock.now_ms(), &objects));
+                partitions.spawn(async move {
+                    try_apply(&Ingest::new(&world.app), &world.app, &[message]).await.unwrap();
+                });
+            }
+            while let Some(done) = partitions.join_next().await {
+                done.unwrap();
+            }
+            for n in [0, 1, USERS - 1] {
+                assert_eq!(world.bought(&format!("{round}-{n}"), "tea").await, 4);
+            }
+        }
+    }
+}
