@@ -75,7 +75,8 @@ async fn bodies(
         }
         Tx::Sqlite(tx) => Ok(sqlx::query_as(
             "SELECT users.service_id, body
-             FROM json_each($2) AS wanted CROSS JOIN users JOIN activity USING (key)
+             FROM json_each($2) AS wanted CROSS JOIN users
+             JOIN activity ON activity.key = users.key
              WHERE users.slice = wanted.value ->> 0 AND users.workspace_id = $1
                AND users.service_id = unhex(wanted.value ->> 1)",
         )
@@ -120,7 +121,8 @@ async fn bytes_of(
                 "SELECT coalesce(sum(octet_length(",
                 $column,
                 ")), 0)
-                 FROM json_each($2) AS wanted CROSS JOIN users LEFT JOIN activity USING (key)
+                 FROM json_each($2) AS wanted CROSS JOIN users
+                 LEFT JOIN activity ON activity.key = users.key
                  WHERE users.slice = wanted.value ->> 0 AND users.workspace_id = $1
                    AND users.service_id = unhex(wanted.value ->> 1)"
             )

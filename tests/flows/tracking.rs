@@ -1,6 +1,8 @@
 //! What is tracked becomes profiles and activity, on both databases: messages are handed to
 //! the worker's handler as a runner does.
 
+mod bounds;
+mod erasing;
 mod model;
 mod racing;
 
@@ -31,18 +33,8 @@ on_both_stores!(World =>
     attributes_change_the_profile_and_what_is_looked_up_by_it,
     purchases_and_events_count_with_their_latest_properties,
     any_split_into_batches_comes_to_what_the_model_says,
-    who_is_erased_while_it_goes_on_stays_erased,
-    who_is_erased_before_they_are_known_is_never_made,
-    who_was_erased_is_remembered_for_as_long_as_a_dead_letter,
-    activity_stays_within_its_bytes,
     what_cannot_be_applied_changes_nothing,
     what_a_newer_version_wrote_waits_for_it,
-    what_is_more_than_a_transaction_holds_is_done_in_pieces,
-    a_gateway_whose_clock_is_ahead_makes_nothing_old,
-    an_address_that_goes_to_nobody_makes_nobody_who_was_erased,
-    what_counts_for_nobody_takes_no_place_among_the_products,
-    a_workspace_lists_so_many_products_and_no_more,
-    old_activity_goes_from_rows_that_nobody_writes,
 );
 
 const DAY: i64 = 86_400_000;
@@ -67,6 +59,26 @@ impl World {
         let id = self.test.workspace(name).await;
         let mut tx = self.app.store.snapshot().await.unwrap();
         self.workspace = by_id(&mut tx, id).await.unwrap().unwrap();
+    }
+
+    async fn execute(&self, sql: &'static str) {
+        on_pool!(&self.app.store, pool => { sqlx::query(sql).execute(pool).await.unwrap(); });
+    }
+
+    /// One pass over every slice, as the workers make each day.
+    async fn sweep(&self) {
+        let store = &self.app.store;
+        sweep::offer(store).await.unwrap();
+        self.execute("UPDATE claims SET due_at = 0 WHERE kind = 'activity_sweep'").await;
+        let lease = std::time::Duration::from_secs(60);
+        let claims = claims::take(store, Kind::ActivitySweep, 200, 200, lease).await.unwrap();
+        assert_eq!(claims.len(), 100);
+        for claim in &claims {
+            sweep::sweep(&self.app, claim, &CancellationToken::new()).await.unwrap();
+        }
+        assert!(
+            claims::take(store, Kind::ActivitySweep, 200, 200, lease).await.unwrap().is_empty()
+        );
     }
 
     /// A message with objects that were taken in at a time.
@@ -404,160 +416,6 @@ async fn any_split_into_batches_comes_to_what_the_model_says(mut world: World) {
     }
 }
 
-async fn who_is_erased_while_it_goes_on_stays_erased(world: World) {
-    let users: Vec<String> = (0..30).map(|n| format!("user {n}")).collect();
-    let taken_in = world.app.clock.now_ms();
-    let object = |n: usize| {
-        let user = json!({"external_id": users[n]});
-        match n % 3 {
-            0 => written(user, json!({"email": format!("{n}@acme.example")}), json!({"a": n})),
-            _ => by(user)("tea"),
-        }
-    };
-    let all: Vec<Value> = (0..users.len()).map(object).collect();
-    let messages = [world.message(taken_in, &all)];
-    world.apply(&messages).await;
-    let (erased, kept) = users.split_at(20);
-    let working = async {
-        for _ in 0..10 {
-            world.apply(&messages).await;
-        }
-    };
-    let erasing = async {
-        for user in erased {
-            eventually("the user is erased", async || {
-                match erase::erase(&world.app.store, &world.workspace, user).await {
-                    Ok(_) => true,
-                    Err(error) => {
-                        assert!(error.can_retry(), "{error}");
-                        false
-                    }
-                }
-            })
-            .await;
-        }
-    };
-    tokio::join!(working, erasing);
-    // Taken in before, applied after.
-    world.apply(&messages).await;
-    let by_email = by(json!({"email": "0@acme.example"}))("tea");
-    world.apply(&[world.message(taken_in, &[by_email])]).await;
-    assert_eq!(world.ids().await.len(), kept.len());
-    assert_eq!(world.count("identifiers").await, kept.len() as i64);
-    let with_activity = (20..30).filter(|n| n % 3 != 0).count() as i64;
-    assert_eq!(world.count("activity").await, with_activity);
-    assert_eq!(world.count("emails").await, 10 - with_activity);
-
-    // Who comes back is somebody new.
-    world.track(&[by(json!({"external_id": erased[1]}))("tea")]).await;
-    assert_eq!(world.bought(&erased[1], "tea").await, 2);
-}
-
-async fn who_is_erased_before_they_are_known_is_never_made(world: World) {
-    let taken_in = world.app.clock.now_ms() - 1_000;
-    for id in ["ann", "BOB@acme.example"] {
-        let error = erase::erase(&world.app.store, &world.workspace, id).await.unwrap_err();
-        assert!(matches!(&error, FindError::NobodyYet(_)), "{error}");
-        assert!(error.to_string().contains("until now"), "{error}");
-    }
-    let ann = by(json!({"external_id": "ann"}))("tea");
-    let bob = by(json!({"email": "Bob@acme.example"}))("tea");
-    world.apply(&[world.message(taken_in, &[ann.clone(), bob.clone()])]).await;
-    assert!(world.ids().await.is_empty());
-    world.apply(&[world.message(taken_in + 60_000, &[ann, bob])]).await;
-    assert_eq!(world.ids().await.len(), 2);
-}
-
-impl World {
-    async fn execute(&self, sql: &'static str) {
-        on_pool!(&self.app.store, pool => { sqlx::query(sql).execute(pool).await.unwrap(); });
-    }
-
-    /// One pass over every slice, as the workers make each day.
-    async fn sweep(&self) {
-        let store = &self.app.store;
-        sweep::offer(store).await.unwrap();
-        self.execute("UPDATE claims SET due_at = 0 WHERE kind = 'activity_sweep'").await;
-        let lease = std::time::Duration::from_secs(60);
-        let claims = claims::take(store, Kind::ActivitySweep, 200, 200, lease).await.unwrap();
-        assert_eq!(claims.len(), 100);
-        for claim in &claims {
-            sweep::sweep(&self.app, claim, &CancellationToken::new()).await.unwrap();
-        }
-        assert!(
-            claims::take(store, Kind::ActivitySweep, 200, 200, lease).await.unwrap().is_empty()
-        );
-    }
-}
-
-async fn who_was_erased_is_remembered_for_as_long_as_a_dead_letter(world: World) {
-    let taken_in = world.app.clock.now_ms() - 1_000;
-    let ann = by(json!({"external_id": "ann"}))("tea");
-    let message = world.message(taken_in, &[ann]);
-    assert!(erase::erase(&world.app.store, &world.workspace, "ann").await.is_err());
-    // Forty days pass.
-    world.execute("UPDATE erased SET erased_at = erased_at - 3456000000").await;
-    let sql = "INSERT INTO dead_letters (id, consumer_group, topic, partition, position,
-                   appended_at, key, payload, request_id, reason, attempts, created_at)
-               VALUES ($1, 'g', 'tracking', 0, 0, $2, $3, $3, 'r', 'x', 1, 0)";
-    let appended_at = taken_in + 1_000 - 40 * DAY;
-    on_pool!(&world.app.store, pool => {
-        let letter = sqlx::query(sql).bind(Uuid::nil()).bind(appended_at).bind(&message.payload);
-        letter.execute(pool).await.unwrap();
-    });
-    world.sweep().await;
-    assert!(world.count("erased").await > 0);
-    world.execute("DELETE FROM dead_letters").await;
-    world.sweep().await;
-    assert_eq!(world.count("erased").await, 0);
-}
-
-async fn activity_stays_within_its_bytes(world: World) {
-    let now = world.app.clock.now_ms();
-    let seen = |n: i64| {
-        let name = format!("{n:0>200}");
-        let time = now - DAY + n;
-        json!({ "event": { "user": {"external_id": "guest"}, "name": name, "time": time } })
-    };
-    for from in [0, 5_000] {
-        let objects: Vec<Value> = (from..from + 5_000).map(seen).collect();
-        world.apply(&[world.message(now, &objects)]).await;
-    }
-    let sql = "SELECT body FROM activity";
-    let body: Vec<u8> =
-        on_pool!(&world.app.store, pool => sqlx::query_scalar(sql).fetch_one(pool).await).unwrap();
-    assert!(body.len() <= MAX_BYTES && body.len() > MAX_BYTES / 2, "{}", body.len());
-    let ever = (jiff::civil::date(2000, 1, 1), jiff::civil::date(2200, 1, 1));
-    let activity = Activity::decode(&body).unwrap();
-    let names: Vec<&str> = activity.events(ever.0, ever.1).map(|event| event.name).collect();
-    assert!(names.len() < 10_000 && names.last() == Some(&format!("{:0>200}", 9_999).as_str()));
-}
-
-/// The machine of whoever erases may have another time.
-#[tokio::test(flavor = "multi_thread")]
-async fn who_is_erased_is_so_by_the_databases_clock() {
-    let world = World::new(TestStore::postgres().await).await;
-    world.execute("CREATE SCHEMA earlier").await;
-    world
-        .execute(
-            "CREATE FUNCTION earlier.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE
-             AS $$ SELECT pg_catalog.clock_timestamp() - interval '1 hour' $$",
-        )
-        .await;
-    world
-        .execute(
-            "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET search_path = earlier, pg_catalog, \
-             public', current_database()); END $$",
-        )
-        .await;
-    let store = Store::connect(&world.test.config).await.unwrap();
-    assert!(erase::erase(&store, &world.workspace, "ann").await.is_err());
-    let taken_in = world.app.clock.now_ms() - 60_000;
-    let ann = by(json!({"external_id": "ann"}))("tea");
-    world.apply(&[world.message(taken_in, &[ann])]).await;
-    assert_eq!(world.ids().await.len(), 1, "taken in after that, as the database has it");
-}
-
 async fn what_cannot_be_applied_changes_nothing(world: World) {
     let now = world.app.clock.now_ms();
     world.track(&[by(json!({"external_id": "ann"}))("tea")]).await;
@@ -576,6 +434,9 @@ async fn what_cannot_be_applied_changes_nothing(world: World) {
     on_pool!(&world.app.store, pool => { sqlx::query(broken).execute(pool).await.unwrap(); });
     let object = written(json!({"external_id": "ann"}), json!({}), json!({"a": 1}));
     let messages = [world.message(now, &[by(json!({"external_id": "bea"}))("tea"), object])];
+    let error = try_apply(&world.ingest, &world.app, &messages).await.unwrap_err();
+    assert!(matches!(error, ApplyError::Profile(..)), "{error}");
+    world.execute("UPDATE users SET doc = '{\"custom_attributes\":[1]}'").await;
     let error = try_apply(&world.ingest, &world.app, &messages).await.unwrap_err();
     assert!(matches!(error, ApplyError::Profile(..)), "{error}");
     let broken = "DELETE FROM users WHERE external_id = 'ann'";
@@ -599,139 +460,4 @@ async fn what_a_newer_version_wrote_waits_for_it(world: World) {
     });
     let error = try_apply(&world.ingest, &world.app, &[good]).await.unwrap_err();
     assert!(error.can_retry() && error.to_string().contains("version 9"), "{error}");
-}
-
-async fn what_is_more_than_a_transaction_holds_is_done_in_pieces(world: World) {
-    let now = world.app.clock.now_ms();
-    let half = async |objects: Vec<Value>| {
-        let (one, other) = objects.split_at(objects.len() / 2);
-        let messages = [world.message(now, one), world.message(now, other)];
-        let error = try_apply(&world.ingest, &world.app, &messages).await.unwrap_err();
-        assert!(error.can_retry() && error.is_too_much(), "{error}");
-        // A message by itself is as large as it is.
-        for message in messages {
-            world.apply(&[message]).await;
-        }
-    };
-    // By documents, small and large ones.
-    let fill = |n: usize, bytes: usize| {
-        let user = json!({"external_id": format!("user {n}")});
-        written(user, json!({}), json!({"a": "x".repeat(bytes)}))
-    };
-    for n in 0..10 {
-        world.track(&[fill(n, 900_000)]).await;
-    }
-    half((0..10).map(|n| fill(n, 1)).collect()).await;
-    let small = |bytes: usize| (0..4_600).map(|n| fill(n, bytes)).collect::<Vec<Value>>();
-    world.apply(&[world.message(now, &small(1_750))]).await;
-    half(small(1)).await;
-    // By activity.
-    let names: Vec<String> = (0..40).map(|n| format!("{n:0>250}")).collect();
-    let buys = |product: &str| {
-        (0..900)
-            .map(|n| by(json!({"external_id": format!("user {n}")}))(product))
-            .collect::<Vec<_>>()
-    };
-    for names in names.chunks(10) {
-        let all: Vec<Value> = names.iter().flat_map(|name| buys(name)).collect();
-        world.apply(&[world.message(now, &all)]).await;
-    }
-    half(buys("tea")).await;
-    assert_eq!(world.bought("user 7", &names[3]).await, 2);
-    assert_eq!(world.bought("user 899", "tea").await, 2);
-    // By objects.
-    half((0..8_100).map(|_| by(json!({"external_id": "ann"}))("tea")).collect()).await;
-    assert_eq!(world.bought("ann", "tea").await, 16_200);
-}
-
-async fn a_gateway_whose_clock_is_ahead_makes_nothing_old(world: World) {
-    let ann = by(json!({"external_id": "ann"}));
-    world.track(&[ann("tea")]).await;
-    let ahead = world.app.clock.now_ms() + 200 * DAY;
-    world.apply(&[world.message(ahead, &[ann("milk")])]).await;
-    assert_eq!(world.bought("ann", "tea").await, 2);
-}
-
-async fn an_address_that_goes_to_nobody_makes_nobody_who_was_erased(world: World) {
-    let email = "x@acme.example";
-    let write = |user: &str, email: Value| {
-        written(json!({"external_id": user}), json!({"email": email}), json!({}))
-    };
-    world.track(&[write("erased", email.into())]).await;
-    let taken_in = world.app.clock.now_ms();
-    eventually("time goes on", async || world.app.clock.now_ms() > taken_in).await;
-    erase::erase(&world.app.store, &world.workspace, "erased").await.unwrap();
-    world.track(&[write("ann", email.into())]).await;
-    let gives_it_up = write("ann", Value::Null);
-    let of_before = by(json!({"email": email}))("tea");
-    world.apply(&[world.message(taken_in, &[gives_it_up, of_before])]).await;
-    assert_eq!(world.ids().await.len(), 1);
-}
-
-async fn what_counts_for_nobody_takes_no_place_among_the_products(world: World) {
-    let nobody = || json!({"user_alias": {"alias_name": "a", "alias_label": "crm"}});
-    world
-        .track(&[
-            update_only(by(nobody())("of an alias")),
-            update_only(by(json!({"external_id": "ann"}))("of nobody")),
-            by(json!({"service_id": Uuid::new_v4()}))("of no user"),
-            by(json!({"external_id": "ann"}))("tea"),
-            update_only(by(json!({"external_id": "ann"}))("milk")),
-        ])
-        .await;
-    let sql = "SELECT product_id FROM products ORDER BY 1";
-    let listed: Vec<String> =
-        on_pool!(&world.app.store, pool => sqlx::query_scalar(sql).fetch_all(pool).await).unwrap();
-    assert_eq!(listed, ["milk", "tea"]);
-}
-
-async fn a_workspace_lists_so_many_products_and_no_more(world: World) {
-    let ann = by(json!({"external_id": "ann"}));
-    let buy = |products: std::ops::Range<usize>| {
-        let objects: Vec<Value> = products.map(|n| ann(&format!("product {n}"))).collect();
-        [world.message(world.app.clock.now_ms(), &objects)]
-    };
-    world.apply(&buy(0..4_990)).await;
-    // Of the same list, another process and this one.
-    let other = Ingest::new(&world.app);
-    apply(&other, &world.app, &buy(4_985..4_995)).await;
-    world.apply(&buy(4_990..5_010)).await;
-    apply(&other, &world.app, &buy(5_000..5_020)).await;
-    assert_eq!(world.count("products").await, 5_000);
-    assert_eq!(world.bought("ann", "product 5015").await, 2);
-    assert_eq!(world.bought("ann", "product 4990").await, 4);
-}
-
-async fn old_activity_goes_from_rows_that_nobody_writes(world: World) {
-    let now = world.app.clock.now_ms();
-    let purchase = |user: &str, days_ago: i64| {
-        let mut object = by(json!({"external_id": user}))("tea");
-        object["purchase"]["time"] = (now - days_ago * DAY).into();
-        object
-    };
-    // Ten days ago it was not too old.
-    for (user, days_ago) in [("old", 105), ("new", 1), ("both", 105), ("both", 1)] {
-        let message = world.message(now - 10 * DAY, &[purchase(user, days_ago)]);
-        world.apply(&[message]).await;
-    }
-    let store = &world.app.store;
-    // What is old is not for this worker's clock to say.
-    world.app.clock.set(longshore::clock::from_ms(now + 200 * DAY));
-    world.sweep().await;
-    let sql = "SELECT users.external_id, activity.body FROM users
-               JOIN activity ON activity.service_id = users.service_id ORDER BY 1";
-    let rows: Vec<(String, Vec<u8>)> =
-        on_pool!(store, pool => sqlx::query_as(sql).fetch_all(pool).await).unwrap();
-    let left: Vec<(&str, u64)> = rows
-        .iter()
-        .map(|(user, body)| {
-            let ever = (jiff::civil::date(2000, 1, 1), jiff::civil::date(2200, 1, 1));
-            let activity = Activity::decode(body).unwrap();
-            (user.as_str(), activity.purchases(ever.0, ever.1).map(|p| p.count).sum())
-        })
-        .collect();
-    assert_eq!(left, [("both", 2), ("new", 2), ("old", 0)]);
-    for (_, body) in &rows {
-        assert!(Activity::decode(body).unwrap().revenue().next().is_some());
-    }
 }

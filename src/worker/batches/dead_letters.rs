@@ -10,7 +10,7 @@ use super::failure::Failure;
 use super::parts::{Failed, Parts};
 use crate::log::{Message, Topic};
 use crate::retry;
-use crate::store::Store;
+use crate::store::{Store, StoreError};
 use crate::worker::messages::dead_letters::{DeadLetter, DeadLetterError};
 use crate::worker::messages::rows;
 
@@ -26,25 +26,23 @@ pub async fn retry<H: Handler>(
     handler: &H,
     id: Uuid,
 ) -> Result<(), DeadLetterError> {
-    let letter = rows::dead_letter(&mut store.snapshot().await?, id).await?;
-    let message = message(letter.ok_or(DeadLetterError::Unknown(id))?)?;
     let (mut tries, mut unanswered) = (0, false);
     loop {
-        let text = match once(store, handler, id, &message, &mut unanswered).await {
-            Ok(None) => return Ok(()),
-            Ok(Some(failed)) if failed.is_all => {
-                return Err(DeadLetterError::Refused(failed.reason));
+        // Each time anew: a try that was not answered, or somebody else's, may have done some.
+        let text = match find(store, id).await {
+            Ok(None) if unanswered => return Ok(()),
+            Ok(None) => return Err(DeadLetterError::Unknown(id)),
+            Ok(Some(letter)) => {
+                match once(store, handler, id, &message(letter)?, &mut unanswered).await {
+                    Ok(None) => return Ok(()),
+                    Ok(Some(failed)) => return Err(DeadLetterError::Refused(failed.told())),
+                    Err(Failure::Lasting(text)) => return Err(DeadLetterError::Refused(text)),
+                    Err(Failure::Passing(text) | Failure::TooMuch(text)) => text,
+                    Err(Failure::Moved) => "somebody else tries it, too".to_owned(),
+                    Err(Failure::Stopped) => "it was stopped".to_owned(),
+                }
             }
-            Ok(Some(failed)) => {
-                let text = format!("{} (the rest of it was done)", failed.reason);
-                return Err(DeadLetterError::Refused(text));
-            }
-            // Gone by a commit whose answer was lost.
-            Err(Failure::Moved) if unanswered => return Ok(()),
-            Err(Failure::Moved) => return Err(DeadLetterError::Unknown(id)),
-            Err(Failure::Lasting(text)) => return Err(DeadLetterError::Refused(text)),
-            Err(Failure::Passing(text) | Failure::TooMuch(text)) => text,
-            Err(Failure::Stopped) => "it was stopped".to_owned(),
+            Err(error) => error.to_string(),
         };
         tries += 1;
         if tries == TRIES {
@@ -55,8 +53,12 @@ pub async fn retry<H: Handler>(
     }
 }
 
-/// What of the message could not be done; [`Failure::Moved`] if the dead letter is gone.
-/// `unanswered` says from then on that it may be gone by this.
+async fn find(store: &Store, id: Uuid) -> Result<Option<DeadLetter>, StoreError> {
+    rows::dead_letter(&mut store.snapshot().await?, id).await
+}
+
+/// What of the message could not be done; [`Failure::Moved`] if the dead letter is another one
+/// by now. `unanswered` says from then on that it may be gone by this.
 async fn once<H: Handler>(
     store: &Store,
     handler: &H,
@@ -68,11 +70,8 @@ async fn once<H: Handler>(
     let parts = Parts::prepare(handler, message, &split).await?;
     let mut tx = store.write().await?;
     let (applied, failed) = parts.apply(handler, &mut tx).await?;
-    let is_there = match &failed {
-        None => rows::remove(&mut tx, id).await?,
-        Some(failed) => rows::change(&mut tx, id, &failed.message, &failed.reason).await?,
-    };
-    if !is_there {
+    let left = failed.as_ref().map(|failed| (&failed.message, failed.reason.as_str()));
+    if !rows::settle(&mut tx, id, message, left).await? {
         return Err(Failure::Moved);
     }
     *unanswered |= failed.is_none();

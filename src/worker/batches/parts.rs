@@ -23,6 +23,16 @@ pub(super) struct Failed {
     pub is_all: bool,
 }
 
+impl Failed {
+    /// For whoever asked for the message to be done.
+    pub fn told(self) -> String {
+        match self.is_all {
+            true => self.reason,
+            false => format!("{} (the rest of it was done)", self.reason),
+        }
+    }
+}
+
 impl<'m, H: Handler> Parts<'m, H> {
     /// Of a message that was split.
     pub async fn prepare(

@@ -135,20 +135,27 @@ fn without_nul(text: &str) -> String {
     text.replace('\0', "␀")
 }
 
-/// Keeps of a dead letter only what `message` has; `false` if there is none of that id.
-pub async fn change(
+/// Removes a dead letter that was tried, or keeps of it what could not be done, with the reason;
+/// `false` if it is not there any more as it was tried.
+pub async fn settle(
     tx: &mut Tx,
     id: Uuid,
-    message: &Message,
-    reason: &str,
+    tried: &Message,
+    left: Option<(&Message, &str)>,
 ) -> Result<bool, StoreError> {
-    let changed = execute!(
-        tx,
-        sqlx::query("UPDATE dead_letters SET payload = $2, reason = $3 WHERE id = $1")
-            .bind(id)
-            .bind(message.payload.as_slice())
-            .bind(without_nul(reason))
-    );
+    let tried = tried.payload.as_slice();
+    let changed = match left {
+        None => {
+            let sql = "DELETE FROM dead_letters WHERE id = $1 AND payload = $2";
+            execute!(tx, sqlx::query(sql).bind(id).bind(tried))
+        }
+        Some((left, reason)) => {
+            let sql = "UPDATE dead_letters SET payload = $3, reason = $4
+                       WHERE id = $1 AND payload = $2";
+            let (left, reason) = (left.payload.as_slice(), without_nul(reason));
+            execute!(tx, sqlx::query(sql).bind(id).bind(tried).bind(left).bind(reason.as_str()))
+        }
+    };
     Ok(changed == 1)
 }
 
