@@ -11,6 +11,11 @@ pub trait Retry {
     fn can_retry(&self) -> bool {
         false
     }
+
+    /// Whether it came of doing much at once, so that the same in smaller pieces may succeed.
+    fn is_too_much(&self) -> bool {
+        false
+    }
 }
 
 /// Waits until `pause` is over or `stop` is cancelled.

@@ -11,8 +11,8 @@ use uuid::Uuid;
 use super::{Message, Topic};
 use crate::store::{StoreError, Tx, execute};
 
-/// How long an id is remembered, in milliseconds of message time: twice as long as an
-/// Idempotency-Key holds (decisions.md, "Every endpoint").
+/// How long an id is remembered at least, in milliseconds since its message was appended, by
+/// its gateway's clock and by the database's: twice as long as an Idempotency-Key holds (decisions.md, "Every endpoint").
 pub const REMEMBERED: i64 = 48 * 60 * 60 * 1000;
 
 /// Ids removed by one [`sweep`].

@@ -87,51 +87,83 @@ pub enum StoreError {
     Corrupt(String),
     #[error("the database: no answer in time")]
     Silent,
+    /// In smaller pieces it is not.
+    #[error("it is more than one transaction may hold")]
+    TooMuch,
+}
+
+/// What a transaction may still take up in memory, in bytes.
+#[derive(Debug)]
+pub struct Room(usize);
+
+impl Room {
+    pub fn new(bytes: usize) -> Self {
+        Self(bytes)
+    }
+
+    /// For what cannot be had in smaller pieces.
+    pub fn endless() -> Self {
+        Self(usize::MAX)
+    }
+
+    pub fn take(&mut self, bytes: usize) -> Result<(), StoreError> {
+        self.0 = self.0.checked_sub(bytes).ok_or(StoreError::TooMuch)?;
+        Ok(())
+    }
 }
 
 impl Retry for StoreError {
     fn can_retry(&self) -> bool {
         match self {
             Self::Database(error) => database_can_retry(error),
-            Self::Silent => true,
+            Self::Silent | Self::TooMuch => true,
             Self::Migrate(_) | Self::Version(_) | Self::Corrupt(_) => false,
+        }
+    }
+
+    fn is_too_much(&self) -> bool {
+        match self {
+            Self::Silent | Self::TooMuch => true,
+            Self::Database(sqlx::Error::Database(error)) => match error.code().as_deref() {
+                // A statement's time-out, that of a transaction that computes, and memory.
+                Some("57014" | "25P03" | "53200") => true,
+                code => code.and_then(sqlite_code) == Some(SQLITE_NO_MEMORY),
+            },
+            _ => false,
         }
     }
 }
 
+/// Final is only what condemns the settings, the values that were sent or the rows that were
+/// read. All else passes, or is an operator's to mend (rights, a schema that is being changed,
+/// a server that is restored): none of it says anything about the data.
 fn database_can_retry(error: &sqlx::Error) -> bool {
     match error {
-        sqlx::Error::Io(_)
-        | sqlx::Error::Tls(_)
-        | sqlx::Error::PoolTimedOut
-        | sqlx::Error::PoolClosed
-        | sqlx::Error::WorkerCrashed
-        | sqlx::Error::Protocol(_) => true,
-        sqlx::Error::Database(error) => match error.code().as_deref() {
-            // PostgreSQL: connection, credentials (which are changed here and there one after
-            // the other), the database's name, rights and schema (which an operator mends),
-            // resources, operator's intervention, system, serialization failure, deadlock, lock
-            // not available, read-only server.
-            Some(code) if code.len() == 5 => {
-                ["08", "28", "3D", "42", "53", "57", "58"]
-                    .iter()
-                    .any(|class| code.starts_with(class))
-                    || ["40001", "40P01", "55P03", "25006", "25P03"].contains(&code)
-            }
-            Some(code) => matches!(
-                sqlite_code(code),
-                Some(SQLITE_BUSY | SQLITE_LOCKED | SQLITE_IO_ERROR | SQLITE_FULL)
-            ),
-            None => false,
-        },
-        _ => false,
+        sqlx::Error::Configuration(_)
+        | sqlx::Error::InvalidArgument(_)
+        | sqlx::Error::RowNotFound
+        | sqlx::Error::Encode(_)
+        | sqlx::Error::Decode(_)
+        | sqlx::Error::ColumnDecode { .. } => false,
+        sqlx::Error::Database(error) => !error.code().is_some_and(|code| condemns_data(&code)),
+        _ => true,
     }
 }
 
-const SQLITE_BUSY: u32 = 5;
-const SQLITE_LOCKED: u32 = 6;
+fn condemns_data(code: &str) -> bool {
+    match sqlite_code(code) {
+        Some(code) => [SQLITE_TOO_BIG, SQLITE_CONSTRAINT, SQLITE_MISMATCH].contains(&code),
+        // PostgreSQL: bad data, constraints, limits of the program, a row that is damaged.
+        None => ["22", "23", "54", "XX001"].iter().any(|class| code.starts_with(class)),
+    }
+}
+
+const SQLITE_NO_MEMORY: u32 = 7;
 const SQLITE_IO_ERROR: u32 = 10;
 const SQLITE_FULL: u32 = 13;
+const SQLITE_TOO_BIG: u32 = 18;
+const SQLITE_CONSTRAINT: u32 = 19;
+const SQLITE_MISMATCH: u32 = 20;
 
 /// SQLite's code of an error without what extends it, which is above the low byte.
 fn sqlite_code(code: &str) -> Option<u32> {
@@ -293,6 +325,25 @@ impl Tx {
         matches!(self, Self::Postgres(_))
     }
 
+    /// Begins a piece of work that [`undo`](Self::undo) can take back by itself, whatever
+    /// became of it. One at a time.
+    pub async fn begin_piece(&mut self) -> Result<(), StoreError> {
+        execute!(self, sqlx::query("SAVEPOINT piece"));
+        Ok(())
+    }
+
+    /// Keeps the piece.
+    pub async fn keep(&mut self) -> Result<(), StoreError> {
+        execute!(self, sqlx::query("RELEASE SAVEPOINT piece"));
+        Ok(())
+    }
+
+    /// Takes the piece back, and what it locked.
+    pub async fn undo(&mut self) -> Result<(), StoreError> {
+        execute!(self, sqlx::query("ROLLBACK TO SAVEPOINT piece"));
+        self.keep().await
+    }
+
     /// Makes what was written durable and visible.
     pub async fn commit(self) -> Result<(), StoreError> {
         match self {
@@ -314,5 +365,19 @@ mod tests {
         assert_eq!(sqlite_code("4874"), Some(SQLITE_IO_ERROR));
         // PostgreSQL's disk full, whose low byte is nothing.
         assert_eq!(sqlite_code("53100"), None);
+    }
+
+    #[test]
+    fn only_data_is_condemned() {
+        for data in ["22021", "22P05", "23505", "54000", "XX001", "19", "2067", "18"] {
+            assert!(condemns_data(data), "{data}");
+        }
+        // A prepared statement that is gone, a plan for a table that was changed, objects in
+        // use, a wrong setting, an internal error; no such table, memory, no file.
+        for mendable in
+            ["26000", "0A000", "55000", "55006", "F0000", "XX000", "XX002", "42P01", "1", "7", "14"]
+        {
+            assert!(!condemns_data(mendable), "{mendable}");
+        }
     }
 }

@@ -146,7 +146,7 @@ pub const METRICS: &[Metric] = &[
     histogram("longshore_message_seconds", Unit::Seconds, "Time of work on a message, by topic"),
     counter(
         "longshore_messages_total",
-        "Messages worked on, by topic and outcome (done, dead_letter, handed_back)",
+        "Messages worked on, by topic and outcome (done, dead_letter, repeated, handed_back)",
     ),
     counter(
         "longshore_track_applied_total",

@@ -14,6 +14,7 @@
 //! declare (decisions.md, "POST /users/track") are to be asked in [`fold`], where each
 //! purchase is beside its user; so is what purchases trigger.
 
+mod custom;
 mod draft;
 mod people;
 mod products;
@@ -31,13 +32,14 @@ use self::products::Products;
 use self::tally::{Dropped, Tally};
 use self::wanted::Wanted;
 use super::Kind;
-use super::message::{Batch, Event, MessageError, Object, Purchase};
+use super::message::{self, Batch, Event, MessageError, Object, Purchase};
 use crate::app::App;
+use crate::claims;
 use crate::clock::{from_ms, utc_date};
 use crate::compute::Cores;
 use crate::log::Message;
 use crate::retry::Retry;
-use crate::store::{Store, StoreError, Tx};
+use crate::store::{Room, Store, StoreError, Tx};
 use crate::users::activity::{Activity, ActivityError};
 use crate::users::service_id::Generator;
 use crate::worker::batches::Handler;
@@ -68,14 +70,23 @@ impl Retry for ApplyError {
         match self {
             Self::Erased => true,
             Self::Store(error) => error.can_retry(),
-            Self::Message(_)
-            | Self::Workspace(_)
-            | Self::Profile(..)
-            | Self::Activity(..)
-            | Self::Nobody(_) => false,
+            Self::Message(error) => error.can_retry(),
+            // What a newer worker wrote waits for one of its version.
+            Self::Activity(_, error) => matches!(error, ActivityError::Version(_)),
+            Self::Workspace(_) | Self::Profile(..) | Self::Nobody(_) => false,
         }
     }
+
+    fn is_too_much(&self) -> bool {
+        matches!(self, Self::Store(error) if error.is_too_much())
+    }
 }
+
+/// What one transaction holds at once: objects, unless it is of a single message; and, unless
+/// it is of a single object, bytes of documents and activity, of which each is there about
+/// three times while it is changed.
+const MOST_OBJECTS: usize = 8_000;
+const MOST_BYTES: usize = 8 << 20;
 
 /// Applies messages of [`Topic::Tracking`](crate::log::Topic::Tracking).
 pub struct Ingest {
@@ -90,8 +101,6 @@ pub struct Prepared<'m> {
     /// Those of a workspace are together.
     batches: Vec<Batch<'m>>,
     workspaces: BTreeMap<i32, Workspace>,
-    /// Purchases of products that are not listed.
-    unlisted: u64,
 }
 
 impl Ingest {
@@ -124,6 +133,7 @@ impl Ingest {
         tx: &mut Tx,
         workspace: &Workspace,
         batches: &[Batch<'_>],
+        room: &mut Room,
         tally: &mut Tally,
     ) -> Result<(), ApplyError> {
         let objects: Vec<(i64, &Object<'_>)> = batches
@@ -131,18 +141,30 @@ impl Ingest {
             .flat_map(|batch| batch.objects.iter().map(|object| (batch.received_at, object)))
             .collect();
         let wanted = self.cores.compute_here(|| Wanted::of(&objects));
-        let mut people = People::look_up(tx, workspace.id, &wanted, &self.ids).await?;
+        let mut people = People::look_up(tx, workspace.id, &wanted, &self.ids, room).await?;
         let mut deeds = self.cores.compute_here(|| go_through(&objects, &mut people, tally))?;
         deeds.sort_by_key(|(place, _)| *place);
         let mut places: Vec<usize> = deeds.iter().map(|(place, _)| *place).collect();
         places.dedup();
         let bodies = people.activity(tx, &places).await?;
+        // A gateway's clock that is ahead must not make anything old.
         let today = batches.iter().map(|batch| batch.received_at).max().unwrap_or_default();
-        let today = utc_date(from_ms(today));
+        let today = utc_date(from_ms(today.min(claims::now(tx).await?)));
         let activity = self
             .cores
             .compute_here(|| fold(&deeds, &people, &bodies, (workspace, today), tally))?;
+        let bought = deeds.iter().filter_map(|(place, deed)| match deed {
+            Deed::Purchase(purchase) if people.is_known(*place) => {
+                Some(purchase.product_id.as_ref())
+            }
+            _ => None,
+        });
+        let bought: Vec<&str> = bought.collect();
         tally.users_created += people.write(tx, activity).await?;
+        // The last lock, since it is everybody's.
+        let listed = self.products.list(tx, workspace.id, bought.into_iter()).await?;
+        tally.unlisted += listed.unlisted;
+        tally.listed.push(listed);
         Ok(())
     }
 }
@@ -152,36 +174,64 @@ impl Handler for Ingest {
     type Prepared<'m> = Prepared<'m>;
     type Applied = Tally;
 
-    /// Lists the products that are bought, since they are shared by all partitions.
     async fn prepare<'m>(&self, messages: &'m [Message]) -> Result<Prepared<'m>, ApplyError> {
         let batches = self.cores.compute_here(|| decode(messages))?;
-        let workspaces = self.workspaces(batches.iter().map(|batch| batch.workspace)).await?;
-        let mut unlisted = 0;
-        for batches in batches.chunk_by(|a, b| a.workspace == b.workspace) {
-            let objects = batches.iter().flat_map(|batch| &batch.objects);
-            let bought = objects.filter_map(|object| match object {
-                Object::Purchase(purchase) => Some(purchase.product_id.as_ref()),
-                _ => None,
-            });
-            let workspace = batches[0].workspace;
-            unlisted += self.products.list(&self.store, workspace, bought).await?;
+        let objects: usize = batches.iter().map(|batch| batch.objects.len()).sum();
+        if objects > MOST_OBJECTS && messages.len() > 1 {
+            return Err(StoreError::TooMuch.into());
         }
-        Ok(Prepared { batches, workspaces, unlisted })
+        let workspaces = self.workspaces(batches.iter().map(|batch| batch.workspace)).await?;
+        Ok(Prepared { batches, workspaces })
     }
 
     async fn apply(&self, tx: &mut Tx, prepared: &Self::Prepared<'_>) -> Result<Tally, ApplyError> {
         let mut tally = Tally::default();
-        tally.unlisted = prepared.unlisted;
+        let mut room = match prepared.batches.as_slice() {
+            [batch] if batch.objects.len() == 1 => Room::endless(),
+            _ => Room::new(MOST_BYTES),
+        };
         for batches in prepared.batches.chunk_by(|a, b| a.workspace == b.workspace) {
             let id = batches[0].workspace;
             let workspace = prepared.workspaces.get(&id).ok_or(ApplyError::Workspace(id))?;
-            self.apply_to(tx, workspace, batches, &mut tally).await?;
+            self.apply_to(tx, workspace, batches, &mut room, &mut tally).await?;
         }
         Ok(tally)
     }
 
-    fn applied(&self, tally: Tally) {
+    fn split(&self, message: &Message) -> Vec<Message> {
+        let parts = self.cores.compute_here(|| message::split(&message.payload));
+        match parts.filter(|parts| parts.len() > 1) {
+            Some(parts) => parts.into_iter().map(|part| with_payload(part, message)).collect(),
+            None => vec![message.clone()],
+        }
+    }
+
+    fn join(&self, parts: &[&Message]) -> Message {
+        let payloads: Vec<&[u8]> = parts.iter().map(|part| part.payload.as_slice()).collect();
+        match message::join(&payloads) {
+            Some(payload) => with_payload(payload, parts[0]),
+            // What cannot be taken apart is one part only.
+            None => parts[0].clone(),
+        }
+    }
+
+    fn applied(&self, mut tally: Tally) {
+        let listed = std::mem::take(&mut tally.listed);
+        listed.into_iter().for_each(|listed| self.products.learn(listed));
         tally.emit();
+    }
+}
+
+fn with_payload(payload: Vec<u8>, message: &Message) -> Message {
+    let Message { topic, partition, offset, appended_at, key, payload: _, request_id } = message;
+    Message {
+        topic: *topic,
+        partition: *partition,
+        offset: *offset,
+        appended_at: *appended_at,
+        key: key.clone(),
+        payload,
+        request_id: request_id.clone(),
     }
 }
 

@@ -7,8 +7,9 @@ use uuid::Uuid;
 
 use super::activity::Activity;
 use super::keys::first_key;
+use super::large_rows;
 use super::rows::{SQLITE_ROWS, find_in_postgres, json_array, slice, slices};
-use crate::store::{StoreError, Tx, on};
+use crate::store::{Room, StoreError, Tx, on};
 
 /// A user's activity, and where it is.
 #[derive(Clone, Debug)]
@@ -38,10 +39,23 @@ pub async fn find_activity(
         .bind(slice).bind(workspace).bind(id).fetch_optional(c).await?))
 }
 
-/// The activity of the users among `ids` who are there, who stay until the transaction ends.
+/// The activity of the users among `ids` who are there, who stay until the transaction ends;
+/// as long as there is room for it.
 /// On PostgreSQL it is locked, in the order of slices and ids; that of who has done nothing yet
 /// is there from now on, and empty.
 pub async fn lock_activity(
+    tx: &mut Tx,
+    workspace: i32,
+    ids: &[Uuid],
+    room: &mut Room,
+) -> Result<Vec<StoredActivity>, StoreError> {
+    let mut stored = lock(tx, workspace, ids).await?;
+    large_rows::fill(tx, workspace, &mut stored, room).await?;
+    Ok(stored)
+}
+
+/// The same, without those of more than [`SMALL`](large_rows::SMALL) bytes: they are empty.
+async fn lock(
     tx: &mut Tx,
     workspace: i32,
     ids: &[Uuid],
@@ -57,7 +71,8 @@ pub async fn lock_activity(
             let wanted: Vec<_> =
                 wanted.iter().map(|(slice, id)| (slice, id.simple().to_string())).collect();
             let rows: Vec<(i64, Uuid, Option<Vec<u8>>)> = sqlx::query_as(
-                "SELECT users.key, users.service_id, activity.body
+                "SELECT users.key, users.service_id,
+                        CASE WHEN octet_length(activity.body) > $3 THEN x'' ELSE activity.body END
                  FROM json_each($2) AS wanted CROSS JOIN users
                  LEFT JOIN activity ON activity.key = users.key
                  WHERE users.slice = wanted.value ->> 0 AND users.workspace_id = $1
@@ -65,6 +80,7 @@ pub async fn lock_activity(
             )
             .bind(workspace)
             .bind(json_array(&wanted)?)
+            .bind(large_rows::SMALL)
             .fetch_all(&mut **tx)
             .await?;
             let stored = |(key, service_id, body)| StoredActivity { key, service_id, body };
@@ -75,7 +91,9 @@ pub async fn lock_activity(
 
 type Body = (Uuid, Vec<u8>);
 
-const LOCK_ACTIVITY: &str = "SELECT found.service_id, found.body
+/// What is large stays out, as in [`lock`].
+const LOCK_ACTIVITY: &str = "SELECT found.service_id,
+            CASE WHEN octet_length(found.body) > 2048 THEN ''::bytea ELSE found.body END
      FROM unnest($2::smallint[], $3::uuid[]) AS wanted (slice, service_id)
      CROSS JOIN LATERAL (
          SELECT service_id, body FROM activity

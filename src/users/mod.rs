@@ -25,6 +25,7 @@ pub mod generate;
 pub mod import;
 pub(crate) mod json;
 pub(crate) mod keys;
+pub mod large_rows;
 pub mod money;
 pub mod profile;
 pub mod record;

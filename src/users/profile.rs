@@ -212,8 +212,22 @@ impl Profile {
         self.values[field as usize] = None;
     }
 
+    /// Sets a field to JSON that was checked, or removes it; answers what it was.
+    pub fn replace(&mut self, field: Field, value: Option<Box<str>>) -> Option<Box<str>> {
+        std::mem::replace(&mut self.values[field as usize], value)
+    }
+
     fn put(&mut self, field: Field, value: String) {
-        self.values[field as usize] = Some(value.into_boxed_str());
+        self.replace(field, Some(value.into_boxed_str()));
+    }
+
+    /// Bytes of the document.
+    pub fn bytes(&self) -> usize {
+        let fields = Field::ALL.iter().zip(&self.values);
+        let members = fields.filter_map(|(f, value)| Some(f.name().len() + value.as_ref()?.len()));
+        let (count, bytes) = members.fold((0, 0), |(count, sum), bytes| (count + 1, sum + bytes));
+        // Braces; of each member two quotes and a colon; commas between.
+        2 + bytes + 3 * count + usize::saturating_sub(count, 1)
     }
 
     /// The document.

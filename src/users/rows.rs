@@ -8,7 +8,7 @@ use sqlx::postgres::PgRow;
 use sqlx::{FromRow, Postgres, QueryBuilder, Sqlite, Transaction};
 use uuid::Uuid;
 
-use super::service_id;
+use super::{large_rows, service_id};
 use crate::log::Topic;
 use crate::log::message_ids::REMEMBERED;
 use crate::store::{StoreError, Tx, execute, on};
@@ -162,6 +162,8 @@ pub enum For {
     Telling,
     /// On PostgreSQL their rows are locked until the end of the transaction.
     Writing,
+    /// As `Writing`; documents of more than [`SMALL`](super::large_rows::SMALL) bytes are empty.
+    Weighing,
     /// As `Writing`; also who only needs them to be there must wait.
     Erasing,
 }
@@ -185,6 +187,10 @@ pub async fn find_users(
                 For::Reading => postgres_users!("doc", ""),
                 For::Telling => postgres_users!("''", ""),
                 For::Writing => postgres_users!("doc", "FOR NO KEY UPDATE"),
+                For::Weighing => postgres_users!(
+                    "CASE WHEN octet_length(doc) <= 2048 THEN doc ELSE '' END",
+                    "FOR NO KEY UPDATE"
+                ),
                 For::Erasing => postgres_users!("doc", "FOR UPDATE"),
             };
             find_in_postgres(tx, sql, workspace, (slices, ids), |row: &UserColumns| row.1).await?
@@ -197,14 +203,18 @@ pub async fn find_users(
                 .collect();
             sqlx::query_as(
                 "SELECT users.key, users.service_id, external_id, email, attributes_at,
-                        CASE WHEN $3 THEN '' ELSE doc END
+                        CASE WHEN octet_length(doc) <= $3 THEN doc ELSE '' END
                  FROM json_each($2) AS wanted CROSS JOIN users
                  WHERE users.slice = wanted.value ->> 0 AND users.workspace_id = $1
                    AND users.service_id = unhex(wanted.value ->> 1)",
             )
             .bind(workspace)
             .bind(json_array(&wanted)?)
-            .bind(purpose == For::Telling)
+            .bind(match purpose {
+                For::Reading | For::Writing | For::Erasing => i64::MAX,
+                For::Weighing => large_rows::SMALL,
+                For::Telling => 0,
+            })
             .fetch_all(&mut **tx)
             .await?
         }

@@ -3,6 +3,7 @@
 //!
 //! Each slice is a row of `claims` that comes again every day. A slice is read in pages, with
 //! pauses between them, and rows that have something to forget are written a page at a time.
+//! What is old is so by the database's clock: that of one worker must not destroy anything.
 
 use std::time::Duration;
 
@@ -15,9 +16,9 @@ use super::activity_rows::{self, Cursor, StoredActivity};
 use super::{SLICES, rows};
 use crate::app::App;
 use crate::claims::{self, Claim, ClaimError, Kind};
-use crate::clock::{hours, millis};
+use crate::clock::{from_ms, hours, millis, utc_date};
 use crate::retry;
-use crate::store::{Store, StoreError};
+use crate::store::{Room, Store, StoreError};
 
 /// Between two passes over a slice.
 const EVERY: Duration = hours(24);
@@ -41,10 +42,10 @@ pub async fn offer(store: &Store) -> Result<(), StoreError> {
 /// One pass over the slice of a claim.
 pub async fn sweep(app: &App, claim: &Claim, stop: &CancellationToken) -> Result<(), ClaimError> {
     let slice = i16::try_from(claim.item).unwrap_or(SLICES);
-    let today = app.clock.today();
     let mut at = Cursor { workspace: i32::MIN, service_id: Uuid::nil(), key: -1 };
     while !stop.is_cancelled() {
         let mut tx = app.store.snapshot().await?;
+        let today = utc_date(from_ms(claims::now(&mut tx).await?));
         let page = activity_rows::activity_after(&mut tx, slice, at, PAGE).await?;
         drop(tx);
         let Some((last, _)) = page.last() else { break };
@@ -58,7 +59,8 @@ pub async fn sweep(app: &App, claim: &Claim, stop: &CancellationToken) -> Result
         retry::wait(PAUSE, stop).await;
     }
     let mut tx = app.store.write().await?;
-    rows::forget_erased(&mut tx, app.clock.now_ms() - millis(ERASED)).await?;
+    let now = claims::now(&mut tx).await?;
+    rows::forget_erased(&mut tx, now - millis(ERASED)).await?;
     let pause = if stop.is_cancelled() { Duration::ZERO } else { EVERY };
     claims::put_off(&mut tx, claim, pause).await?;
     Ok(tx.commit().await?)
@@ -71,7 +73,7 @@ async fn forget(store: &Store, old: &[Cursor], today: Date) -> Result<(), StoreE
     let mut tx = store.write().await?;
     let mut pruned = Vec::with_capacity(ids.len());
     for StoredActivity { key, service_id, body } in
-        activity_rows::lock_activity(&mut tx, workspace, &ids).await?
+        activity_rows::lock_activity(&mut tx, workspace, &ids, &mut Room::endless()).await?
     {
         if let Some(Ok(mut activity)) = body.as_deref().map(Activity::decode)
             && activity.prune(today)

@@ -2,17 +2,23 @@
 //! of its partition are one transaction, guarded by the offset that was expected.
 //!
 //! A store that is away makes the worker wait with its partitions. A batch that fails for
-//! good is halved until the message is found, which becomes a dead letter in the same
-//! transaction as the offset. A batch that ends its process is found by the note made before
-//! the first one of an assignment: noted twice without a clean end, its messages are tried
-//! one by one, alone; one that was twice noted alone becomes a dead letter untried. So a killer
-//! ends at most five workers, and neither its neighbours are taken for one, nor is a message
-//! whose worker was ended by something else again and again.
+//! good is halved until the message is found; of that each part is tried by itself, and what
+//! fails of it becomes a dead letter in the same transaction as the offset. One that is more
+//! than a transaction may hold, or takes too long, is halved and done in parts as well.
+//!
+//! A batch that ends its process is found by the note made before the first one of an
+//! assignment: noted twice without a clean end, its messages are tried one by one, alone; one
+//! that was twice noted alone becomes a dead letter untried. So a killer ends at most five
+//! workers, and neither its neighbours are taken for one, nor is a message whose worker was
+//! ended by something else again and again.
 
 mod attempt;
 pub mod dead_letters;
+mod failure;
+mod parts;
+mod work;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Display;
 use std::future::Future;
 use std::sync::{Arc, Mutex};
@@ -62,6 +68,17 @@ pub trait Handler: Send + Sync + 'static {
         prepared: &Self::Prepared<'_>,
     ) -> impl Future<Output = Result<Self::Applied, Self::Error>> + Send;
 
+    /// A message as several, in order, that come to the same one after the other; by itself
+    /// where it asks for one thing only or cannot be read.
+    fn split(&self, message: &Message) -> Vec<Message> {
+        vec![message.clone()]
+    }
+
+    /// The message of some of the parts that one was [`split`](Self::split) into; at least one.
+    fn join(&self, parts: &[&Message]) -> Message {
+        parts[0].clone()
+    }
+
     /// The transaction is committed: for metrics and bells. A process that ends at this very
     /// moment never gets here.
     fn applied(&self, _applied: Self::Applied) {}
@@ -109,6 +126,7 @@ pub async fn run(
         options,
         alone: RwLock::new(()),
         swept: Mutex::new(HashMap::new()),
+        waiting: Mutex::new(BTreeMap::new()),
         shutdown,
     });
     let mut runner = Runner { shared, topic, tasks: JoinSet::new(), reported: BTreeSet::new() };
@@ -228,6 +246,7 @@ impl<H: Handler> Runner<H> {
                  or the database not where to go on"
             )
         }));
+        lines.extend(self.shared.told());
         self.shared.app.notices.set(self.topic.name(), lines);
     }
 

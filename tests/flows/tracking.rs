@@ -1,7 +1,8 @@
 //! What is tracked becomes profiles and activity, on both databases: messages are handed to
 //! the worker's handler as a runner does.
 
-mod erased;
+mod bounds;
+mod erasing;
 mod model;
 mod racing;
 
@@ -31,11 +32,8 @@ on_both_stores!(World =>
     attributes_change_the_profile_and_what_is_looked_up_by_it,
     purchases_and_events_count_with_their_latest_properties,
     any_split_into_batches_comes_to_what_the_model_says,
-    who_is_erased_while_it_goes_on_stays_erased,
-    activity_stays_within_its_bytes,
     what_cannot_be_applied_changes_nothing,
-    a_workspace_lists_so_many_products_and_no_more,
-    old_activity_goes_from_rows_that_nobody_writes,
+    what_a_newer_version_wrote_waits_for_it,
 );
 
 const DAY: i64 = 86_400_000;
@@ -60,6 +58,26 @@ impl World {
         let id = self.test.workspace(name).await;
         let mut tx = self.app.store.snapshot().await.unwrap();
         self.workspace = by_id(&mut tx, id).await.unwrap().unwrap();
+    }
+
+    async fn execute(&self, sql: &'static str) {
+        on_pool!(&self.app.store, pool => { sqlx::query(sql).execute(pool).await.unwrap(); });
+    }
+
+    /// One pass over every slice, as the workers make each day.
+    async fn sweep(&self) {
+        let store = &self.app.store;
+        sweep::offer(store).await.unwrap();
+        self.execute("UPDATE claims SET due_at = 0 WHERE kind = 'activity_sweep'").await;
+        let lease = std::time::Duration::from_secs(60);
+        let claims = claims::take(store, Kind::ActivitySweep, 200, 200, lease).await.unwrap();
+        assert_eq!(claims.len(), 100);
+        for claim in &claims {
+            sweep::sweep(&self.app, claim, &CancellationToken::new()).await.unwrap();
+        }
+        assert!(
+            claims::take(store, Kind::ActivitySweep, 200, 200, lease).await.unwrap().is_empty()
+        );
     }
 
     /// A message with objects that were taken in at a time.
@@ -119,26 +137,6 @@ impl World {
             sqlx::query_scalar(sql).bind(self.workspace.id).fetch_one(pool).await
         })
         .unwrap()
-    }
-
-    async fn execute(&self, sql: &'static str) {
-        on_pool!(&self.app.store, pool => { sqlx::query(sql).execute(pool).await.unwrap(); });
-    }
-
-    /// One pass over every slice, as the workers make each day.
-    async fn sweep(&self) {
-        let store = &self.app.store;
-        sweep::offer(store).await.unwrap();
-        self.execute("UPDATE claims SET due_at = 0 WHERE kind = 'activity_sweep'").await;
-        let lease = std::time::Duration::from_secs(60);
-        let claims = claims::take(store, Kind::ActivitySweep, 200, 200, lease).await.unwrap();
-        assert_eq!(claims.len(), 100);
-        for claim in &claims {
-            sweep::sweep(&self.app, claim, &CancellationToken::new()).await.unwrap();
-        }
-        assert!(
-            claims::take(store, Kind::ActivitySweep, 200, 200, lease).await.unwrap().is_empty()
-        );
     }
 }
 
@@ -417,86 +415,13 @@ async fn any_split_into_batches_comes_to_what_the_model_says(mut world: World) {
     }
 }
 
-async fn who_is_erased_while_it_goes_on_stays_erased(world: World) {
-    let users: Vec<String> = (0..30).map(|n| format!("user {n}")).collect();
-    let taken_in = world.app.clock.now_ms();
-    let object = |n: usize| {
-        let user = json!({"external_id": users[n]});
-        match n % 3 {
-            0 => written(user, json!({"email": format!("{n}@acme.example")}), json!({"a": n})),
-            _ => by(user)("tea"),
-        }
-    };
-    let all: Vec<Value> = (0..users.len()).map(object).collect();
-    let messages = [world.message(taken_in, &all)];
-    world.apply(&messages).await;
-    let (erased, kept) = users.split_at(20);
-    let working = async {
-        for _ in 0..10 {
-            world.apply(&messages).await;
-        }
-    };
-    let erasing = async {
-        for user in erased {
-            eventually("the user is erased", async || {
-                match erase::erase(&world.app.store, &world.workspace, user).await {
-                    Ok(_) => true,
-                    Err(error) => {
-                        assert!(error.can_retry(), "{error}");
-                        false
-                    }
-                }
-            })
-            .await;
-        }
-    };
-    tokio::join!(working, erasing);
-    // Taken in before, applied after.
-    world.apply(&messages).await;
-    let by_email = by(json!({"email": "0@acme.example"}))("tea");
-    world.apply(&[world.message(taken_in, &[by_email])]).await;
-    assert_eq!(world.ids().await.len(), kept.len());
-    assert_eq!(world.count("identifiers").await, kept.len() as i64);
-    let with_activity = (20..30).filter(|n| n % 3 != 0).count() as i64;
-    assert_eq!(world.count("activity").await, with_activity);
-    assert_eq!(world.count("emails").await, 10 - with_activity);
-
-    // Who comes back is somebody new.
-    world.track(&[by(json!({"external_id": erased[1]}))("tea")]).await;
-    assert_eq!(world.bought(&erased[1], "tea").await, 2);
-}
-
-async fn activity_stays_within_its_bytes(world: World) {
-    let now = world.app.clock.now_ms();
-    let seen = |n: i64| {
-        let name = format!("{n:0>200}");
-        let time = now - DAY + n;
-        json!({ "event": { "user": {"external_id": "guest"}, "name": name, "time": time } })
-    };
-    for from in [0, 5_000] {
-        let objects: Vec<Value> = (from..from + 5_000).map(seen).collect();
-        world.apply(&[world.message(now, &objects)]).await;
-    }
-    let sql = "SELECT body FROM activity";
-    let body: Vec<u8> =
-        on_pool!(&world.app.store, pool => sqlx::query_scalar(sql).fetch_one(pool).await).unwrap();
-    assert!(body.len() <= MAX_BYTES && body.len() > MAX_BYTES / 2, "{}", body.len());
-    let ever = (jiff::civil::date(2000, 1, 1), jiff::civil::date(2200, 1, 1));
-    let activity = Activity::decode(&body).unwrap();
-    let names: Vec<&str> = activity.events(ever.0, ever.1).map(|event| event.name).collect();
-    assert!(names.len() < 10_000 && names.last() == Some(&format!("{:0>200}", 9_999).as_str()));
-}
-
 async fn what_cannot_be_applied_changes_nothing(world: World) {
     let now = world.app.clock.now_ms();
     world.track(&[by(json!({"external_id": "ann"}))("tea")]).await;
     let good = by(json!({"external_id": "ann"}))("tea");
     let batch = |workspace: i32| json!({"v": 1, "workspace": workspace, "received_at": now, "objects": [good.clone()]});
-    let mut other_version = batch(world.workspace.id);
-    other_version["v"] = 2.into();
     for (payload, why) in [
         ("{}".to_owned(), "not a message of tracking"),
-        (other_version.to_string(), "version 2"),
         (batch(world.workspace.id + 7).to_string(), "no workspace"),
     ] {
         let messages = [world.message(now, std::slice::from_ref(&good)), message(payload)];
@@ -510,6 +435,9 @@ async fn what_cannot_be_applied_changes_nothing(world: World) {
     let messages = [world.message(now, &[by(json!({"external_id": "bea"}))("tea"), object])];
     let error = try_apply(&world.ingest, &world.app, &messages).await.unwrap_err();
     assert!(matches!(error, ApplyError::Profile(..)), "{error}");
+    world.execute("UPDATE users SET doc = '{\"custom_attributes\":[1]}'").await;
+    let error = try_apply(&world.ingest, &world.app, &messages).await.unwrap_err();
+    assert!(matches!(error, ApplyError::Profile(..)), "{error}");
     let broken = "DELETE FROM users WHERE external_id = 'ann'";
     on_pool!(&world.app.store, pool => { sqlx::query(broken).execute(pool).await.unwrap(); });
     let error = try_apply(&world.ingest, &world.app, &messages).await.unwrap_err();
@@ -517,50 +445,18 @@ async fn what_cannot_be_applied_changes_nothing(world: World) {
     assert_eq!(world.ids().await.len(), 0);
 }
 
-async fn a_workspace_lists_so_many_products_and_no_more(world: World) {
-    let ann = by(json!({"external_id": "ann"}));
-    let buy = |products: std::ops::Range<usize>| {
-        let objects: Vec<Value> = products.map(|n| ann(&format!("product {n}"))).collect();
-        [world.message(world.app.clock.now_ms(), &objects)]
-    };
-    world.apply(&buy(0..4_990)).await;
-    // Of the same list, another process and this one.
-    let other = Ingest::new(&world.app);
-    apply(&other, &world.app, &buy(4_985..4_995)).await;
-    world.apply(&buy(4_990..5_010)).await;
-    apply(&other, &world.app, &buy(5_000..5_020)).await;
-    assert_eq!(world.count("products").await, 5_000);
-    assert_eq!(world.bought("ann", "product 5015").await, 2);
-    assert_eq!(world.bought("ann", "product 4990").await, 4);
-}
-
-async fn old_activity_goes_from_rows_that_nobody_writes(world: World) {
-    let purchase = |user: &str, days_ago: i64| {
-        let mut object = by(json!({"external_id": user}))("tea");
-        object["purchase"]["time"] = (world.app.clock.now_ms() - days_ago * DAY).into();
-        object
-    };
-    world.track(&[purchase("old", 95), purchase("new", 1), purchase("both", 95)]).await;
-    world.track(&[purchase("both", 1)]).await;
-    let store = &world.app.store;
-    let ten_days_on = longshore::clock::from_ms(world.app.clock.now_ms() + 10 * DAY);
-    world.app.clock.set(ten_days_on);
-    world.sweep().await;
-    // By a clock that is not ten days on, nothing else is missing.
-    let sql = "SELECT users.external_id, activity.body FROM users
-               JOIN activity ON activity.service_id = users.service_id ORDER BY 1";
-    let rows: Vec<(String, Vec<u8>)> =
-        on_pool!(store, pool => sqlx::query_as(sql).fetch_all(pool).await).unwrap();
-    let left: Vec<(&str, u64)> = rows
-        .iter()
-        .map(|(user, body)| {
-            let ever = (jiff::civil::date(2000, 1, 1), jiff::civil::date(2200, 1, 1));
-            let activity = Activity::decode(body).unwrap();
-            (user.as_str(), activity.purchases(ever.0, ever.1).map(|p| p.count).sum())
-        })
-        .collect();
-    assert_eq!(left, [("both", 2), ("new", 2), ("old", 0)]);
-    for (_, body) in &rows {
-        assert!(Activity::decode(body).unwrap().revenue().next().is_some());
-    }
+async fn what_a_newer_version_wrote_waits_for_it(world: World) {
+    let now = world.app.clock.now_ms();
+    let good = world.message(now, &[by(json!({"external_id": "ann"}))("tea")]);
+    world.apply(std::slice::from_ref(&good)).await;
+    let newer = json!({"v": 2, "workspace": world.workspace.id, "objects": {}});
+    let messages = [good.clone(), message(newer.to_string())];
+    let error = try_apply(&world.ingest, &world.app, &messages).await.unwrap_err();
+    assert!(error.can_retry() && error.to_string().contains("version 2"), "{error}");
+    let sql = "UPDATE activity SET body = $1";
+    on_pool!(&world.app.store, pool => {
+        sqlx::query(sql).bind([9u8, 0].as_slice()).execute(pool).await.unwrap();
+    });
+    let error = try_apply(&world.ingest, &world.app, &[good]).await.unwrap_err();
+    assert!(error.can_retry() && error.to_string().contains("version 9"), "{error}");
 }

@@ -290,7 +290,8 @@ CREATE TABLE log_offsets (
     PRIMARY KEY (consumer_group, topic, partition)
 );
 
--- Messages that may be appended more than once, remembered for 48 hours of message time.
+-- Messages that may be appended more than once, remembered for 48 hours. appended_at: when they
+-- were, or when that was remembered, where it is later.
 CREATE TABLE message_ids (
     consumer_group TEXT NOT NULL,
     topic          TEXT NOT NULL,

@@ -1,18 +1,8 @@
-//! A profile that attribute objects change.
-//!
-//! A field is replaced as a whole, and so is a custom attribute; null removes either. `inc`
-//! adds to a number, and to nothing as to 0. `add` appends the elements that an array does
-//! not have yet, to nothing as to an empty array; `remove` takes every equal element out of
-//! one. Elements are equal where they are written the same. What does not fit the value that
-//! is there leaves it as it is.
+//! A profile that attribute objects change: a field is replaced as a whole, null removes it,
+//! and so on with [custom attributes](super::custom).
 
-use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
-
-use serde_json::value::RawValue;
-
-use super::super::message::{Attributes, Entries, Json};
-use crate::users::json::{self, Members};
+use super::super::message::Attributes;
+use super::custom::{Custom, changes};
 use crate::users::profile::{Field, MAX_BYTES, Profile};
 
 /// The profile would have more than [`MAX_BYTES`].
@@ -26,195 +16,112 @@ pub type Misfits = u64;
 #[derive(Debug)]
 pub struct Draft {
     profile: Profile,
-    /// No document of it is longer.
-    most_bytes: usize,
+    /// Once an object changes them; the profile has none then.
+    custom: Option<Custom>,
 }
 
 impl Draft {
     pub fn open(document: &str) -> Result<Self, String> {
-        let profile = Profile::parse(document)?;
-        Ok(Self { profile, most_bytes: document.len() })
+        Profile::parse(document).map(Self::new)
     }
 
     pub fn new(profile: Profile) -> Self {
-        Self { most_bytes: profile.to_document().len(), profile }
+        Self { profile, custom: None }
     }
 
-    pub fn profile(&self) -> &Profile {
-        &self.profile
+    /// The text of a field, which is no custom attribute.
+    pub fn text(&self, field: Field) -> Option<String> {
+        self.profile.text(field)
     }
 
-    /// Changes all that the object says, or nothing.
-    pub fn change(&mut self, attributes: &Attributes<'_>) -> Result<Misfits, TooLarge> {
-        let most_bytes = self.most_bytes + growth(attributes);
-        if most_bytes <= MAX_BYTES {
-            self.most_bytes = most_bytes;
-            return Ok(change(&mut self.profile, attributes));
+    /// The document.
+    pub fn into_document(mut self) -> String {
+        if let Some(custom) = self.custom.and_then(|custom| custom.text()) {
+            self.profile.set_json(Field::CustomAttributes, custom);
         }
-        let mut changed = self.profile.clone();
-        let misfits = change(&mut changed, attributes);
-        let bytes = changed.to_document().len();
-        if bytes > MAX_BYTES {
-            return Err(TooLarge);
-        }
-        *self = Self { profile: changed, most_bytes: bytes };
-        Ok(misfits)
-    }
-}
-
-/// Bytes by which an object makes a document longer at most.
-fn growth(attributes: &Attributes<'_>) -> usize {
-    let Attributes { fields, custom, inc, add, remove: _, user: _, update_only: _ } = attributes;
-    let entries = [fields, custom, inc, add].into_iter().flat_map(|Entries(entries)| entries);
-    // A character of a name has up to six as JSON; a sum is a few digits longer than its parts.
-    let bytes = entries.map(|(name, value)| 6 * name.len() + value.get().len() + 64);
-    bytes.sum::<usize>() + 64
-}
-
-fn change(profile: &mut Profile, attributes: &Attributes<'_>) -> Misfits {
-    for (name, value) in &attributes.fields.0 {
-        if let Some(field) = Field::from_name(name) {
-            match value.get() {
-                "null" => profile.clear(field),
-                value => profile.set_json(field, value.to_owned()),
-            }
-        }
-    }
-    let mut changes = Changes::of(attributes);
-    if changes.by_name.is_empty() {
-        return 0;
-    }
-    match changes.apply(profile.get(Field::CustomAttributes)) {
-        Some(custom) => profile.set_json(Field::CustomAttributes, custom),
-        None => profile.clear(Field::CustomAttributes),
-    }
-    changes.misfits
-}
-
-#[derive(Clone, Copy)]
-enum Change<'a> {
-    Set(&'a str),
-    Inc(&'a str),
-    Add(&'a str),
-    Remove(&'a str),
-}
-
-/// The changes of custom attributes, each name once.
-struct Changes<'a> {
-    by_name: HashMap<&'a str, Change<'a>>,
-    /// In the order in which new ones are written.
-    order: Vec<&'a str>,
-    misfits: Misfits,
-}
-
-impl<'a> Changes<'a> {
-    fn of(attributes: &'a Attributes<'a>) -> Self {
-        let mut changes = Self { by_name: HashMap::new(), order: Vec::new(), misfits: 0 };
-        changes.extend(&attributes.custom, Change::Set);
-        changes.extend(&attributes.inc, Change::Inc);
-        changes.extend(&attributes.add, Change::Add);
-        changes.extend(&attributes.remove, Change::Remove);
-        changes
+        self.profile.to_document()
     }
 
-    fn extend(&mut self, entries: &'a Entries<'a>, change: impl Fn(&'a str) -> Change<'a>) {
-        for (name, value) in &entries.0 {
-            self.by_name.insert(name, change(Json::get(value)));
-            self.order.push(name);
-        }
+    /// Custom attributes and their elements that are held each by itself.
+    pub fn pieces(&self) -> usize {
+        self.custom.as_ref().map_or(0, Custom::pieces)
     }
 
-    /// The custom attributes after the changes, in the order in which they were, new ones
-    /// behind; none where none are left. Those that cannot be read are made anew.
-    fn apply(&mut self, custom: Option<&str>) -> Option<String> {
-        let custom = custom.unwrap_or("{}");
-        let Members(members) = json::parse(custom).unwrap_or_default();
-        let mut out = String::with_capacity(custom.len() + 32 * self.order.len());
-        let mut write = |name: &str, value: &str| {
-            out.push(if out.is_empty() { '{' } else { ',' });
-            json::push_string(&mut out, name);
-            out.push(':');
-            out.push_str(value);
+    /// Changes all that the object says, or nothing. The error says why the profile cannot be
+    /// read.
+    pub fn change(
+        &mut self,
+        attributes: &Attributes<'_>,
+    ) -> Result<Result<Misfits, TooLarge>, String> {
+        let changes = changes(attributes);
+        let mut none = Custom::default();
+        let custom = match changes.is_empty() {
+            true => self.custom.as_mut().unwrap_or(&mut none),
+            false => take_apart(&mut self.profile, &mut self.custom)?,
         };
-        for (name, value) in &members {
-            match self.by_name.remove(name.as_ref()) {
-                None => write(name, value.get()),
-                Some(change) => {
-                    let (value, fits) = change.of(value.get());
-                    self.misfits += Misfits::from(!fits);
-                    value.into_iter().for_each(|value| write(name, &value));
-                }
+        let steps: Vec<_> =
+            changes.into_iter().map(|(name, change)| custom.plan(name, change)).collect();
+        let former = set_fields(&mut self.profile, attributes);
+
+        let growth: isize = steps.iter().map(|step| step.growth).sum();
+        if bytes(&self.profile, custom.members_bytes().saturating_add_signed(growth)) > MAX_BYTES {
+            for (field, value) in former.into_iter().rev() {
+                self.profile.replace(field, value);
             }
+            return Ok(Err(TooLarge));
         }
-        for name in &self.order {
-            let value = self.by_name.remove(name).and_then(Change::of_nothing);
-            value.into_iter().for_each(|value| write(name, value));
+        let misfits = steps.into_iter().map(|step| u64::from(!custom.take(step))).sum();
+        Ok(Ok(misfits))
+    }
+}
+
+/// Bytes of the document of a profile and of custom attributes whose members have so many.
+fn bytes(profile: &Profile, custom: usize) -> usize {
+    match custom {
+        0 => profile.bytes(),
+        _ => profile.bytes() + custom + r#","custom_attributes":}"#.len(),
+    }
+}
+
+/// The custom attributes of a profile, which go out of it at first.
+fn take_apart<'d>(
+    profile: &mut Profile,
+    custom: &'d mut Option<Custom>,
+) -> Result<&'d mut Custom, String> {
+    let taken = match custom.take() {
+        Some(custom) => custom,
+        None => {
+            let taken = profile.get(Field::CustomAttributes).map(Custom::parse).transpose()?;
+            profile.clear(Field::CustomAttributes);
+            taken.unwrap_or_default()
         }
-        (!out.is_empty()).then(|| out + "}")
-    }
+    };
+    Ok(custom.insert(taken))
 }
 
-impl<'a> Change<'a> {
-    /// What becomes of a value, none where it goes; and whether the change fits it.
-    fn of(self, before: &'a str) -> (Option<Cow<'a, str>>, bool) {
-        let changed = match self {
-            Self::Set("null") => return (None, true),
-            Self::Set(value) => Some(value.into()),
-            Self::Inc(by) => sum(before, by).map(Cow::Owned),
-            Self::Add(elements) => with(before, elements).map(Cow::Owned),
-            Self::Remove(elements) => without(before, elements).map(Cow::Owned),
-        };
-        let fits = changed.is_some();
-        (changed.or(Some(before.into())), fits)
-    }
-
-    /// The value where there was none.
-    fn of_nothing(self) -> Option<&'a str> {
-        match self {
-            Self::Set("null") | Self::Remove(_) => None,
-            Self::Set(value) | Self::Inc(value) | Self::Add(value) => Some(value),
-        }
-    }
-}
-
-/// The sum of two JSON numbers: exact for whole ones, else as doubles. None where one is no
-/// number, or the sum is none.
-fn sum(one: &str, other: &str) -> Option<String> {
-    let whole = |text: &str| text.parse::<i128>().ok();
-    if let (Some(one), Some(other)) = (whole(one), whole(other)) {
-        return one.checked_add(other).map(|sum| sum.to_string());
-    }
-    let number = |text: &str| json::parse::<f64>(text).ok();
-    let sum = number(one)? + number(other)?;
-    serde_json::Number::from_f64(sum).map(|sum| sum.to_string())
-}
-
-fn elements(json: &str) -> Option<Vec<&RawValue>> {
-    json::parse(json).ok()
-}
-
-fn with(array: &str, added: &str) -> Option<String> {
-    let (mut all, added) = (elements(array)?, elements(added)?);
-    let mut seen: HashSet<&str> = all.iter().map(|element| element.get()).collect();
-    all.extend(added.into_iter().filter(|element| seen.insert(element.get())));
-    Some(joined(&all))
-}
-
-fn without(array: &str, removed: &str) -> Option<String> {
-    let (mut all, removed) = (elements(array)?, elements(removed)?);
-    let removed: HashSet<&str> = removed.iter().map(|element| element.get()).collect();
-    all.retain(|element| !removed.contains(element.get()));
-    Some(joined(&all))
-}
-
-fn joined(elements: &[&RawValue]) -> String {
-    let texts: Vec<&str> = elements.iter().map(|element| element.get()).collect();
-    format!("[{}]", texts.join(","))
+/// Sets fields; answers what they were, in the order in which they were set.
+fn set_fields(
+    profile: &mut Profile,
+    attributes: &Attributes<'_>,
+) -> Vec<(Field, Option<Box<str>>)> {
+    let fields = attributes.fields.0.iter();
+    let fields = fields.filter_map(|(name, value)| Some((Field::from_name(name)?, value.get())));
+    let set = fields.map(|(field, value)| {
+        let value = (value != "null").then(|| Box::from(value));
+        (field, profile.replace(field, value))
+    });
+    set.collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Draft {
+        fn bytes(&self) -> usize {
+            bytes(&self.profile, self.custom.as_ref().map_or(0, Custom::members_bytes))
+        }
+    }
 
     fn attributes(json: &str) -> Attributes<'_> {
         serde_json::from_str(json).unwrap()
@@ -224,8 +131,13 @@ mod tests {
     fn custom(before: &str, changes: &str) -> (Option<String>, Misfits) {
         let mut draft = Draft::open(&format!(r#"{{"custom_attributes":{before}}}"#)).unwrap();
         let object = format!(r#"{{"user":{{"external_id":"a"}},{changes}}}"#);
-        let misfits = draft.change(&attributes(&object)).unwrap();
-        (draft.profile().get(Field::CustomAttributes).map(str::to_owned), misfits)
+        let misfits = draft.change(&attributes(&object)).unwrap().unwrap();
+        (custom_of(draft), misfits)
+    }
+
+    fn custom_of(draft: Draft) -> Option<String> {
+        let profile = Profile::parse(&draft.into_document()).unwrap();
+        profile.get(Field::CustomAttributes).map(str::to_owned)
     }
 
     #[test]
@@ -275,13 +187,86 @@ mod tests {
                 r#"{{"user":{{"external_id":"a"}},"fields":{{"first_name":"{first}"}},"custom":{{"{name}":"{half}"}}}}"#
             )
         };
-        assert_eq!(draft.change(&attributes(&set("a", "Bea"))), Ok(0));
-        assert_eq!(draft.change(&attributes(&set("b", "Cay"))), Err(TooLarge));
-        assert_eq!(draft.profile().text(Field::FirstName).as_deref(), Some("Bea"));
+        assert_eq!(draft.change(&attributes(&set("a", "Bea"))), Ok(Ok(0)));
+        assert_eq!(draft.change(&attributes(&set("b", "Cay"))), Ok(Err(TooLarge)));
+        assert_eq!(draft.text(Field::FirstName).as_deref(), Some("Bea"));
         // In the place of what is there it fits.
         for _ in 0..3 {
-            assert_eq!(draft.change(&attributes(&set("a", "Dee"))), Ok(0));
+            assert_eq!(draft.change(&attributes(&set("a", "Dee"))), Ok(Ok(0)));
         }
-        assert!(draft.profile().to_document().len() <= MAX_BYTES);
+        let left = MAX_BYTES - draft.bytes();
+        let fill = |bytes: usize| {
+            let text = "x".repeat(bytes - r#","b":"""#.len());
+            format!(r#"{{"user":{{"external_id":"a"}},"custom":{{"b":"{text}"}}}}"#)
+        };
+        assert_eq!(draft.change(&attributes(&fill(left + 1))), Ok(Err(TooLarge)));
+        assert_eq!(draft.change(&attributes(&fill(left))), Ok(Ok(0)));
+        assert_eq!(draft.into_document().len(), MAX_BYTES);
+    }
+
+    #[test]
+    fn what_is_held_taken_apart_comes_to_what_is_written_and_read_each_time() {
+        let changes = [
+            r#""add":{"a":[1,"x",1],"new":[]}"#,
+            r#""remove":{"a":[2,2,"y"]}"#,
+            r#""add":{"a":[2,3]},"inc":{"n":5}"#,
+            r#""remove":{"a":[1]},"custom":{"t":null,"\"":1}"#,
+            r#""custom":{"a":[[1],{"b":[2,1]}],"t":[]}"#,
+            r#""add":{"a":[[1],[2]],"t":[1],"n":[1]}"#,
+            r#""remove":{"a":[[1],{"b":[2,1]},[2]]},"inc":{"t":1}"#,
+            r#""custom":{"a":null},"remove":{"t":[1]}"#,
+            r#""add":{"a":[7,7,8]}"#,
+            r#""fields":{"first_name":"Ann"},"remove":{"a":[8]}"#,
+        ];
+        let start = r#"{"service_id":"x","custom_attributes":{"a":[1,2,1,2,3],"n":1,"t":"x"}}"#;
+        let (mut held, mut written) = (Draft::open(start).unwrap(), start.to_owned());
+        for change in changes {
+            let object = format!(r#"{{"user":{{"external_id":"a"}},{change}}}"#);
+            let object = attributes(&object);
+            let mut once = Draft::open(&written).unwrap();
+            assert_eq!(held.change(&object), once.change(&object), "{change}");
+            let bytes = once.bytes();
+            written = once.into_document();
+            assert_eq!((held.bytes(), bytes), (written.len(), written.len()), "{written}");
+        }
+        assert_eq!(held.into_document(), written);
+        let custom = r#"{"n":6,"new":[],"\"":1,"t":[],"a":[7,7]}"#;
+        assert_eq!(
+            written,
+            format!(r#"{{"service_id":"x","first_name":"Ann","custom_attributes":{custom}}}"#)
+        );
+    }
+
+    #[test]
+    fn many_changes_of_a_large_array_are_quick() {
+        let elements: Vec<String> = (0..150_000).map(|n| n.to_string()).collect();
+        let document = format!(r#"{{"custom_attributes":{{"a":[{}]}}}}"#, elements.join(","));
+        let mut draft = Draft::open(&document).unwrap();
+        let change = |what: &str, element: usize| {
+            format!(r#"{{"user":{{"external_id":"a"}},"{what}":{{"a":[{element}]}}}}"#)
+        };
+        // Were all of it looked at each time, this would be minutes.
+        for n in 0..10_000 {
+            for what in ["add", "remove", "add"] {
+                let object = change(what, 140_000 + n * 2);
+                assert_eq!(draft.change(&attributes(&object)), Ok(Ok(0)));
+            }
+        }
+        assert!(draft.pieces() < 200_000);
+        let custom = custom_of(draft).unwrap();
+        assert_eq!(
+            serde_json::from_str::<Vec<u32>>(&custom[5..custom.len() - 1]).unwrap().len(),
+            155_000
+        );
+    }
+
+    #[test]
+    fn custom_attributes_that_cannot_be_read_are_left_alone() {
+        let mut draft = Draft::open(r#"{"custom_attributes":[1]}"#).unwrap();
+        let change = |what: &str| format!(r#"{{"user":{{"external_id":"a"}},{what}}}"#);
+        assert!(draft.change(&attributes(&change(r#""custom":{"a":1}"#))).is_err());
+        let fields = change(r#""fields":{"first_name":"Ann"}"#);
+        assert_eq!(draft.change(&attributes(&fields)), Ok(Ok(0)));
+        assert_eq!(draft.into_document(), r#"{"first_name":"Ann","custom_attributes":[1]}"#);
     }
 }

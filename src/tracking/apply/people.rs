@@ -15,16 +15,19 @@ use uuid::Uuid;
 
 use super::super::message::{Attributes, Identifier, Object};
 use super::ApplyError;
-use super::draft::Draft;
+use super::draft::{Draft, TooLarge};
 use super::tally::Dropped;
 use super::wanted::{Wanted, compared};
 use crate::clock::format_time;
-use crate::store::Tx;
+use crate::store::{Room, Tx};
 use crate::users::erase::{Name, who};
 use crate::users::profile::{Alias, Field, Profile};
 use crate::users::rows::{self, For, Kind, StoredUser};
 use crate::users::service_id::{self, Generator};
-use crate::users::{activity_rows, keys};
+use crate::users::{activity_rows, keys, large_rows};
+
+/// Bytes that a custom attribute or an element of one takes up beside its text.
+const PIECE: usize = 64;
 
 /// A user whom objects may mean.
 #[derive(Debug)]
@@ -60,6 +63,8 @@ enum External {
 pub struct People<'a> {
     workspace: i32,
     ids: &'a Generator,
+    /// For documents and activity.
+    room: &'a mut Room,
     people: Vec<Person>,
     by_id: HashMap<Uuid, usize>,
     external_ids: HashMap<&'a str, External>,
@@ -78,10 +83,12 @@ impl<'a> People<'a> {
         workspace: i32,
         wanted: &Wanted<'a>,
         ids: &'a Generator,
+        room: &'a mut Room,
     ) -> Result<Self, ApplyError> {
         let mut people = Self {
             workspace,
             ids,
+            room,
             people: Vec::new(),
             by_id: HashMap::new(),
             external_ids: HashMap::with_capacity(wanted.external_ids.len()),
@@ -228,16 +235,15 @@ impl<'a> People<'a> {
                 self.take(user);
             }
         }
-        let makes = wanted.emails.iter().filter(|(email, wish)| {
-            wish.makes.is_some() && !self.emails.contains_key(email.as_ref())
-        });
+        // Also of who is there now: they may be somebody else by the time of the object.
+        let makes = wanted.emails.iter().filter(|(_, wish)| wish.makes.is_some());
         let makes: Vec<&str> = makes.map(|(email, _)| email.as_ref()).collect();
         self.look_up_erased(tx, Name::Email, makes.into_iter()).await
     }
 
     /// Locks and reads the profiles that are to be changed.
     async fn open(&mut self, tx: &mut Tx, ids: &[Uuid]) -> Result<(), ApplyError> {
-        let found = rows::find_users(tx, self.workspace, ids, For::Writing).await?;
+        let found = large_rows::lock_users(tx, self.workspace, ids, self.room).await?;
         let mut missing: HashSet<Uuid> = ids.iter().copied().collect();
         for user in found {
             missing.remove(&user.service_id);
@@ -421,10 +427,16 @@ impl<'a> People<'a> {
                 Draft::open(&user.doc).map_err(|why| ApplyError::Profile(user.service_id, why))?,
             ),
         };
-        let Ok(misfits) = draft.change(attributes) else { return Ok(Err(Dropped::TooLarge)) };
+        let pieces = draft.pieces();
+        let changed = draft.change(attributes);
+        self.room.take((draft.pieces() - pieces) * PIECE)?;
+        let misfits = match changed.map_err(|why| ApplyError::Profile(user.service_id, why))? {
+            Ok(misfits) => misfits,
+            Err(TooLarge) => return Ok(Err(Dropped::TooLarge)),
+        };
         user.attributes_at = user.attributes_at.max(received_at);
         if attributes.fields.0.iter().any(|(name, _)| name == Field::Email.name()) {
-            let email = draft.profile().text(Field::Email);
+            let email = draft.text(Field::Email);
             user.email = email.map(|email| compared(&email).into_owned());
             let email = user.email.clone();
             self.has_email(place, email.as_deref());
@@ -443,7 +455,7 @@ impl<'a> People<'a> {
             stored.filter(|p| p.found.is_some()).map(|p| p.user.service_id).collect();
         let mut missing: HashSet<Uuid> = ids.iter().copied().collect();
         let mut bodies = HashMap::with_capacity(ids.len());
-        for stored in activity_rows::lock_activity(tx, self.workspace, &ids).await? {
+        for stored in activity_rows::lock_activity(tx, self.workspace, &ids, self.room).await? {
             missing.remove(&stored.service_id);
             if let Some(place) = self.by_id.get(&stored.service_id) {
                 self.people[*place].user.key = stored.key;
@@ -512,7 +524,7 @@ impl<'a> People<'a> {
 impl Person {
     /// The row to be written where it is another one now, and the email it had.
     fn changed(self) -> Option<(StoredUser, Option<String>)> {
-        let doc = self.draft?.profile().to_document();
+        let doc = self.draft?.into_document();
         let (attributes_at, former) = match self.found {
             None => (None, None),
             Some(found) => (Some(found.attributes_at), found.email),

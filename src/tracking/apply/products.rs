@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::rows;
-use crate::store::{Store, StoreError};
+use crate::store::{StoreError, Tx};
 
 /// Products that a workspace lists at most.
 pub const MOST: usize = 5_000;
@@ -16,26 +16,44 @@ pub struct Products {
     known: Mutex<HashMap<i32, HashSet<Box<str>>>>,
 }
 
+/// What became of purchases of a workspace.
+#[derive(Debug, Default)]
+pub struct Listed {
+    workspace: i32,
+    /// All that are listed now, where the store was asked.
+    products: HashSet<Box<str>>,
+    /// Purchases of products that are not listed.
+    pub unlisted: u64,
+}
+
 impl Products {
     fn known(&self) -> MutexGuard<'_, HashMap<i32, HashSet<Box<str>>>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lists what is bought, as far as there is room; answers how many of the purchases are
-    /// of products that are not listed. Asks the store only about products that this process
-    /// has not seen.
+    /// Lists what was bought, as far as there is room. Asks the store only about products that
+    /// this process has not seen; whoever else lists any waits for the end of the transaction.
     pub async fn list<'a>(
         &self,
-        store: &Store,
+        tx: &mut Tx,
         workspace: i32,
         bought: impl Iterator<Item = &'a str>,
-    ) -> Result<u64, StoreError> {
+    ) -> Result<Listed, StoreError> {
         let unknown = self.unknown(workspace, bought);
+        let mut listed = Listed { workspace, ..Listed::default() };
         if !unknown.is_empty() && !self.is_full(workspace) {
-            let new: BTreeSet<&str> = unknown.iter().copied().collect();
-            self.add(store, workspace, new).await?;
+            listed.products = all_with(tx, workspace, unknown.iter().copied().collect()).await?;
         }
-        Ok(self.unknown(workspace, unknown.into_iter()).len() as u64)
+        let is_unlisted = |product: &&&str| !listed.products.contains(**product);
+        listed.unlisted = unknown.iter().filter(is_unlisted).count() as u64;
+        Ok(listed)
+    }
+
+    /// Takes note of what is listed, once that is committed.
+    pub fn learn(&self, listed: Listed) {
+        if !listed.products.is_empty() {
+            self.known().entry(listed.workspace).or_default().extend(listed.products);
+        }
     }
 
     fn unknown<'a>(&self, workspace: i32, bought: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
@@ -48,27 +66,22 @@ impl Products {
     fn is_full(&self, workspace: i32) -> bool {
         self.known().get(&workspace).is_some_and(|known| known.len() >= MOST)
     }
+}
 
-    async fn add(
-        &self,
-        store: &Store,
-        workspace: i32,
-        mut new: BTreeSet<&str>,
-    ) -> Result<(), StoreError> {
-        let mut tx = store.write().await?;
-        rows::lock_products(&mut tx, workspace).await?;
-        let listed = rows::products(&mut tx, workspace).await?;
-        listed.iter().for_each(|product| _ = new.remove(product.as_str()));
-        let room = MOST.saturating_sub(listed.len());
-        let new: Vec<&str> = new.into_iter().take(room).collect();
-        if !new.is_empty() {
-            rows::add_products(&mut tx, workspace, &new).await?;
-        }
-        tx.commit().await?;
-        let mut known = self.known();
-        let known = known.entry(workspace).or_default();
-        known.extend(listed.into_iter().map(String::into_boxed_str));
-        known.extend(new.into_iter().map(Box::from));
-        Ok(())
+/// The list of a workspace with what of `new` there was room for.
+async fn all_with(
+    tx: &mut Tx,
+    workspace: i32,
+    mut new: BTreeSet<&str>,
+) -> Result<HashSet<Box<str>>, StoreError> {
+    rows::lock_products(tx, workspace).await?;
+    let listed = rows::products(tx, workspace).await?;
+    listed.iter().for_each(|product| _ = new.remove(product.as_str()));
+    let room = MOST.saturating_sub(listed.len());
+    let new: Vec<&str> = new.into_iter().take(room).collect();
+    if !new.is_empty() {
+        rows::add_products(tx, workspace, &new).await?;
     }
+    let listed = listed.into_iter().map(String::into_boxed_str);
+    Ok(listed.chain(new.into_iter().map(Box::from)).collect())
 }

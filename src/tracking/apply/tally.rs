@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::super::Kind;
+use super::products::Listed;
 
 /// Why an object came to nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,6 +38,8 @@ pub struct Tally {
     pub names_forgotten: u64,
     /// Purchases of products that are not listed.
     pub unlisted: u64,
+    /// What is known of the lists from now on.
+    pub listed: Vec<Listed>,
     /// Purchases in currencies that the workspace has no rate for.
     without_rate: BTreeMap<String, u64>,
 }

@@ -1,27 +1,24 @@
 //! One batch, from being taken to its end.
 
-use std::borrow::Cow;
-use std::collections::HashMap;
-use std::fmt::Display;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
-use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use futures::FutureExt as _;
 use tokio::sync::RwLock;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
-use uuid::Uuid;
 
+use super::failure::{Failure, caught};
+use super::work::{Done, Work};
 use super::{Handler, Options};
 use crate::app::App;
+use crate::claims;
 use crate::faults::fail_point;
 use crate::log::message_ids::{self, REMEMBERED, Scope};
 use crate::log::offsets::{self, Place};
-use crate::log::{Ack, Batch, Message};
-use crate::panics;
-use crate::retry::{self, Retry};
+use crate::log::{Ack, Batch, Topic};
+use crate::retry;
 use crate::store::{StoreError, answered};
 use crate::worker::messages::rows;
 
@@ -39,8 +36,14 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// is left to its end: the guard tells whether it came to one.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Between looks for remembered ids that are too old, in milliseconds of message time.
-const SWEEP_EVERY: i64 = 10 * 60 * 1000;
+/// A try that failed after longer took long by what it had to do.
+const LONG: Duration = Duration::from_secs(60);
+
+/// Tries after which operators are told what a partition waits for.
+const TOLD: u32 = 3;
+
+/// Between looks for remembered ids that are too old.
+const SWEEP_EVERY: Duration = Duration::from_secs(10 * 60);
 
 /// What all batches of a runner share.
 pub(super) struct Shared<H> {
@@ -48,10 +51,13 @@ pub(super) struct Shared<H> {
     pub group: &'static str,
     pub handler: H,
     pub options: Options,
-    /// Held for reading by who is at work; for writing by who must be alone.
+    /// Held for reading by a try; for writing by one that must be alone. Nobody who waits
+    /// for something else has it.
     pub alone: RwLock<()>,
-    /// By partition: up to which message time ids were swept.
-    pub swept: Mutex<HashMap<i32, i64>>,
+    /// By partition: when ids were swept.
+    pub swept: Mutex<HashMap<i32, Instant>>,
+    /// What partitions wait for, told to operators.
+    pub waiting: Mutex<BTreeMap<i32, String>>,
     pub shutdown: CancellationToken,
 }
 
@@ -85,6 +91,7 @@ pub(super) async fn see_through<H: Handler>(
     } else {
         attempt.forget_or_warn().await;
     }
+    shared.goes_on(batch.place.partition);
     let topic = batch.messages[0].topic.name();
     let outcome = match ending {
         Ending::Done => "done",
@@ -97,31 +104,6 @@ pub(super) async fn see_through<H: Handler>(
         .record(batch.messages.len() as f64);
     metrics::histogram!("longshore_batch_seconds", "topic" => topic).record(began.elapsed());
     ending
-}
-
-/// Why a try came to nothing.
-enum Failure {
-    /// Another one may succeed; or this one did, and its answer was lost.
-    Passing(String),
-    /// It fails each time.
-    Lasting(String),
-    /// The partition is not where it was expected.
-    Moved,
-}
-
-impl From<StoreError> for Failure {
-    fn from(error: StoreError) -> Self {
-        Self::of(&error)
-    }
-}
-
-impl Failure {
-    fn of(error: &(impl Retry + Display)) -> Self {
-        match error.can_retry() {
-            true => Self::Passing(error.to_string()),
-            false => Self::Lasting(error.to_string()),
-        }
-    }
 }
 
 /// What became of some messages of a batch.
@@ -139,6 +121,26 @@ enum Care {
     Alone,
     /// Its first message ended workers that had nothing else under way.
     Bury(i32),
+}
+
+/// How messages are tried.
+#[derive(Clone, Debug)]
+pub(super) enum Manner {
+    Together,
+    /// A message part by part: what fails of it is buried.
+    InParts,
+    /// A message is buried untried.
+    Bury(String),
+}
+
+impl Manner {
+    /// The next one for a message that failed for good.
+    fn after(&self, reason: String) -> Self {
+        match self {
+            Self::Together => Self::InParts,
+            Self::InParts | Self::Bury(_) => Self::Bury(reason),
+        }
+    }
 }
 
 struct Attempt<H> {
@@ -160,25 +162,22 @@ impl<H: Handler> Attempt<H> {
             },
             false => Care::Usual,
         };
-        let shared = self.shared.clone();
         if let Care::Alone = care {
-            let _alone = shared.alone.write().await;
             tracing::warn!("it ended workers: its messages are tried one by one");
             return self.one_by_one().await;
         }
-        let _at_work = shared.alone.read().await;
         let mut first = 0;
         if let Care::Bury(attempts) = care {
             let reason = format!(
                 "it ended its worker {attempts} times, the last {CONVICTED} while nothing else was \
                  under way"
             );
-            if let Step::Ended(ending) = self.step(0..1, Some(reason)).await {
+            if let Step::Ended(ending) = self.step(0..1, Manner::Bury(reason), false).await {
                 return ending;
             }
             first = 1;
         } else if self.batch.is_first
-            && let Some(ending) = self.noted(0, false).await
+            && let Some(ending) = self.note_first().await
         {
             return ending;
         }
@@ -189,7 +188,7 @@ impl<H: Handler> Attempt<H> {
     async fn in_pieces(&mut self, all: Range<usize>) -> Ending {
         let mut pieces = vec![all];
         while let Some(piece) = pieces.pop() {
-            match self.step(piece.clone(), None).await {
+            match self.step(piece.clone(), Manner::Together, false).await {
                 Step::Passed => {}
                 Step::Halve => {
                     let middle = piece.start + piece.len() / 2;
@@ -204,33 +203,43 @@ impl<H: Handler> Attempt<H> {
 
     async fn one_by_one(&mut self) -> Ending {
         for index in 0..self.batch.messages.len() {
-            if let Some(ending) = self.noted(index, true).await {
-                return ending;
-            }
-            if let Step::Ended(ending) = self.step(index..index + 1, None).await {
+            let step = self.step(index..index + 1, Manner::Together, true).await;
+            if let Step::Ended(ending) = step {
                 return ending;
             }
         }
         Ending::Done
     }
 
-    /// Tries to apply messages until they are, or cannot be; with a reason, buries the only one.
-    async fn step(&mut self, mut piece: Range<usize>, mut bury: Option<String>) -> Step {
+    /// Tries to apply messages until they are, or cannot be together.
+    async fn step(&mut self, mut piece: Range<usize>, mut manner: Manner, alone: bool) -> Step {
         let mut tries = 0;
         loop {
             piece.start = piece.start.max(self.passed());
             if piece.is_empty() {
                 return Step::Passed;
             }
-            let (pause, text) = match self.commit(&piece, bury.clone()).await {
-                Ok(()) => return Step::Passed,
-                Err(Failure::Lasting(_)) if piece.len() > 1 => return Step::Halve,
-                Err(Failure::Lasting(reason)) if bury.is_none() => {
-                    bury = Some(reason);
+            let (pause, text) = match self.once(&piece, &manner, alone).await {
+                Ok(()) => {
+                    self.shared.goes_on(self.place.partition);
+                    return Step::Passed;
+                }
+                Err(Failure::Lasting(_) | Failure::TooMuch(_)) if piece.len() > 1 => {
+                    return Step::Halve;
+                }
+                Err(Failure::TooMuch(_)) if matches!(manner, Manner::Together) => {
+                    manner = Manner::InParts;
                     continue;
                 }
+                Err(Failure::Lasting(reason)) if !matches!(manner, Manner::Bury(_)) => {
+                    manner = manner.after(reason);
+                    continue;
+                }
+                Err(Failure::Stopped) => return Step::Ended(Ending::HandedBack),
                 Err(Failure::Moved) => (0, "the partition is not where it was".to_owned()),
-                Err(Failure::Passing(text) | Failure::Lasting(text)) => (1, text),
+                Err(Failure::Passing(text) | Failure::TooMuch(text) | Failure::Lasting(text)) => {
+                    (1, text)
+                }
             };
             tries += pause;
             if let Some(ending) = self.wait(tries, &text).await {
@@ -243,10 +252,37 @@ impl<H: Handler> Attempt<H> {
         }
     }
 
+    /// One try. A note that says alone is in the store only while nothing else is at work:
+    /// what others do must not be blamed on the message.
+    async fn once(
+        &mut self,
+        piece: &Range<usize>,
+        manner: &Manner,
+        alone: bool,
+    ) -> Result<(), Failure> {
+        let shared = self.shared.clone();
+        if !alone {
+            let _at_work = shared.unless_stopped(shared.alone.read()).await?;
+            return self.commit(piece, manner).await;
+        }
+        let _alone = shared.unless_stopped(shared.alone.write()).await?;
+        let tried = match self.note(piece.start, true).await {
+            Ok(()) => self.commit(piece, manner).await,
+            Err(error) => Err(error.into()),
+        };
+        if tried.is_err() {
+            self.forget_or_warn().await;
+        }
+        tried
+    }
+
     /// Pauses before the next try; how to end, if there is to be none.
     async fn wait(&self, tries: u32, error: &str) -> Option<Ending> {
         if tries > 0 {
             tracing::warn!(error, tries, "the batch is tried again");
+            if tries >= TOLD {
+                self.shared.waits(self.batch.messages[0].topic, &self.place, error);
+            }
             let pause = retry::pause(tries, self.shared.options.pause, LONGEST_PAUSE);
             retry::wait(pause, &self.shared.shutdown).await;
         }
@@ -292,33 +328,27 @@ impl<H: Handler> Attempt<H> {
         }
     }
 
-    /// Applies messages, or buries the only one, together with the offset after them.
-    async fn commit(&mut self, piece: &Range<usize>, bury: Option<String>) -> Result<(), Failure> {
+    /// Applies messages together with the offset after them.
+    async fn commit(&mut self, piece: &Range<usize>, manner: &Manner) -> Result<(), Failure> {
+        let began = Instant::now();
         let work = Work {
             shared: self.shared.clone(),
             batch: self.batch.clone(),
             piece: piece.clone(),
             place: self.place.clone(),
             noted: self.noted.filter(|noted| piece.contains(noted)),
-            bury,
+            manner: manner.clone(),
         };
-        let count = piece.len() as u64;
         let next = work.next();
-        let buried = work.bury.clone();
-        let done = AssertUnwindSafe(answered_failure(work.run())).catch_unwind().await;
-        let repeated = match done {
-            Ok(done) => done?,
-            Err(panic) => {
-                let text = format!("it panicked: {}", panics::text(&*panic));
-                tracing::error!("{text}");
-                return Err(Failure::Lasting(text));
-            }
-        };
+        let done = caught(answered(work.run(), sleep(PATIENCE))).await;
+        let Done { new, repeated, buried } = done.map_err(|failure| match failure {
+            Failure::Passing(text) if began.elapsed() >= LONG => Failure::TooMuch(text),
+            failure => failure,
+        })?;
         self.place.next = next;
         self.noted = self.noted.filter(|noted| !piece.contains(noted));
-        let new = count - repeated;
         let outcome = if buried.is_some() { "dead_letter" } else { "done" };
-        if let Some(reason) = buried.filter(|_| new > 0) {
+        if let Some(reason) = buried {
             tracing::error!(offset = next - 1, reason, "the message is a dead letter now");
         }
         let topic = self.batch.messages[0].topic.name();
@@ -358,25 +388,34 @@ impl<H: Handler> Attempt<H> {
         }
     }
 
-    /// Notes that a message is begun; how to end, if that cannot be.
-    async fn noted(&mut self, index: usize, alone: bool) -> Option<Ending> {
+    /// Notes that the first message is begun; how to end, if that cannot be.
+    async fn note_first(&mut self) -> Option<Ending> {
+        let shared = self.shared.clone();
         let mut tries = 0;
         loop {
-            let (shared, batch) = (self.shared.clone(), self.batch.clone());
-            // It may be there even where the answer is lost.
-            self.noted = Some(index);
-            let note = async move {
-                let mut tx = shared.app.store.write().await?;
-                rows::note(&mut tx, shared.group, &batch.messages[index], alone).await?;
-                tx.commit().await
+            let noted = match shared.unless_stopped(shared.alone.read()).await {
+                Ok(_at_work) => self.note(0, false).await,
+                Err(_) => return Some(Ending::HandedBack),
             };
-            let noted: Result<(), StoreError> = answered(note, sleep(PATIENCE)).await;
             let Err(error) = noted else { return None };
             tries += 1;
             if let Some(ending) = self.wait(tries, &error.to_string()).await {
                 return Some(ending);
             }
         }
+    }
+
+    /// Notes that a message is begun.
+    async fn note(&mut self, index: usize, alone: bool) -> Result<(), StoreError> {
+        let (shared, batch) = (self.shared.clone(), self.batch.clone());
+        // It may be there even where the answer is lost.
+        self.noted = Some(index);
+        let note = async move {
+            let mut tx = shared.app.store.write().await?;
+            rows::note(&mut tx, shared.group, &batch.messages[index], alone).await?;
+            tx.commit().await
+        };
+        answered(note, sleep(PATIENCE)).await
     }
 
     /// A note that stays behind makes the next worker more careful, and nothing else.
@@ -395,24 +434,56 @@ impl<H: Handler> Attempt<H> {
     }
 }
 
+impl<H> Shared<H> {
+    /// What `lock` waits for, unless the worker must end before.
+    async fn unless_stopped<T>(&self, lock: impl Future<Output = T>) -> Result<T, Failure> {
+        tokio::select! {
+            biased;
+            locked = lock => Ok(locked),
+            () = self.shutdown.cancelled() => Err(Failure::Stopped),
+        }
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, BTreeMap<i32, String>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn waits(&self, topic: Topic, place: &Place, error: &str) {
+        let (topic, Place { partition, next, .. }) = (topic.name(), place);
+        let text = format!("partition {partition} of {topic} waits at offset {next}: {error}");
+        self.waiting().insert(*partition, text);
+    }
+
+    fn goes_on(&self, partition: i32) {
+        self.waiting().remove(&partition);
+    }
+
+    /// What partitions wait for, a line each.
+    pub fn told(&self) -> Vec<String> {
+        self.waiting().values().cloned().collect()
+    }
+}
+
 impl<H: Handler> Shared<H> {
-    /// Forgets the ids of messages that are long past, now and then.
+    /// Forgets the ids of messages that are long past, now and then: by the messages' time,
+    /// but not before they are past by the database's clock, too.
     async fn sweep_ids(self: &Arc<Self>, batch: &Batch) {
         let (first, partition) = (&batch.messages[0], batch.place.partition);
         {
             let mut swept = self.swept.lock().unwrap_or_else(PoisonError::into_inner);
-            let last = swept.entry(partition).or_insert(i64::MIN);
-            if first.appended_at.saturating_sub(*last) < SWEEP_EVERY {
+            let now = Instant::now();
+            if swept.get(&partition).is_some_and(|last| now.duration_since(*last) < SWEEP_EVERY) {
                 return;
             }
-            *last = first.appended_at;
+            swept.insert(partition, now);
         }
-        let (shared, topic, before) =
-            (self.clone(), first.topic, first.appended_at.saturating_sub(REMEMBERED));
+        let (shared, topic, appended_at) = (self.clone(), first.topic, first.appended_at);
         let sweep = async move {
             let scope = Scope { group: shared.group, topic, partition };
             loop {
                 let mut tx = shared.app.store.write().await?;
+                let now = appended_at.min(claims::now(&mut tx).await?);
+                let before = now.saturating_sub(REMEMBERED);
                 let more = message_ids::sweep(&mut tx, scope, before).await?;
                 tx.commit().await?;
                 if !more {
@@ -425,102 +496,4 @@ impl<H: Handler> Shared<H> {
             tracing::warn!(%error, "ids of messages could not be swept; later again");
         }
     }
-}
-
-/// One transaction: some messages, and the offset after them.
-struct Work<H> {
-    shared: Arc<Shared<H>>,
-    batch: Arc<Batch>,
-    piece: Range<usize>,
-    place: Place,
-    noted: Option<usize>,
-    /// Why the only message is to become a dead letter.
-    bury: Option<String>,
-}
-
-impl<H: Handler> Work<H> {
-    fn messages(&self) -> &[Message] {
-        &self.batch.messages[self.piece.clone()]
-    }
-
-    fn next(&self) -> i64 {
-        self.messages().last().map_or(self.place.next, |message| message.offset + 1)
-    }
-
-    fn scope(&self) -> Scope<'_> {
-        Scope::of(self.shared.group, &self.messages()[0])
-    }
-
-    /// The messages that were not applied under their id before. Whatever is remembered
-    /// between this look and the transaction moves the partition, and so ends this try.
-    async fn new_messages(&self) -> Result<Cow<'_, [Message]>, Failure> {
-        let messages = self.messages();
-        let ids: Vec<Uuid> = messages.iter().filter_map(message_ids::id_of).collect();
-        if ids.is_empty() {
-            return Ok(Cow::Borrowed(messages));
-        }
-        let mut seen = {
-            let mut tx = self.shared.app.store.snapshot().await?;
-            message_ids::known(&mut tx, self.scope(), &ids).await?
-        };
-        let new: Vec<bool> = messages
-            .iter()
-            .map(|message| message_ids::id_of(message).is_none_or(|id| seen.insert(id)))
-            .collect();
-        if new.iter().all(|new| *new) {
-            return Ok(Cow::Borrowed(messages));
-        }
-        let new = messages.iter().zip(new).filter(|(_, new)| *new);
-        let new = new.map(|(message, _)| message.clone());
-        Ok(Cow::Owned(new.collect()))
-    }
-
-    /// How many of the messages had been applied before.
-    async fn run(self) -> Result<u64, Failure> {
-        let handler = &self.shared.handler;
-        let new = self.new_messages().await?;
-        let repeated = (self.messages().len() - new.len()) as u64;
-        let bury = self.bury.as_ref().filter(|_| !new.is_empty());
-        let prepared = if new.is_empty() || bury.is_some() {
-            None
-        } else {
-            let prepared = handler.prepare(&new).await;
-            Some(prepared.map_err(|error| Failure::of(&error))?)
-        };
-        let mut tx = self.shared.app.store.write().await?;
-        let topic = self.messages()[0].topic;
-        if !offsets::advance(&mut tx, topic, &self.place, self.next()).await? {
-            return Err(Failure::Moved);
-        }
-        let ids = new.iter().filter_map(|new| Some((message_ids::id_of(new)?, new.appended_at)));
-        message_ids::remember(&mut tx, self.scope(), &ids.collect::<Vec<_>>()).await?;
-        let applied = match &prepared {
-            Some(prepared) => {
-                let applied = handler.apply(&mut tx, prepared).await;
-                Some(applied.map_err(|error| Failure::of(&error))?)
-            }
-            None => None,
-        };
-        if let Some(reason) = bury {
-            let (now, message) = (self.shared.app.clock.now_ms(), &self.messages()[0]);
-            let attempts = rows::attempts(&mut tx, self.shared.group, message).await?.count.max(1);
-            rows::bury(&mut tx, self.shared.group, message, reason, attempts, now).await?;
-        }
-        if let Some(noted) = self.noted {
-            rows::forget(&mut tx, self.shared.group, &self.batch.messages[noted]).await?;
-        }
-        fail_point!("batch::applied");
-        // What the commit answers may be lost, so no error of it is the last word.
-        tx.commit().await.map_err(|error| Failure::Passing(error.to_string()))?;
-        fail_point!("batch::committed");
-        applied.into_iter().for_each(|applied| handler.applied(applied));
-        Ok(repeated)
-    }
-}
-
-/// Waits for a transaction, no longer than for [`PATIENCE`].
-async fn answered_failure(
-    work: impl Future<Output = Result<u64, Failure>> + Send + 'static,
-) -> Result<u64, Failure> {
-    answered(work, sleep(PATIENCE)).await
 }

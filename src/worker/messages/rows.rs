@@ -104,8 +104,7 @@ pub async fn bury(
     attempts: i32,
     now_ms: i64,
 ) -> Result<(), StoreError> {
-    // PostgreSQL takes no NUL in a text.
-    let (reason, request_id) = (reason.replace('\0', "␀"), message.request_id.replace('\0', "␀"));
+    let (reason, request_id) = (without_nul(reason), without_nul(&message.request_id));
     execute!(
         tx,
         sqlx::query(
@@ -129,6 +128,35 @@ pub async fn bury(
         .bind(now_ms)
     );
     Ok(())
+}
+
+/// PostgreSQL takes no NUL in a text.
+fn without_nul(text: &str) -> String {
+    text.replace('\0', "␀")
+}
+
+/// Removes a dead letter that was tried, or keeps of it what could not be done, with the reason;
+/// `false` if it is not there any more as it was tried.
+pub async fn settle(
+    tx: &mut Tx,
+    id: Uuid,
+    tried: &Message,
+    left: Option<(&Message, &str)>,
+) -> Result<bool, StoreError> {
+    let tried = tried.payload.as_slice();
+    let changed = match left {
+        None => {
+            let sql = "DELETE FROM dead_letters WHERE id = $1 AND payload = $2";
+            execute!(tx, sqlx::query(sql).bind(id).bind(tried))
+        }
+        Some((left, reason)) => {
+            let sql = "UPDATE dead_letters SET payload = $3, reason = $4
+                       WHERE id = $1 AND payload = $2";
+            let (left, reason) = (left.payload.as_slice(), without_nul(reason));
+            execute!(tx, sqlx::query(sql).bind(id).bind(tried).bind(left).bind(reason.as_str()))
+        }
+    };
+    Ok(changed == 1)
 }
 
 /// The dead letters after one, oldest first.

@@ -1,6 +1,9 @@
 //! The runner of batches: whatever fails, each message is applied once.
 
+mod killed;
+mod pieces;
 mod repeated;
+mod waiting;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,6 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use longshore::app::App;
 use longshore::config::Mode;
+use longshore::log::message_ids::{self, Scope};
 use longshore::log::{Limits, Message, offsets};
 use longshore::retry::Retry;
 use longshore::store::{Store, StoreError, Tx};
@@ -28,18 +32,15 @@ use crate::lost_commit::losing_the_commit_of;
 use crate::support::eventually;
 use crate::support::process::Process;
 use crate::support::proxy::{Proxy, Way};
-use crate::support::stores::on_pool;
+use crate::support::stores::{execute, on_pool};
+use crate::support::tracked::take_all;
 
 on_both!(
     all_is_applied_once_by_several_runners,
     a_refused_message_is_found_and_buried_with_the_offset,
-    what_fails_for_now_waits_and_holds_up_no_other_partition,
     what_a_stopping_runner_does_not_finish_is_handed_back,
     a_stopped_partition_is_told_and_goes_on_after_a_reset,
     a_reset_to_the_same_offset_is_one,
-    killed_at_random_moments_all_is_applied_once,
-    a_killer_ends_few_workers_and_no_neighbour_is_taken_for_it,
-    a_message_whose_workers_are_killed_is_not_taken_for_a_killer,
 );
 
 const GROUP: &str = "tally";
@@ -48,6 +49,7 @@ const GROUP: &str = "tally";
 #[derive(Debug)]
 enum Trouble {
     Passing,
+    TooMuch,
     Lasting,
     Store(StoreError),
 }
@@ -56,6 +58,7 @@ impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Passing => f.write_str("not now"),
+            Self::TooMuch => f.write_str("too much"),
             Self::Lasting => f.write_str("never"),
             Self::Store(error) => error.fmt(f),
         }
@@ -65,10 +68,14 @@ impl fmt::Display for Trouble {
 impl Retry for Trouble {
     fn can_retry(&self) -> bool {
         match self {
-            Self::Passing => true,
+            Self::Passing | Self::TooMuch => true,
             Self::Lasting => false,
             Self::Store(error) => error.can_retry(),
         }
+    }
+
+    fn is_too_much(&self) -> bool {
+        matches!(self, Self::TooMuch)
     }
 }
 
@@ -78,8 +85,8 @@ impl From<StoreError> for Trouble {
     }
 }
 
-/// Counts each payload in a table, which shows what was applied twice; and does what the
-/// payload says.
+/// Counts each part of a payload (`one & another`) in a table, which shows what was applied
+/// twice; and does what it says.
 #[derive(Clone, Default)]
 struct Tally {
     begun: Arc<AtomicUsize>,
@@ -96,7 +103,19 @@ impl Handler for Tally {
     type Applied = ();
 
     async fn prepare(&self, messages: &[Message]) -> Result<Vec<String>, Trouble> {
-        Ok(messages.iter().map(|m| format!("{}/{}", m.partition, text(m))).collect())
+        let parts = messages.iter().flat_map(|message| self.split(message));
+        Ok(parts.map(|part| format!("{}/{}", part.partition, text(&part))).collect())
+    }
+
+    fn split(&self, message: &Message) -> Vec<Message> {
+        let whole = text(message);
+        let part = |part: &str| Message { payload: part.into(), ..message.clone() };
+        whole.split(" & ").map(part).collect()
+    }
+
+    fn join(&self, parts: &[&Message]) -> Message {
+        let texts: Vec<String> = parts.iter().map(|part| text(part)).collect();
+        Message { payload: texts.join(" & ").into_bytes(), ..parts[0].clone() }
     }
 
     async fn apply(&self, tx: &mut Tx, payloads: &Self::Prepared<'_>) -> Result<(), Trouble> {
@@ -114,6 +133,7 @@ impl Handler for Tally {
             match asked.split(' ').next().unwrap() {
                 "fail" if !healed => return Err(Trouble::Passing),
                 "refuse" if !healed => return Err(Trouble::Lasting),
+                "few" if payloads.len() > 3 => return Err(Trouble::TooMuch),
                 "hang" if !healed => pending().await,
                 "panic" => panic!("this one"),
                 "kill" => {
@@ -262,24 +282,6 @@ async fn a_refused_message_is_found_and_buried_with_the_offset(place: Place) {
     log.close().await;
 }
 
-async fn what_fails_for_now_waits_and_holds_up_no_other_partition(place: Place) {
-    let installation = prepared(place).await;
-    let (store, log) = installation.open().await;
-    log.append(vec![tracking(0, "fail"), tracking(0, "behind")]).await.unwrap();
-    for partition in 1..4 {
-        log.append(tracked(partition, 0, 50)).await.unwrap();
-    }
-    let handler = Tally::default();
-    let running = Running::start(&installation.place.config, handler.clone()).await;
-    until_applied(&store, 150).await;
-    assert_eq!(next(&store, 0).await, 0, "nothing is passed over");
-    handler.healed.store(true, Ordering::SeqCst);
-    until_applied(&store, 152).await;
-    running.stop().await;
-    assert_eq!((buried(&store).await.len(), notes(&store).await), (0, 0));
-    log.close().await;
-}
-
 async fn what_a_stopping_runner_does_not_finish_is_handed_back(place: Place) {
     let installation = prepared(place).await;
     let (store, log) = installation.open().await;
@@ -374,35 +376,6 @@ async fn a_reset_to_the_same_offset_is_one(place: Place) {
     log.close().await;
 }
 
-/// A way to the database can end at any time; here it does again and again.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_database_that_goes_away_is_waited_for() {
-    let mut installation = prepared(Place::kafka()).await;
-    let (store, log) = installation.open().await;
-    let address = installation.place.config.database.url.clone().unwrap();
-    let proxy = Proxy::to(address.expose_secret()).await;
-    let way = proxy.instead_of(address.expose_secret());
-    installation.place.config.database.url = Some(way.into());
-
-    proxy.set(Way::Closed);
-    for partition in 0..4 {
-        log.append(tracked(partition, 0, 300)).await.unwrap();
-    }
-    let running = Running::start(&installation.place.config, Tally::default()).await;
-    tokio::time::sleep(QUIET).await;
-    for _ in 0..5 {
-        proxy.set(Way::Open);
-        tokio::time::sleep(Duration::from_millis(300)).await;
-        proxy.set(Way::Closed);
-        tokio::time::sleep(Duration::from_millis(200)).await;
-    }
-    proxy.set(Way::Open);
-    until_applied(&store, 1_200).await;
-    running.stop().await;
-    assert!(buried(&store).await.is_empty());
-    log.close().await;
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_commit_whose_answer_is_lost_is_not_repeated() {
     let mut installation = prepared(Place::kafka()).await;
@@ -423,167 +396,29 @@ async fn a_commit_whose_answer_is_lost_is_not_repeated() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dead_letter_whose_commit_is_not_answered_is_applied() {
-    let mut installation = prepared(Place::kafka()).await;
+    let installation = prepared(Place::kafka()).await;
     let (store, log) = installation.open().await;
-    log.append(vec![tracking(0, "refuse")]).await.unwrap();
+    let config = &installation.place.config;
+    log.append(vec![tracking(0, "refuse"), tracking(0, "refuse it & panic")]).await.unwrap();
     let handler = Tally::default();
-    let running = Running::start(&installation.place.config, handler.clone()).await;
-    eventually("it is buried", async || buried(&store).await.len() == 1).await;
+    let running = Running::start(config, handler.clone()).await;
+    eventually("it is buried", async || buried(&store).await.len() == 2).await;
     running.stop().await;
     handler.healed.store(true, Ordering::SeqCst);
-    let address = installation.place.config.database.url.clone().unwrap();
-    let (address, lost) = losing_the_commit_of("tally", address.expose_secret()).await;
-    installation.place.config.database.url = Some(address.into());
-    let losing = Store::connect(&installation.place.config).await.unwrap();
-    let id = buried(&store).await[0].id;
-    dead_letters::retry(&losing, &handler, id).await.unwrap();
-    assert!(lost.load(Ordering::SeqCst), "the commit was answered");
-    until_applied(&store, 1).await;
-    assert!(buried(&store).await.is_empty());
-    assert!(dead_letters::retry(&store, &handler, id).await.is_err(), "it is gone");
-    log.close().await;
-}
-
-/// A runner in a process of its own, which can be killed; not a test by itself.
-#[tokio::test(flavor = "multi_thread")]
-#[ignore = "other tests start it as a process of its own"]
-async fn a_process_that_applies() {
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let config = Config::load(None, std::env::vars_os(), Mode::Command).unwrap();
-    telemetry::init_tracing(&config).unwrap();
-    let app = App::open(config).await.unwrap();
-    let never = CancellationToken::new();
-    batches::run(&app, GROUP, Topic::Tracking, Tally::default(), options(), never).await;
-}
-
-fn start_process(installation: &Installation, failpoints: &str) -> Process {
-    let directory = &installation.test.config.data;
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "log::applying::a_process_that_applies", "--ignored", "--nocapture"]);
-    command.envs(installation.environment()).env("FAILPOINTS", failpoints);
-    Process::start("applies", directory, command)
-}
-
-async fn has_ended(process: &mut Process) {
-    for _ in 0..6_000 {
-        if !process.is_running() {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    panic!("it goes on\n{}", process.tail());
-}
-
-async fn killed_at_random_moments_all_is_applied_once(place: Place) {
-    let installation = prepared(place).await;
-    let (store, log) = installation.open().await;
-    let mut appended = 0;
-    for round in 0..6u64 {
-        for partition in 0..4 {
-            log.append(tracked(partition, appended, 150)).await.unwrap();
-        }
-        appended += 150;
-        let done = tally(&store).await.len();
-        let mut process = start_process(&installation, "");
-        eventually("it works", async || tally(&store).await.len() > done).await;
-        tokio::time::sleep(Duration::from_millis(round * 23)).await;
-        process.kill();
-    }
-    let _process = start_process(&installation, "");
-    until_applied(&store, 4 * appended).await;
-    assert!(buried(&store).await.is_empty());
-    log.close().await;
-}
-
-async fn a_killer_ends_few_workers_and_no_neighbour_is_taken_for_it(place: Place) {
-    let installation = prepared(place).await;
-    let (store, log) = installation.open().await;
-    let mut messages = tracked(0, 0, 10);
-    messages[6] = tracking(0, "kill");
-    log.append(messages).await.unwrap();
-    log.append(tracked(1, 0, 10)).await.unwrap();
-    let mut deaths = 0;
-    let mut process = start_process(&installation, "");
-    while buried(&store).await.is_empty() {
-        tokio::time::sleep(Duration::from_millis(50)).await;
-        if !process.is_running() {
-            deaths += 1;
-            assert!(deaths <= 5, "{}", process.tail());
-            process = start_process(&installation, "");
-        }
-    }
-    until_applied(&store, 19).await;
     let letters = buried(&store).await;
-    assert_eq!((letters.len(), letters[0].position), (1, 6));
-    assert!(letters[0].reason.contains("while nothing else was under way"), "{letters:?}");
-    eventually("no note is left", async || notes(&store).await == 0).await;
-    assert_eq!(deaths, 4, "it was among the first of an assignment");
-    log.close().await;
-}
-
-/// What killed them was somebody else: they are together twice, and alone once.
-async fn a_message_whose_workers_are_killed_is_not_taken_for_a_killer(place: Place) {
-    let installation = prepared(place).await;
-    let (store, log) = installation.open().await;
-    log.append(vec![tracking(0, "hang 1"), tracking(0, "hang 2")]).await.unwrap();
-    let sql = "SELECT coalesce(max(attempts), 0) FROM message_attempts";
-    for kill in 1..=3 {
-        let mut process = start_process(&installation, "");
-        eventually("it is at work", async || {
-            let begun: i32 =
-                on_pool!(&store, pool => sqlx::query_scalar(sql).fetch_one(pool).await).unwrap();
-            begun == kill
-        })
-        .await;
-        process.kill();
+    for (letter, done) in [(&letters[0], true), (&letters[1], false)] {
+        let address = config.database.url.as_ref().unwrap().expose_secret();
+        let (address, lost) = losing_the_commit_of("tally", address).await;
+        let mut config = config.clone();
+        config.database.url = Some(address.into());
+        let losing = Store::connect(&config).await.unwrap();
+        let tried = dead_letters::retry(&losing, &handler, letter.id).await;
+        assert!(lost.load(Ordering::SeqCst), "the commit was answered");
+        assert_eq!(tried.is_ok(), done, "{tried:?}");
     }
-    let handler = Tally::default();
-    handler.healed.store(true, Ordering::SeqCst);
-    let running = Running::start(&installation.place.config, handler).await;
     until_applied(&store, 2).await;
-    running.stop().await;
-    assert_eq!((buried(&store).await.len(), notes(&store).await), (0, 0));
+    let left = buried(&store).await;
+    assert_eq!((left.len(), left[0].payload.as_slice()), (1, &b"panic"[..]));
+    assert!(dead_letters::retry(&store, &handler, letters[0].id).await.is_err(), "it is gone");
     log.close().await;
-}
-
-#[cfg(feature = "failpoints")]
-mod killed_around_the_commit {
-    use super::repeated::{doubled, under_ids};
-    use super::*;
-
-    on_both!(before_the_commit, after_the_commit, before_the_acknowledgement,);
-
-    /// Of messages some of which come twice under their ids, each is applied once.
-    async fn killed_at(place: Place, point: &str) {
-        let installation = prepared(place).await;
-        let (store, log) = installation.open().await;
-        for partition in 0..4 {
-            let (without, under) = (tracked(partition, 0, 60), tracked(partition, 60, 40));
-            log.append(without).await.unwrap();
-            log.append(doubled(&under_ids(1, under))).await.unwrap();
-        }
-        // At the very first batch, and in the middle.
-        for at in [1, 7] {
-            has_ended(&mut start_process(&installation, &format!("{point}@{at}=kill"))).await;
-        }
-        let _process = start_process(&installation, "");
-        until_applied(&store, 400).await;
-        for partition in 0..4 {
-            eventually("all is done", async || next(&store, partition).await == 140).await;
-        }
-        eventually("no note is left", async || notes(&store).await == 0).await;
-        log.close().await;
-    }
-
-    async fn before_the_commit(place: Place) {
-        killed_at(place, "batch::applied").await;
-    }
-
-    async fn after_the_commit(place: Place) {
-        killed_at(place, "batch::committed").await;
-    }
-
-    async fn before_the_acknowledgement(place: Place) {
-        killed_at(place, "batch::done").await;
-    }
 }

@@ -79,3 +79,34 @@ async fn what_comes_again_under_the_id_of_a_dead_letter_is_passed_over(place: Pl
     running.stop().await;
     log.close().await;
 }
+
+/// A gateway's clock that is wrong neither makes ids go that are needed, nor lets those that
+/// it wrote go early.
+#[tokio::test(flavor = "multi_thread")]
+async fn ids_are_remembered_by_the_databases_clock() {
+    const DAY: i64 = 86_400_000;
+    let installation = prepared(Place::embedded()).await;
+    let (store, log) = installation.open().await;
+    let ids: Vec<Uuid> = (0..3).map(|_| Uuid::new_v4()).collect();
+    let with_id =
+        |id: &Uuid| NewMessage { key: id.as_bytes().to_vec(), ..tracking(0, id.to_string()) };
+    log.append(ids[1..].iter().map(with_id).collect()).await.unwrap();
+    let file = format!("sqlite://{}", installation.place.config.data.join("log.db").display());
+    // The first is days ahead, the second behind.
+    let sql = "UPDATE messages SET appended_at = appended_at
+               + CASE position WHEN 0 THEN 259200000 ELSE -259200000 END";
+    assert_eq!(execute(&file, sql).await, 2);
+    let now = longshore::clock::Clock::system().now_ms();
+    let scope = Scope { group: GROUP, topic: Topic::Tracking, partition: 0 };
+    let mut tx = store.write().await.unwrap();
+    message_ids::remember(&mut tx, scope, &[(ids[0], now)]).await.unwrap();
+    tx.commit().await.unwrap();
+
+    let running = Running::start(&installation.place.config, Tally::default()).await;
+    until_applied(&store, 2).await;
+    running.stop().await;
+    let mut tx = store.write().await.unwrap();
+    assert!(!message_ids::sweep(&mut tx, scope, now - DAY).await.unwrap());
+    assert_eq!(message_ids::known(&mut tx, scope, &ids).await.unwrap().len(), 3);
+    log.close().await;
+}

@@ -1,17 +1,65 @@
-//! Who was erased, and what was taken in of them before.
+//! Who is erased stays erased, whatever was taken in before.
 
 use longshore::store::Store;
-use longshore::users::erase::{self, FindError};
-use serde_json::json;
-use uuid::Uuid;
+use longshore::users::erase::FindError;
 
-use super::{DAY, World, by};
-use crate::support::stores::{TestStore, on_both_stores, on_pool};
+use super::*;
 
 on_both_stores!(World =>
+    who_is_erased_while_it_goes_on_stays_erased,
     who_is_erased_before_they_are_known_is_never_made,
     who_was_erased_is_remembered_for_as_long_as_a_dead_letter,
+    an_address_that_goes_to_nobody_makes_nobody_who_was_erased,
 );
+
+async fn who_is_erased_while_it_goes_on_stays_erased(world: World) {
+    let users: Vec<String> = (0..30).map(|n| format!("user {n}")).collect();
+    let taken_in = world.app.clock.now_ms();
+    let object = |n: usize| {
+        let user = json!({"external_id": users[n]});
+        match n % 3 {
+            0 => written(user, json!({"email": format!("{n}@acme.example")}), json!({"a": n})),
+            _ => by(user)("tea"),
+        }
+    };
+    let all: Vec<Value> = (0..users.len()).map(object).collect();
+    let messages = [world.message(taken_in, &all)];
+    world.apply(&messages).await;
+    let (erased, kept) = users.split_at(20);
+    let working = async {
+        for _ in 0..10 {
+            world.apply(&messages).await;
+        }
+    };
+    let erasing = async {
+        for user in erased {
+            eventually("the user is erased", async || {
+                match erase::erase(&world.app.store, &world.workspace, user).await {
+                    Ok(_) => true,
+                    Err(error) => {
+                        assert!(error.can_retry(), "{error}");
+                        false
+                    }
+                }
+            })
+            .await;
+        }
+    };
+    tokio::join!(working, erasing);
+    // Taken in before, applied after.
+    world.apply(&messages).await;
+    let by_email = by(json!({"email": "0@acme.example"}))("tea");
+    world.apply(&[world.message(taken_in, &[by_email])]).await;
+    assert_eq!(world.ids().await.len(), kept.len());
+    assert_eq!(world.count("identifiers").await, kept.len() as i64);
+    let with_activity = (20..30).filter(|n| n % 3 != 0).count() as i64;
+    assert_eq!(world.count("activity").await, with_activity);
+    assert_eq!(world.count("emails").await, 10 - with_activity);
+
+    // Who comes back is somebody new.
+    world.track(&[by(json!({"external_id": erased[1]}))("tea")]).await;
+    assert_eq!(world.bought(&erased[1], "tea").await, 2);
+}
 
 async fn who_is_erased_before_they_are_known_is_never_made(world: World) {
     let taken_in = world.app.clock.now_ms() - 1_000;
@@ -48,6 +96,22 @@ async fn who_was_erased_is_remembered_for_as_long_as_a_dead_letter(world: World)
     world.execute("DELETE FROM dead_letters").await;
     world.sweep().await;
     assert_eq!(world.count("erased").await, 0);
+}
+
+async fn an_address_that_goes_to_nobody_makes_nobody_who_was_erased(world: World) {
+    let email = "x@acme.example";
+    let write = |user: &str, email: Value| {
+        written(json!({"external_id": user}), json!({"email": email}), json!({}))
+    };
+    world.track(&[write("erased", email.into())]).await;
+    let taken_in = world.app.clock.now_ms();
+    eventually("time goes on", async || world.app.clock.now_ms() > taken_in).await;
+    erase::erase(&world.app.store, &world.workspace, "erased").await.unwrap();
+    world.track(&[write("ann", email.into())]).await;
+    let gives_it_up = write("ann", Value::Null);
+    let of_before = by(json!({"email": email}))("tea");
+    world.apply(&[world.message(taken_in, &[gives_it_up, of_before])]).await;
+    assert_eq!(world.ids().await.len(), 1);
 }
 
 /// The machine of whoever erases may have another time.

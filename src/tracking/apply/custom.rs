@@ -1,0 +1,389 @@
+//! Custom attributes that objects change.
+//!
+//! One is replaced as a whole; null removes it. `inc` adds to a number, and to nothing as to
+//! 0. `add` appends the elements that an array does not have yet, to nothing as to an empty
+//! array; `remove` takes every equal element out of one. Elements are equal where they are
+//! written the same. What does not fit the value that is there leaves it as it is.
+//!
+//! They are taken apart once, so that each change costs what it says and not what is there:
+//! the objects of a batch may change the largest profile thousands of times.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher as _, RandomState};
+
+use serde_json::value::RawValue;
+
+use super::super::message::{Attributes, Entries};
+use crate::users::json::{self, Members};
+
+/// What an object says of one custom attribute.
+#[derive(Clone, Copy, Debug)]
+pub enum Change<'a> {
+    Set(&'a str),
+    Inc(&'a str),
+    Add(&'a str),
+    Remove(&'a str),
+}
+
+/// What an object says of custom attributes, each by its name.
+pub fn changes<'a>(attributes: &'a Attributes<'a>) -> Vec<(&'a str, Change<'a>)> {
+    fn of<'a>(
+        Entries(entries): &'a Entries<'a>,
+        change: fn(&'a str) -> Change<'a>,
+    ) -> impl Iterator<Item = (&'a str, Change<'a>)> {
+        entries.iter().map(move |(name, value)| (name.as_ref(), change(value.get())))
+    }
+    of(&attributes.custom, Change::Set)
+        .chain(of(&attributes.inc, Change::Inc))
+        .chain(of(&attributes.add, Change::Add))
+        .chain(of(&attributes.remove, Change::Remove))
+        .collect()
+}
+
+/// The custom attributes of a profile, in their order.
+#[derive(Debug, Default)]
+pub struct Custom {
+    members: Vec<Member>,
+    places: HashMap<Box<str>, usize>,
+    /// As [`members_bytes`](Self::members_bytes) says.
+    bytes: usize,
+    /// Members and elements that were taken apart or added.
+    pieces: usize,
+}
+
+#[derive(Debug)]
+struct Member {
+    /// The name as JSON.
+    key: Box<str>,
+    /// None once it is removed.
+    value: Option<Value>,
+}
+
+#[derive(Debug)]
+enum Value {
+    Text(Box<str>),
+    /// An array that elements were added to or taken from.
+    Array(Elements),
+}
+
+impl Value {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Array(elements) => elements.bytes(),
+        }
+    }
+}
+
+/// What becomes of an attribute, and how much longer that makes the text.
+#[derive(Debug)]
+pub struct Step<'a> {
+    name: &'a str,
+    effect: Effect<'a>,
+    pub growth: isize,
+}
+
+#[derive(Debug)]
+enum Effect<'a> {
+    Put(Cow<'a, str>),
+    Remove,
+    /// Appends elements that the array does not have.
+    Append(Vec<&'a RawValue>),
+    Take(HashSet<&'a str>),
+    Nothing,
+    /// The change does not fit the value.
+    Misfit,
+}
+
+impl Custom {
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let Members(members) = json::parse(text)?;
+        let mut custom = Self::default();
+        members.iter().for_each(|(name, value)| custom.put(name, value.get()));
+        Ok(custom)
+    }
+
+    /// Bytes of the members, each with what parts it from the next.
+    pub fn members_bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub fn pieces(&self) -> usize {
+        self.pieces
+    }
+
+    /// The text; none where none are left.
+    pub fn text(&self) -> Option<String> {
+        let mut out = String::with_capacity(self.bytes + 1);
+        for Member { key, value } in &self.members {
+            let Some(value) = value else { continue };
+            out.push(if out.is_empty() { '{' } else { ',' });
+            out.push_str(key);
+            out.push(':');
+            match value {
+                Value::Text(text) => out.push_str(text),
+                Value::Array(elements) => elements.write(&mut out),
+            }
+        }
+        (!out.is_empty()).then(|| out + "}")
+    }
+
+    /// What a change comes to; nothing is changed yet.
+    pub fn plan<'a>(&mut self, name: &'a str, change: Change<'a>) -> Step<'a> {
+        let effect = match self.value(name) {
+            None => match change {
+                Change::Set("null") | Change::Remove(_) => Effect::Nothing,
+                Change::Set(text) | Change::Inc(text) | Change::Add(text) => {
+                    Effect::Put(text.into())
+                }
+            },
+            Some(value) => match change {
+                Change::Set("null") => Effect::Remove,
+                Change::Set(text) => Effect::Put(text.into()),
+                Change::Inc(by) => match value {
+                    Value::Text(text) => sum(text, by).map(Cow::Owned).map(Effect::Put),
+                    Value::Array(_) => None,
+                }
+                .unwrap_or(Effect::Misfit),
+                Change::Add(added) => self.array(name).zip(elements(added)).map_or(
+                    Effect::Misfit,
+                    |(array, added)| {
+                        let mut seen = HashSet::with_capacity(added.len());
+                        let added = added.into_iter();
+                        let new = added.filter(|e| !array.has(e.get()) && seen.insert(e.get()));
+                        Effect::Append(new.collect())
+                    },
+                ),
+                Change::Remove(removed) => self
+                    .array(name)
+                    .zip(elements(removed))
+                    .map_or(Effect::Misfit, |(_, removed)| {
+                        Effect::Take(removed.into_iter().map(RawValue::get).collect())
+                    }),
+            },
+        };
+        Step { name, growth: self.growth(name, &effect), effect }
+    }
+
+    fn growth(&self, name: &str, effect: &Effect<'_>) -> isize {
+        let member = self.places.get(name).map(|at| &self.members[*at]);
+        let before = member.map_or(0, Member::bytes);
+        let after = match (effect, member) {
+            (Effect::Put(text), _) => json_bytes(name) + text.len() + 2,
+            (Effect::Remove, _) => 0,
+            (Effect::Append(added), Some(Member { key, value: Some(Value::Array(array)) })) => {
+                let bytes = added.iter().map(|element| element.get().len()).sum::<usize>();
+                key.len() + 2 + array_bytes(array.bytes + bytes, array.count + added.len())
+            }
+            (Effect::Take(taken), Some(Member { key, value: Some(Value::Array(array)) })) => {
+                let equal = taken.iter().flat_map(|element| array.equal(element));
+                let (count, bytes) =
+                    equal.fold((0, 0), |(n, bytes), at| (n + 1, bytes + array.get(at).len()));
+                key.len() + 2 + array_bytes(array.bytes - bytes, array.count - count)
+            }
+            _ => before,
+        };
+        after as isize - before as isize
+    }
+
+    /// Does what was planned; whether the change fitted.
+    pub fn take(&mut self, Step { name, effect, growth: _ }: Step<'_>) -> bool {
+        match effect {
+            Effect::Put(text) => self.put(name, &text),
+            Effect::Remove => {
+                let member = self.places.remove(name).map(|at| &mut self.members[at]);
+                if let Some(member) = member {
+                    self.bytes -= member.bytes();
+                    member.value = None;
+                }
+            }
+            Effect::Append(added) => {
+                self.pieces += added.len();
+                self.change_array(name, |array| {
+                    added.iter().for_each(|element| array.push(element.get()));
+                });
+            }
+            Effect::Take(taken) => {
+                self.change_array(name, |array| taken.iter().for_each(|e| array.remove(e)));
+            }
+            Effect::Nothing => {}
+            Effect::Misfit => return false,
+        }
+        true
+    }
+
+    fn value(&mut self, name: &str) -> Option<&mut Value> {
+        let at = self.places.get(name)?;
+        self.members[*at].value.as_mut()
+    }
+
+    fn put(&mut self, name: &str, text: &str) {
+        let value = Some(Value::Text(text.into()));
+        let at = match self.places.get(name) {
+            Some(at) => *at,
+            None => {
+                let mut key = String::with_capacity(name.len() + 2);
+                json::push_string(&mut key, name);
+                self.members.push(Member { key: key.into(), value: None });
+                self.places.insert(name.into(), self.members.len() - 1);
+                self.pieces += 1;
+                self.members.len() - 1
+            }
+        };
+        let member = &mut self.members[at];
+        self.bytes -= member.bytes();
+        member.value = value;
+        self.bytes += member.bytes();
+    }
+
+    /// An attribute that is an array, taken apart.
+    fn array(&mut self, name: &str) -> Option<&Elements> {
+        let member = &mut self.members[*self.places.get(name)?];
+        if let Some(Value::Text(text)) = &member.value {
+            let array = Elements::of(&elements(text)?);
+            self.pieces += array.count;
+            self.bytes -= member.bytes();
+            member.value = Some(Value::Array(array));
+            self.bytes += member.bytes();
+        }
+        match &member.value {
+            Some(Value::Array(array)) => Some(array),
+            _ => None,
+        }
+    }
+
+    fn change_array(&mut self, name: &str, change: impl FnOnce(&mut Elements)) {
+        if let Some(Value::Array(array)) = self.value(name) {
+            let before = array.bytes();
+            change(array);
+            let after = array.bytes();
+            self.bytes = self.bytes - before + after;
+        }
+    }
+}
+
+impl Member {
+    /// Of its text, with the colon and a comma.
+    fn bytes(&self) -> usize {
+        self.value.as_ref().map_or(0, |value| self.key.len() + value.bytes() + 2)
+    }
+}
+
+fn json_bytes(name: &str) -> usize {
+    let mut text = String::with_capacity(name.len() + 2);
+    json::push_string(&mut text, name);
+    text.len()
+}
+
+/// The sum of two JSON numbers: exact for whole ones, else as doubles. None where one is no
+/// number, or the sum is none.
+fn sum(one: &str, other: &str) -> Option<String> {
+    let whole = |text: &str| text.parse::<i128>().ok();
+    if let (Some(one), Some(other)) = (whole(one), whole(other)) {
+        return one.checked_add(other).map(|sum| sum.to_string());
+    }
+    let number = |text: &str| json::parse::<f64>(text).ok();
+    let sum = number(one)? + number(other)?;
+    serde_json::Number::from_f64(sum).map(|sum| sum.to_string())
+}
+
+fn elements(json: &str) -> Option<Vec<&RawValue>> {
+    json::parse(json).ok()
+}
+
+/// Bytes of the array of so many elements of so many bytes.
+fn array_bytes(bytes: usize, count: usize) -> usize {
+    2 + bytes + count.saturating_sub(1)
+}
+
+/// The elements of an array in their order, which are found by what they are.
+#[derive(Debug, Default)]
+struct Elements {
+    /// One after the other, those that are gone too.
+    text: String,
+    /// Where each begins and ends; one that is gone is empty, as no JSON is.
+    spans: Vec<(u32, u32)>,
+    /// By hash the last element of that hash, and of each the one before: [`NONE`] for the first.
+    last: HashMap<u64, u32>,
+    before: Vec<u32>,
+    hashes: RandomState,
+    /// Of those that are not gone.
+    bytes: usize,
+    count: usize,
+}
+
+const NONE: u32 = u32::MAX;
+
+impl Elements {
+    fn of(elements: &[&RawValue]) -> Self {
+        let mut all = Self::default();
+        elements.iter().for_each(|element| all.push(element.get()));
+        all
+    }
+
+    fn bytes(&self) -> usize {
+        array_bytes(self.bytes, self.count)
+    }
+
+    fn get(&self, at: u32) -> &str {
+        let (from, to) = self.spans[at as usize];
+        &self.text[from as usize..to as usize]
+    }
+
+    /// The elements of a hash.
+    fn chain(&self, hash: u64) -> impl Iterator<Item = u32> {
+        let first = self.last.get(&hash).copied();
+        std::iter::successors(first, |at| {
+            Some(self.before[*at as usize]).filter(|before| *before != NONE)
+        })
+    }
+
+    fn equal(&self, element: &str) -> impl Iterator<Item = u32> {
+        self.chain(self.hashes.hash_one(element)).filter(move |at| self.get(*at) == element)
+    }
+
+    fn has(&self, element: &str) -> bool {
+        self.equal(element).next().is_some()
+    }
+
+    fn push(&mut self, element: &str) {
+        // These fit: a profile is bounded, and so are the messages of a batch.
+        let (at, from) = (self.spans.len() as u32, self.text.len() as u32);
+        self.text.push_str(element);
+        self.spans.push((from, self.text.len() as u32));
+        let before = self.last.insert(self.hashes.hash_one(element), at);
+        self.before.push(before.unwrap_or(NONE));
+        self.bytes += element.len();
+        self.count += 1;
+    }
+
+    /// Takes out every element that is equal.
+    fn remove(&mut self, element: &str) {
+        let hash = self.hashes.hash_one(element);
+        let (gone, others): (Vec<u32>, Vec<u32>) =
+            self.chain(hash).partition(|at| self.get(*at) == element);
+        for at in &gone {
+            self.spans[*at as usize] = (0, 0);
+            self.bytes -= element.len();
+            self.count -= 1;
+        }
+        self.last.remove(&hash);
+        for at in others {
+            self.before[at as usize] = self.last.insert(hash, at).unwrap_or(NONE);
+        }
+    }
+
+    fn write(&self, out: &mut String) {
+        out.push('[');
+        let mut is_first = true;
+        for (from, to) in self.spans.iter().filter(|(from, to)| from < to) {
+            if !is_first {
+                out.push(',');
+            }
+            is_first = false;
+            out.push_str(&self.text[*from as usize..*to as usize]);
+        }
+        out.push(']');
+    }
+}

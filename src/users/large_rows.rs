@@ -1,0 +1,157 @@
+//! The SQL of documents and activity that may be large: only as much of them is read as there
+//! is room for in memory.
+
+use uuid::Uuid;
+
+use super::activity_rows::StoredActivity;
+use super::rows::{self, For, StoredUser, find_in_postgres, json_array, slices};
+use crate::store::{Room, StoreError, Tx};
+
+/// Bytes of a document or of activity that are read at once; of more it is asked first how
+/// many. The statements for PostgreSQL have the number, too.
+pub(super) const SMALL: i64 = 2_048;
+
+/// The users with these ids, as far as they are there, locked to be changed; as long as there
+/// is room for their documents.
+pub async fn lock_users(
+    tx: &mut Tx,
+    workspace: i32,
+    ids: &[Uuid],
+    room: &mut Room,
+) -> Result<Vec<StoredUser>, StoreError> {
+    let mut users = rows::find_users(tx, workspace, ids, For::Weighing).await?;
+    room.take(users.iter().map(|user| user.doc.len()).sum())?;
+    let large = users.extract_if(.., |user| user.doc.is_empty());
+    let large: Vec<Uuid> = large.map(|user| user.service_id).collect();
+    if !large.is_empty() {
+        room.take(bytes_of(tx, Large::Documents, workspace, &large).await?)?;
+        // They are locked, so what is read is what was asked about.
+        users.extend(rows::find_users(tx, workspace, &large, For::Reading).await?);
+    }
+    Ok(users)
+}
+
+/// Puts in the activity that was left out as large, which is empty; as long as there is room
+/// for all of it.
+pub(super) async fn fill(
+    tx: &mut Tx,
+    workspace: i32,
+    stored: &mut [StoredActivity],
+    room: &mut Room,
+) -> Result<(), StoreError> {
+    room.take(stored.iter().flat_map(|stored| &stored.body).map(Vec::len).sum())?;
+    let is_large = |stored: &&StoredActivity| stored.body.as_ref().is_some_and(Vec::is_empty);
+    let large: Vec<Uuid> = stored.iter().filter(is_large).map(|large| large.service_id).collect();
+    if large.is_empty() {
+        return Ok(());
+    }
+    room.take(bytes_of(tx, Large::Activity, workspace, &large).await?)?;
+    let mut bodies = bodies(tx, workspace, &large).await?;
+    bodies.sort_unstable_by_key(|(id, _)| *id);
+    for stored in stored {
+        if let Ok(at) = bodies.binary_search_by_key(&stored.service_id, |(id, _)| *id) {
+            stored.body = Some(std::mem::take(&mut bodies[at].1));
+        }
+    }
+    Ok(())
+}
+
+async fn bodies(
+    tx: &mut Tx,
+    workspace: i32,
+    ids: &[Uuid],
+) -> Result<Vec<(Uuid, Vec<u8>)>, StoreError> {
+    const POSTGRES: &str = "SELECT found.service_id, found.body
+         FROM unnest($2::smallint[], $3::uuid[]) AS wanted (slice, service_id)
+         CROSS JOIN LATERAL (
+             SELECT service_id, body FROM activity
+             WHERE slice = wanted.slice AND workspace_id = $1 AND service_id = wanted.service_id
+             LIMIT 1) AS found";
+    let slices = slices(ids.iter())?;
+    match tx {
+        Tx::Postgres(tx) => {
+            let wanted = (slices, ids.to_vec());
+            find_in_postgres(tx, POSTGRES, workspace, wanted, |(id, _): &(Uuid, _)| *id).await
+        }
+        Tx::Sqlite(tx) => Ok(sqlx::query_as(
+            "SELECT users.service_id, body
+             FROM json_each($2) AS wanted CROSS JOIN users
+             JOIN activity ON activity.key = users.key
+             WHERE users.slice = wanted.value ->> 0 AND users.workspace_id = $1
+               AND users.service_id = unhex(wanted.value ->> 1)",
+        )
+        .bind(workspace)
+        .bind(json_places(&slices, ids)?)
+        .fetch_all(&mut **tx)
+        .await?),
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Large {
+    Documents,
+    Activity,
+}
+
+/// Bytes of what users have.
+async fn bytes_of(
+    tx: &mut Tx,
+    what: Large,
+    workspace: i32,
+    ids: &[Uuid],
+) -> Result<usize, StoreError> {
+    macro_rules! postgres {
+        ($table:literal, $column:literal) => {
+            concat!(
+                "SELECT coalesce(sum(found.bytes), 0)::bigint
+                 FROM unnest($2::smallint[], $3::uuid[]) AS wanted (slice, service_id)
+                 CROSS JOIN LATERAL (
+                     SELECT octet_length(",
+                $column,
+                ") AS bytes FROM ",
+                $table,
+                " WHERE slice = wanted.slice AND workspace_id = $1
+                    AND service_id = wanted.service_id LIMIT 1) AS found"
+            )
+        };
+    }
+    macro_rules! sqlite {
+        ($column:literal) => {
+            concat!(
+                "SELECT coalesce(sum(octet_length(",
+                $column,
+                ")), 0)
+                 FROM json_each($2) AS wanted CROSS JOIN users
+                 LEFT JOIN activity ON activity.key = users.key
+                 WHERE users.slice = wanted.value ->> 0 AND users.workspace_id = $1
+                   AND users.service_id = unhex(wanted.value ->> 1)"
+            )
+        };
+    }
+    let slices = slices(ids.iter())?;
+    let bytes: i64 = match tx {
+        Tx::Postgres(tx) => {
+            let sql = match what {
+                Large::Documents => postgres!("users", "doc"),
+                Large::Activity => postgres!("activity", "body"),
+            };
+            let query = sqlx::query_scalar(sql).bind(workspace).bind(slices).bind(ids);
+            query.fetch_one(&mut **tx).await?
+        }
+        Tx::Sqlite(tx) => {
+            let sql = match what {
+                Large::Documents => sqlite!("doc"),
+                Large::Activity => sqlite!("body"),
+            };
+            let query = sqlx::query_scalar(sql).bind(workspace).bind(json_places(&slices, ids)?);
+            query.fetch_one(&mut **tx).await?
+        }
+    };
+    Ok(usize::try_from(bytes).unwrap_or(usize::MAX))
+}
+
+/// Slices and ids as SQLite is given them.
+fn json_places(slices: &[i16], ids: &[Uuid]) -> Result<String, StoreError> {
+    let ids = ids.iter().map(|id| id.simple().to_string());
+    json_array(&slices.iter().zip(ids).collect::<Vec<_>>())
+}

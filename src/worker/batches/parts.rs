@@ -1,0 +1,96 @@
+//! One message, part by part: so that what cannot be done takes nothing else with it.
+
+use futures::TryFutureExt as _;
+
+use super::Handler;
+use super::failure::{Failure, caught};
+use crate::log::Message;
+use crate::store::Tx;
+
+/// The parts of a message, read before the transaction.
+pub(super) struct Parts<'m, H: Handler> {
+    whole: &'m Message,
+    parts: Vec<(&'m Message, Result<H::Prepared<'m>, String>)>,
+}
+
+/// Parts that cannot be done.
+#[derive(Debug)]
+pub(super) struct Failed {
+    /// The message that has them, and nothing else.
+    pub message: Message,
+    pub reason: String,
+    /// Whether no part can be done.
+    pub is_all: bool,
+}
+
+impl Failed {
+    /// For whoever asked for the message to be done.
+    pub fn told(self) -> String {
+        match self.is_all {
+            true => self.reason,
+            false => format!("{} (the rest of it was done)", self.reason),
+        }
+    }
+}
+
+impl<'m, H: Handler> Parts<'m, H> {
+    /// Of a message that was split.
+    pub async fn prepare(
+        handler: &H,
+        whole: &'m Message,
+        split: &'m [Message],
+    ) -> Result<Self, Failure> {
+        let mut parts = Vec::with_capacity(split.len());
+        for part in split {
+            let prepared = handler.prepare(std::slice::from_ref(part));
+            let prepared = match caught(prepared.map_err(|error| Failure::of(&error))).await {
+                Ok(prepared) => Ok(prepared),
+                Err(Failure::Lasting(reason)) => Err(reason),
+                Err(failure) => return Err(failure),
+            };
+            parts.push((part, prepared));
+        }
+        Ok(Self { whole, parts })
+    }
+
+    /// Applies the parts in their order, each seeing those before; of what fails for good
+    /// nothing stays.
+    pub async fn apply(
+        &self,
+        handler: &H,
+        tx: &mut Tx,
+    ) -> Result<(Vec<H::Applied>, Option<Failed>), Failure> {
+        let (mut applied, mut failed, mut reasons) = (Vec::new(), Vec::new(), Vec::new());
+        for (part, prepared) in &self.parts {
+            let reason = match prepared {
+                Ok(prepared) => {
+                    tx.begin_piece().await?;
+                    let applied_part = handler.apply(tx, prepared);
+                    match caught(applied_part.map_err(|error| Failure::of(&error))).await {
+                        Ok(done) => {
+                            tx.keep().await?;
+                            applied.push(done);
+                            continue;
+                        }
+                        Err(Failure::Lasting(reason)) => {
+                            tx.undo().await?;
+                            reason
+                        }
+                        Err(failure) => return Err(failure),
+                    }
+                }
+                Err(reason) => reason.clone(),
+            };
+            failed.push(*part);
+            if !reasons.contains(&reason) {
+                reasons.push(reason);
+            }
+        }
+        if failed.is_empty() {
+            return Ok((applied, None));
+        }
+        let is_all = failed.len() == self.parts.len();
+        let message = if is_all { self.whole.clone() } else { handler.join(&failed) };
+        Ok((applied, Some(Failed { message, reason: reasons.join("; "), is_all })))
+    }
+}

@@ -1,0 +1,83 @@
+//! What fails, or is too much, together is done in pieces, down to the parts of a message.
+
+use super::*;
+
+on_both!(
+    of_a_message_only_the_parts_that_fail_are_buried,
+    what_is_too_much_together_is_done_in_pieces,
+);
+
+async fn of_a_message_only_the_parts_that_fail_are_buried(place: Place) {
+    let installation = prepared(place).await;
+    let (store, log) = installation.open().await;
+    let mut messages = tracked(0, 0, 6);
+    messages[3] = tracking(0, "one & refuse it & two & panic & three");
+    // Applied once, also where it comes again.
+    messages[3].key = Uuid::new_v4().as_bytes().to_vec();
+    messages.push(messages[3].clone());
+    log.append(messages).await.unwrap();
+    let handler = Tally::default();
+    let running = Running::start(&installation.place.config, handler.clone()).await;
+    eventually("the offset is at the end", async || next(&store, 0).await == 7).await;
+    let applied = until_applied(&store, 8).await;
+    let parts = ["0/one", "0/two", "0/three"];
+    assert!(parts.iter().all(|part| applied.contains_key(*part)), "{applied:?}");
+    let letters = buried(&store).await;
+    let told: Vec<_> =
+        letters.iter().map(|l| (l.position, l.payload.as_slice(), l.reason.as_str())).collect();
+    assert_eq!(told, [(3, &b"refuse it & panic"[..], "never; it panicked: this one")]);
+
+    // What can be done of it goes, and what cannot stays; once, also where two try it.
+    let id = letters[0].id;
+    let refused = dead_letters::retry(&store, &handler, id).await.unwrap_err().to_string();
+    assert!(!refused.contains("the rest of it was done"), "{refused}");
+    handler.healed.store(true, Ordering::SeqCst);
+    let retry = || dead_letters::retry(&store, &handler, id);
+    let (one, other) = tokio::join!(retry(), retry());
+    let refused = [one, other].map(|tried| tried.unwrap_err().to_string());
+    let is_rest_done = |text: &&String| text.contains("this one (the rest of it was done)");
+    assert_eq!(refused.iter().filter(is_rest_done).count(), 1, "{refused:?}");
+    assert_eq!(until_applied(&store, 9).await["0/refuse it"], 1);
+    let letters = buried(&store).await;
+    assert_eq!((letters.len(), letters[0].payload.as_slice()), (1, &b"panic"[..]));
+    running.stop().await;
+    log.close().await;
+}
+
+async fn what_is_too_much_together_is_done_in_pieces(place: Place) {
+    let installation = prepared(place).await;
+    let (store, log) = installation.open().await;
+    let mut messages = tracked(0, 0, 20);
+    messages[7] = tracking(0, "few");
+    messages[8] = tracking(0, "few & a & b & c");
+    log.append(messages).await.unwrap();
+    let running = Running::start(&installation.place.config, Tally::default()).await;
+    let applied = until_applied(&store, 22).await;
+    assert!(applied.contains_key("0/c"), "a message by itself is done in parts: {applied:?}");
+    running.stop().await;
+    assert!(buried(&store).await.is_empty());
+    log.close().await;
+}
+
+/// As long as it lasts, a transaction that does more than a few things takes too long.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_takes_too_long_together_is_done_in_pieces() {
+    let installation = prepared(Place::kafka()).await;
+    let (store, log) = installation.open().await;
+    let slow = "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS
+                $$BEGIN
+                    IF (SELECT count(*) FROM tally
+                        WHERE xmin::text = pg_current_xact_id()::xid::text) > 5 THEN
+                        RAISE 'too long' USING ERRCODE = '57014';
+                    END IF;
+                    RETURN NULL;
+                END$$;
+                CREATE TRIGGER slows AFTER INSERT ON tally EXECUTE FUNCTION slow()";
+    on_pool!(&store, pool => { sqlx::raw_sql(slow).execute(pool).await.unwrap(); });
+    log.append(tracked(0, 0, 20)).await.unwrap();
+    let running = Running::start(&installation.place.config, Tally::default()).await;
+    until_applied(&store, 20).await;
+    running.stop().await;
+    assert!(buried(&store).await.is_empty());
+    log.close().await;
+}

@@ -1,0 +1,124 @@
+//! What waits, and for what: without dead letters, and without holding up others.
+
+use super::*;
+
+on_both!(
+    what_an_operator_can_mend_is_waited_for_and_told,
+    who_must_be_alone_waits_for_nobody_that_is_stuck,
+    what_fails_for_now_waits_and_holds_up_no_other_partition,
+);
+
+async fn what_an_operator_can_mend_is_waited_for_and_told(place: Place) {
+    let installation = prepared(place).await;
+    let (store, log) = installation.open().await;
+    let do_both = async |sqls: [&'static str; 2]| {
+        for sql in sqls {
+            on_pool!(&store, pool => { sqlx::raw_sql(sql).execute(pool).await.unwrap(); });
+        }
+    };
+    // Of the kind that no list of passing errors names.
+    let (break_it, mend_it) = match store.is_postgres() {
+        true => (
+            [
+                "CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS
+                 $$BEGIN RAISE 'a plan is stale' USING ERRCODE = '0A000'; END$$",
+                "CREATE TRIGGER fails BEFORE INSERT ON tally EXECUTE FUNCTION fail()",
+            ],
+            ["DROP TRIGGER fails ON tally", "DROP FUNCTION fail"],
+        ),
+        false => (
+            ["ALTER TABLE tally RENAME TO other", "SELECT 1"],
+            ["ALTER TABLE other RENAME TO tally", "SELECT 1"],
+        ),
+    };
+    do_both(break_it).await;
+    log.append(tracked(0, 0, 10)).await.unwrap();
+    let running = Running::start(&installation.place.config, Tally::default()).await;
+    eventually("it is told", async || {
+        let notices = running.app.notices.all().join("\n");
+        notices.contains("partition 0 of tracking waits at offset 0: the database: ")
+    })
+    .await;
+    assert_eq!((buried(&store).await.len(), next(&store, 0).await), (0, 0));
+    do_both(mend_it).await;
+    until_applied(&store, 10).await;
+    eventually("it is taken back", async || running.app.notices.all().is_empty()).await;
+    running.stop().await;
+    log.close().await;
+}
+
+async fn who_must_be_alone_waits_for_nobody_that_is_stuck(place: Place) {
+    let installation = prepared(place).await;
+    let (store, log) = installation.open().await;
+    log.append(vec![tracking(0, "fail")]).await.unwrap();
+    let handler = Tally::default();
+    let running = Running::start(&installation.place.config, handler.clone()).await;
+    eventually("it is tried", async || handler.begun.load(Ordering::SeqCst) >= 2).await;
+    // Begun twice by workers that ended.
+    log.append(tracked(1, 0, 10)).await.unwrap();
+    running.stop().await;
+    let all = take_all(&log, |all| all.len() >= 11).await;
+    let first = all.iter().find(|message| (message.partition, message.offset) == (1, 0)).unwrap();
+    let sql = "INSERT INTO message_attempts VALUES ($1, 'tracking', 1, 0, $2, 2, 0)";
+    for removed in ["DELETE FROM tally", "UPDATE log_offsets SET next = 0"] {
+        on_pool!(&store, pool => { sqlx::query(removed).execute(pool).await.unwrap(); });
+    }
+    on_pool!(&store, pool => {
+        sqlx::query(sql).bind(GROUP).bind(first.appended_at).execute(pool).await.unwrap();
+    });
+    let running = Running::start(&installation.place.config, handler.clone()).await;
+    until_applied(&store, 10).await;
+    log.append(tracked(2, 0, 10)).await.unwrap();
+    until_applied(&store, 20).await;
+    eventually("the note of who was alone is gone", async || notes(&store).await == 1).await;
+    running.stop().await;
+    assert_eq!((buried(&store).await.len(), notes(&store).await), (0, 0));
+    log.close().await;
+}
+
+async fn what_fails_for_now_waits_and_holds_up_no_other_partition(place: Place) {
+    let installation = prepared(place).await;
+    let (store, log) = installation.open().await;
+    log.append(vec![tracking(0, "fail"), tracking(0, "behind")]).await.unwrap();
+    for partition in 1..4 {
+        log.append(tracked(partition, 0, 50)).await.unwrap();
+    }
+    let handler = Tally::default();
+    let running = Running::start(&installation.place.config, handler.clone()).await;
+    until_applied(&store, 150).await;
+    assert_eq!(next(&store, 0).await, 0, "nothing is passed over");
+    handler.healed.store(true, Ordering::SeqCst);
+    until_applied(&store, 152).await;
+    running.stop().await;
+    assert_eq!((buried(&store).await.len(), notes(&store).await), (0, 0));
+    log.close().await;
+}
+
+/// A way to the database can end at any time; here it does again and again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_goes_away_is_waited_for() {
+    let mut installation = prepared(Place::kafka()).await;
+    let (store, log) = installation.open().await;
+    let address = installation.place.config.database.url.clone().unwrap();
+    let proxy = Proxy::to(address.expose_secret()).await;
+    let way = proxy.instead_of(address.expose_secret());
+    installation.place.config.database.url = Some(way.into());
+
+    proxy.set(Way::Closed);
+    for partition in 0..4 {
+        log.append(tracked(partition, 0, 300)).await.unwrap();
+    }
+    let running = Running::start(&installation.place.config, Tally::default()).await;
+    tokio::time::sleep(QUIET).await;
+    for _ in 0..5 {
+        proxy.set(Way::Open);
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        proxy.set(Way::Closed);
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    proxy.set(Way::Open);
+    until_applied(&store, 1_200).await;
+    running.stop().await;
+    assert!(buried(&store).await.is_empty());
+    log.close().await;
+}
