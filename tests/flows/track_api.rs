@@ -226,7 +226,10 @@ async fn hostile_bodies_are_refused_by_name() {
         (one("price", &"9".repeat(1_000_000)), "purchases 0 price: is too large"),
         (one("quantity", &"9".repeat(1_000_000)), "purchases 0 quantity"),
         (one("time", "1e400"), "purchases 0 time: "),
-        (one("user_alias", &deep("[", "]")), "purchases 0 user_alias"),
+        (
+            one("user_alias", &deep("[", "]")).replace(r#""external_id":"ann","#, ""),
+            "purchases 0 user_alias",
+        ),
         (one("properties", &format!(r#"{{"a":{}}}"#, deep("[", "]"))), "purchases 0 properties"),
         (
             one(
