@@ -75,7 +75,11 @@ impl Retry for Trouble {
     }
 
     fn is_too_much(&self) -> bool {
-        matches!(self, Self::TooMuch)
+        match self {
+            Self::TooMuch => true,
+            Self::Store(error) => error.is_too_much(),
+            Self::Passing | Self::Lasting => false,
+        }
     }
 }
 

@@ -49,10 +49,10 @@ async fn what_is_too_much_together_is_done_in_pieces(place: Place) {
     let (store, log) = installation.open().await;
     let mut messages = tracked(0, 0, 20);
     messages[7] = tracking(0, "few");
-    messages[8] = tracking(0, "few & a & b & c");
+    messages[8] = tracking(0, "few more & a & b & c");
     log.append(messages).await.unwrap();
     let running = Running::start(&installation.place.config, Tally::default()).await;
-    let applied = until_applied(&store, 22).await;
+    let applied = until_applied(&store, 23).await;
     assert!(applied.contains_key("0/c"), "a message by itself is done in parts: {applied:?}");
     running.stop().await;
     assert!(buried(&store).await.is_empty());
