@@ -1,5 +1,7 @@
 //! What is held to bounds: transactions, activity by bytes and by age, lists of products.
 
+use longshore::users::service_id::Generator;
+
 use super::*;
 
 on_both_stores!(World =>
@@ -118,12 +120,13 @@ async fn old_activity_goes_from_rows_that_nobody_writes(world: World) {
 }
 
 async fn what_counts_for_nobody_takes_no_place_among_the_products(world: World) {
+    let id = Generator::default().next_anywhere(world.app.clock.now_ms());
     let nobody = || json!({"user_alias": {"alias_name": "a", "alias_label": "crm"}});
     world
         .track(&[
             update_only(by(nobody())("of an alias")),
             update_only(by(json!({"external_id": "ann"}))("of nobody")),
-            by(json!({"service_id": Uuid::new_v4()}))("of no user"),
+            by(json!({"service_id": id}))("of no user"),
             by(json!({"external_id": "ann"}))("tea"),
             update_only(by(json!({"external_id": "ann"}))("milk")),
         ])
