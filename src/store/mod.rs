@@ -224,6 +224,14 @@ impl Store {
                     Ok(true)
                 })
             })
+            .after_release(|connection, _| {
+                Box::pin(async move {
+                    // Each would keep room for the largest statement and result that it ever
+                    // had: megabytes, with batches of profiles.
+                    connection.shrink_buffers();
+                    Ok(true)
+                })
+            })
             .connect_lazy_with(options);
         Ok(Self::Postgres(pool))
     }
