@@ -267,7 +267,8 @@ impl<H: Handler> Attempt<H> {
         }
         let _alone = shared.unless_stopped(shared.alone.write()).await?;
         let tried = match self.note(piece.start, true).await {
-            Ok(()) => self.commit(piece, manner).await,
+            Ok(true) => self.commit(piece, manner).await,
+            Ok(false) => Err(Failure::Moved),
             Err(error) => Err(error.into()),
         };
         if tried.is_err() {
@@ -397,7 +398,14 @@ impl<H: Handler> Attempt<H> {
                 Ok(_at_work) => self.note(0, false).await,
                 Err(_) => return Some(Ending::HandedBack),
             };
-            let Err(error) = noted else { return None };
+            let error = match noted {
+                Ok(true) => return None,
+                Ok(false) => {
+                    tracing::warn!(expected = ?self.place, "the partition was moved");
+                    return Some(Ending::Lost);
+                }
+                Err(error) => error,
+            };
             tries += 1;
             if let Some(ending) = self.wait(tries, &error.to_string()).await {
                 return Some(ending);
@@ -405,15 +413,23 @@ impl<H: Handler> Attempt<H> {
         }
     }
 
-    /// Notes that a message is begun.
-    async fn note(&mut self, index: usize, alone: bool) -> Result<(), StoreError> {
+    /// Notes that a message is begun, unless the partition is not where it was: whoever moved
+    /// it would never remove the note.
+    async fn note(&mut self, index: usize, alone: bool) -> Result<bool, StoreError> {
         let (shared, batch) = (self.shared.clone(), self.batch.clone());
+        let place = self.place.clone();
         // It may be there even where the answer is lost.
         self.noted = Some(index);
+        fail_point!("batch::begun");
         let note = async move {
             let mut tx = shared.app.store.write().await?;
-            rows::note(&mut tx, shared.group, &batch.messages[index], alone).await?;
-            tx.commit().await
+            let message = &batch.messages[index];
+            let is_there = offsets::advance(&mut tx, message.topic, &place, place.next).await?;
+            if is_there {
+                rows::note(&mut tx, shared.group, message, alone).await?;
+                tx.commit().await?;
+            }
+            Ok(is_there)
         };
         answered(note, sleep(PATIENCE)).await
     }

@@ -144,6 +144,25 @@ mod killed_around_the_commit {
         log.close().await;
     }
 
+    /// Who sleeps before its first note, and wakes when another is done, notes nothing.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_sleeper_leaves_no_note() {
+        let installation = prepared(Place::kafka()).await;
+        let (store, log) = installation.open().await;
+        let sleeper = start_process(&installation, "batch::begun=stop");
+        log.append(tracked(0, 0, 10)).await.unwrap();
+        let is_asleep = async || sleeper.status("State").starts_with('T');
+        eventually("it sleeps", is_asleep).await;
+        let running = Running::start(&installation.place.config, Tally::default()).await;
+        until_applied(&store, 10).await;
+        sleeper.signal("CONT");
+        let is_awake = async || sleeper.printed().contains("the partition was moved");
+        eventually("it is awake", is_awake).await;
+        running.stop().await;
+        assert_eq!((buried(&store).await.len(), notes(&store).await), (0, 0));
+        log.close().await;
+    }
+
     async fn before_the_commit(place: Place) {
         killed_at(place, "batch::applied").await;
     }
