@@ -8,6 +8,8 @@ use crate::clock::Clock;
 use crate::compute::{Cores, Memory};
 use crate::config::{Config, ConfigError};
 use crate::deliveries::Sender;
+use crate::gateway::StoreQueue;
+use crate::gateway::limits::Limits;
 use crate::log::{Log, LogError};
 use crate::objects::{ObjectError, Objects};
 use crate::retry::Retry;
@@ -37,12 +39,16 @@ pub struct Parts {
     pub memory: Memory,
     /// For requests' bodies (`gateway.memory_bytes`).
     pub bodies: Memory,
+    /// Where calls of the API wait for the store.
+    pub calls: StoreQueue,
     /// Rung when something was done in this process.
     pub bell: Bell,
     /// What an operator should look at.
     pub notices: Notices,
     /// What is kept between calls about workspaces.
     pub kept: workspaces::Kept,
+    /// What is left of budgets of requests.
+    pub limits: Limits,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -81,6 +87,7 @@ impl App {
         let bodies = Memory::new(config.gateway.memory_bytes);
         Ok(Self(Arc::new(Parts {
             config: Arc::new(config),
+            calls: StoreQueue::new(store.clone()),
             store,
             log,
             objects,
@@ -93,6 +100,7 @@ impl App {
             bell: Bell::default(),
             notices: Notices::default(),
             kept: workspaces::Kept::default(),
+            limits: Limits::default(),
         })))
     }
 

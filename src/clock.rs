@@ -85,6 +85,15 @@ pub fn parse_time(text: &str) -> Result<i64, String> {
     time.ok_or_else(|| "a date and time in ISO 8601 is meant".to_owned())
 }
 
+/// The time on the wall that a text names, whatever zone it names besides: as if that were UTC.
+/// The texts and the error are those of [`parse_time`].
+pub fn parse_wall_time(text: &str) -> Result<i64, String> {
+    let time = parse_time(text)?;
+    let Some(day_end) = text.find(['T', 't', ' ']) else { return Ok(time) };
+    let zone = text[day_end..].find(['Z', 'z', '+', '-', '[']);
+    parse_time(&text[..zone.map_or(text.len(), |at| day_end + at)])
+}
+
 /// Whether a text is a date and a time of day.
 pub fn is_date_and_time(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_digit() || c == '+' || c == '-')
@@ -112,6 +121,25 @@ fn with_point(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_on_the_wall_is_read_without_its_zone() {
+        for text in [
+            "2021-06-28T17:02:43.032Z",
+            "2021-06-28t17:02:43.032z",
+            "2021-06-28T17:02:43.032",
+            "2021-06-28 17:02:43.032-0700",
+            "2021-06-28T17:02:43.032+02:00[Europe/Berlin]",
+            "2021-06-28T17:02:43:032+0200",
+            "+002021-06-28T17:02:43.032+14:00",
+        ] {
+            assert_eq!(parse_wall_time(text), Ok(1_624_899_763_032), "{text}");
+        }
+        assert_eq!(parse_wall_time("2021-06-28"), Ok(1_624_838_400_000));
+        for text in ["", "tomorrow", "2021-06-28T17:02:43+9999", "2021-06-28TZ", "T"] {
+            assert!(parse_wall_time(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn times_are_read_in_every_form() {

@@ -117,7 +117,12 @@ pub struct Gateway {
     /// is made of them is durable. A call that finds no room waits a second, and is then
     /// answered 503.
     pub memory_bytes: usize,
-    /// Seconds that a client may take to send the head of a request, and then its body.
+    /// Requests under way at once. One more is answered 503 at once, with `Retry-After`.
+    pub requests_in_flight: usize,
+    /// Connections at once. Further ones wait in the system's queue.
+    pub connections: usize,
+    /// Seconds that a client may take to send the head of a request, then its body, and to
+    /// read on in the answer.
     pub request_timeout_seconds: u64,
 }
 
@@ -223,6 +228,8 @@ impl Default for Config {
                 listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
                 max_body_bytes: 4 << 20,
                 memory_bytes: 32 << 20,
+                requests_in_flight: 1_024,
+                connections: 4_096,
                 request_timeout_seconds: 30,
             },
             ops: Ops { listen: SocketAddr::from(([127, 0, 0, 1], 9100)) },
@@ -378,6 +385,14 @@ impl Config {
         refuse(
             self.gateway.request_timeout_seconds == 0,
             "gateway.request_timeout_seconds: at least 1",
+        );
+        refuse(
+            !(1..=1_000_000).contains(&self.gateway.requests_in_flight),
+            "gateway.requests_in_flight: 1 to 1,000,000",
+        );
+        refuse(
+            !(1..=1_000_000).contains(&self.gateway.connections),
+            "gateway.connections: 1 to 1,000,000",
         );
         refuse(
             self.gateway.memory_bytes < self.gateway.max_body_bytes,

@@ -21,7 +21,8 @@
 //! | [`cli`] | one file a subcommand; parses, assembles, hands over |
 //! | [`compute`] | processors and memory, shared out within a process |
 //! | [`config`] | every setting, with its unit and default; refused at start when impossible |
-//! | [`gateway`] | the HTTP server: keys, bodies, errors, repeats; the routes are the domains' |
+//! | [`credentials`] | API keys and SCIM tokens as calls find them, with the database or without |
+//! | [`gateway`] | the HTTP server: keys, limits, bodies, errors, repeats; the routes are the domains' |
 //! | [`log`] | append and consume: Kafka, or a table in a file of its own |
 //! | [`setup`] | brings an installation to this version; checked at each start |
 //! | [`store`] | the two databases behind one face; migrations |
@@ -30,35 +31,51 @@
 //! | [`objects`] | object keys, S3, Azure and files behind one face; ZIP and gzip |
 //! | [`worker`] | which roles run, message to domain, retry or dead letter, drain |
 //! | [`tracking`] | attributes, events and purchases, from the call to profiles and activity |
+//! | [`catalogs`] | items that are declared, loaded and edited, from the call to the row |
+//! | [`audience`] | connected audiences: conditions on users, read and written |
+//! | [`campaigns`] | campaigns and Canvases, as declared; the list of campaigns |
+//! | [`schedules`] | sends that wait for their time; a Canvas's, made and cancelled by calls |
+//! | [`sms`] | phone numbers that are known to be invalid |
 //! | [`exports`] | from the request to the files of users and the callback |
+//! | [`scim`] | the dashboard's users over SCIM 2.0, and the tokens that may manage them |
 //! | [`users`] | profiles, identities, activity; import and generate |
 //! | [`workspaces`] | what the workspace file declares: keys, storage, control group |
 //! | [`deliveries`] | callbacks: a row before it is a request, signed, retried for a day |
 //! | [`shutdown`] | the signals that end a process |
 //! | [`words`] | numbers as texts that people read |
+//! | `fuzzing` | what others send, given to its parsers anyhow: for tests, and a feature |
 //! | [`telemetry`] | metrics with their help text, tracing, the operations listener |
 //!
 //! Every domain has the same rooms: `api` (its routes: check and append), the work,
 //! and `rows` (its SQL).
 
 pub mod app;
+pub mod audience;
 pub mod bell;
+pub mod campaigns;
+pub mod catalogs;
 pub mod claims;
 pub mod cli;
 pub mod clock;
 pub mod compute;
 pub mod config;
+pub mod credentials;
 pub mod deliveries;
 pub mod exports;
 mod faults;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 pub mod gateway;
 pub mod log;
 pub mod objects;
 mod panics;
 pub mod retry;
+pub mod schedules;
+pub mod scim;
 pub mod secrets;
 pub mod setup;
 pub mod shutdown;
+pub mod sms;
 pub mod store;
 pub mod telemetry;
 pub mod tracking;

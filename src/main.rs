@@ -1,7 +1,10 @@
 use std::process::ExitCode;
 
+use rustix::process::{Resource, getrlimit, setrlimit};
+
 fn main() -> ExitCode {
     return_large_buffers();
+    take_all_descriptors();
     longshore::cli::main()
 }
 
@@ -15,4 +18,13 @@ fn return_large_buffers() {
     unsafe {
         libc::mallopt(libc::M_MMAP_THRESHOLD, 1 << 20);
     }
+}
+
+/// Raises the limit of file descriptors to the most that the process may have: a gateway needs
+/// one for each connection, and the usual limit is far below what systems allow.
+fn take_all_descriptors() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // Where that is refused, what there was is what there is.
+    let _ = setrlimit(Resource::Nofile, limit);
 }

@@ -1,6 +1,8 @@
 //! How fast the gateway takes purchases: calls of one and of 75, on 64 connections, each
-//! durable in Kafka (acks=all) before its answer: `scripts/bench gateway`.
+//! durable in Kafka (acks=all) before its answer; and what the checks before it cost:
+//! `scripts/bench gateway`.
 
+mod checks;
 #[path = "../figures.rs"]
 mod figures;
 #[allow(dead_code, reason = "it makes other calls as well")]
@@ -21,6 +23,7 @@ use std::time::Duration;
 
 use clap::Parser;
 
+use crate::checks::Checks;
 use crate::figures::Figures;
 use crate::load::{Calls, Kind, send_for};
 use crate::support::WorkspaceFile;
@@ -64,14 +67,16 @@ async fn main() {
     let arguments = Arguments::parse();
     let settings = load::settings(arguments.partitions, &arguments.set);
     let fleet = Fleet::start_by(Backend::Fleet(0), &[], |all| all.extend(settings)).await;
-    let api = fleet.apply(&[WorkspaceFile::new("bench")]).await.remove(0);
+    let workspaces = [WorkspaceFile::new("bench").unlimited(), checks::workspace()];
+    let [api, limited] = fleet.apply(&workspaces).await.try_into().ok().expect("one for each");
     let address: SocketAddr =
         fleet.base().trim_start_matches("http://").parse().expect("an address");
     let customers: Vec<String> = (0..50_000).map(|n| format!("customer-{n:08}")).collect();
     let mut calls = Calls::new(1, &customers, address, api.key());
     let cases = CASES
         .map(|(name, objects, count)| (name, objects, calls.make(count, Kind::Purchase, objects)));
-    let partitions = arguments.partitions;
+    let mut checks = Checks::start(&fleet, limited.key(), &customers).await;
+    let (partitions, time) = (arguments.partitions, Duration::from_secs(arguments.seconds));
     let mut figures =
         Figures::new(format!("{} connections, {partitions} partitions", load::CONNECTIONS));
     for run in 1..=arguments.runs {
@@ -80,8 +85,7 @@ async fn main() {
             send_for(WARM_UP, address, calls.clone()).await;
             fleet.forget_peak("gateway");
             let cpu = fleet.efforts()["gateway"].cpu;
-            let taken =
-                send_for(Duration::from_secs(arguments.seconds), address, calls.clone()).await;
+            let taken = send_for(time, address, calls.clone()).await;
             let cpu = fleet.efforts()["gateway"].cpu - cpu;
             let per_second = taken.calls() as f64 / taken.seconds;
             figures.add(
@@ -96,10 +100,12 @@ async fn main() {
                 ],
             );
         }
+        checks.run(time, &mut figures).await;
     }
     figures.print();
     if let Some(file) = arguments.json {
         figures.write(&file);
     }
+    checks.stop().await;
     fleet.close().await;
 }

@@ -44,7 +44,7 @@ impl Installation {
     /// A new one, with a workspace of so many users.
     pub async fn with_users(users: usize, settings: BTreeMap<String, String>) -> Self {
         let fleet = Fleet::start_by(Backend::Fleet(1), &[], |all| all.extend(settings)).await;
-        let api = fleet.apply(&[WorkspaceFile::new("bench")]).await.remove(0);
+        let api = fleet.apply(&[WorkspaceFile::new("bench").unlimited()]).await.remove(0);
         fleet
             .shell(&format!("\"$LONGSHORE\" generate --users {users} | \"$LONGSHORE\" import -"))
             .await;

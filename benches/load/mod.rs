@@ -1,4 +1,4 @@
-//! Calls of `POST /users/track`, and who makes them.
+//! Calls, of `POST /users/track` for one, and who makes them.
 //!
 //! The load shares the processors with what it measures, so it is light: all bytes are made
 //! before, a thread serves all connections, and of an answer no more is read than its status
@@ -52,13 +52,20 @@ pub struct Calls<'a> {
     customers: &'a [String],
     address: SocketAddr,
     key: String,
+    under_keys: bool,
 }
 
 impl<'a> Calls<'a> {
     /// Another seed makes other calls.
     pub fn new(seed: u64, customers: &'a [String], address: SocketAddr, key: &str) -> Self {
         let rng = ChaCha8Rng::seed_from_u64(seed);
-        Self { rng, customers, address, key: key.to_owned() }
+        Self { rng, customers, address, key: key.to_owned(), under_keys: false }
+    }
+
+    /// Gives each call an `Idempotency-Key` of its own.
+    pub fn under_keys(mut self) -> Self {
+        self.under_keys = true;
+        self
     }
 
     /// `count` calls of `objects` each, as they go over the wire.
@@ -77,9 +84,13 @@ impl<'a> Calls<'a> {
             }
         }
         body.push_str("]}");
+        let repeatable = match self.under_keys {
+            true => format!("Idempotency-Key: \"{:032x}\"\r\n", self.rng.random::<u128>()),
+            false => String::new(),
+        };
         let (address, key, length) = (self.address, &self.key, body.len());
         format!(
-            "POST /users/track HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {key}\r\n\
+            "POST /users/track HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {key}\r\n{repeatable}\
              Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
         )
         .into_bytes()
@@ -143,20 +154,37 @@ impl Taken {
     }
 }
 
-/// Makes each call once; all must be answered 201.
+/// Makes each call once; all must be answered 201 or 202.
 pub async fn send(address: SocketAddr, calls: Arc<Vec<Vec<u8>>>) -> Taken {
     let count = calls.len();
-    run(address, calls, count, Duration::MAX).await
+    run(address, calls, count, Duration::MAX, None).await
 }
 
 /// Makes the calls over and over for so long.
 pub async fn send_for(time: Duration, address: SocketAddr, calls: Arc<Vec<Vec<u8>>>) -> Taken {
-    run(address, calls, usize::MAX, time).await
+    run(address, calls, usize::MAX, time, None).await
 }
 
-async fn run(address: SocketAddr, calls: Arc<Vec<Vec<u8>>>, most: usize, time: Duration) -> Taken {
+/// Makes `count` calls over and over, one every `pace`, whether the former are answered or not.
+/// A call that no connection was free for took its wait as well.
+pub async fn send_at(
+    pace: Duration,
+    count: usize,
+    address: SocketAddr,
+    calls: Arc<Vec<Vec<u8>>>,
+) -> Taken {
+    run(address, calls, count, Duration::MAX, Some(pace)).await
+}
+
+async fn run(
+    address: SocketAddr,
+    calls: Arc<Vec<Vec<u8>>>,
+    most: usize,
+    time: Duration,
+    pace: Option<Duration>,
+) -> Taken {
     let thread = move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let (began, next) = (Instant::now(), AtomicUsize::new(0));
         let connections = (0..CONNECTIONS).map(async |_| {
             let mut connection = Connection::open(address).await;
@@ -166,7 +194,10 @@ async fn run(address: SocketAddr, calls: Arc<Vec<Vec<u8>>>, most: usize, time: D
                 if number >= most {
                     break;
                 }
-                let began = Instant::now();
+                let began = match pace {
+                    Some(pace) => due(began + pace.mul_f64(number as f64)).await,
+                    None => Instant::now(),
+                };
                 connection.call(&calls[number % calls.len()]).await;
                 latencies.push(began.elapsed());
             }
@@ -179,6 +210,12 @@ async fn run(address: SocketAddr, calls: Arc<Vec<Vec<u8>>>, most: usize, time: D
         Taken { latencies, seconds }
     };
     tokio::task::spawn_blocking(thread).await.expect("the load is made")
+}
+
+/// Waits for a moment; that moment, also where it is past.
+async fn due(at: Instant) -> Instant {
+    tokio::time::sleep_until(at.into()).await;
+    at
 }
 
 struct Connection {
@@ -200,7 +237,8 @@ impl Connection {
             let read = self.stream.read_buf(&mut self.answer).await.expect("the gateway answers");
             assert_ne!(read, 0, "the gateway hung up");
         }
-        let is_taken = self.answer.starts_with(b"HTTP/1.1 201");
+        let is_taken =
+            [b"HTTP/1.1 201", b"HTTP/1.1 202"].iter().any(|taken| self.answer.starts_with(*taken));
         assert!(is_taken, "{}", String::from_utf8_lossy(&self.answer));
     }
 }

@@ -1,10 +1,10 @@
 //! `longshore apply`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::CommandResult;
 use crate::config::Config;
-use crate::workspaces::apply::{Applied, Options, apply};
+use crate::workspaces::apply::{Applied, Options, apply, apply_company};
 use crate::workspaces::{file, json_schema};
 
 #[derive(clap::Args)]
@@ -24,13 +24,14 @@ Example:
     + callbacks.secret (made, since the file has none)
   the callback secret of acme, shown this once: whsec_…")]
 pub struct Arguments {
-    /// The workspace file: YAML, one document a workspace
+    /// The workspace file: YAML, one document a workspace, and one for the company
     #[arg(required_unless_present = "schema")]
     file: Option<PathBuf>,
     /// Say what would change, and change nothing; storage is not tried
     #[arg(long)]
     dry_run: bool,
-    /// Also end what the file no longer declares: declared keys, apps, storage
+    /// Also end what the file no longer declares: declared keys, apps, storage, catalogs with
+    /// their fields and items, campaigns, Canvases, SCIM tokens, dashboard users
     #[arg(long)]
     prune: bool,
     /// Print the outcome as JSON
@@ -56,25 +57,34 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
         let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
         format!("{}: line {line}: is not UTF-8", path.display())
     })?;
-    let declarations = file::read(&text, &|name| std::env::var(name).ok())
+    let mut declared = file::read(&text, &|name| std::env::var(name).ok())
         .map_err(|error| format!("{}: {error}", path.display()))?;
+    let directory = path.parent().unwrap_or_else(|| Path::new(""));
+    declared.workspaces.iter_mut().for_each(|declaration| declaration.relative_to(directory));
     let app = super::open(config).await?;
     let options = Options { dry_run: arguments.dry_run, prune: arguments.prune };
-    for declaration in &declarations {
-        let applied = apply(&app, declaration, options)
-            .await
-            .map_err(|error| format!("workspace {}: {error}", declaration.name))?;
+    let show = |applied: Applied| {
         if arguments.json {
             println!("{}", serde_json::to_string(&applied)?);
         } else {
             print(&applied, arguments.dry_run);
         }
+        CommandResult::Ok(())
+    };
+    for declaration in &declared.workspaces {
+        let applied = apply(&app, declaration, options).await;
+        show(applied.map_err(|error| format!("workspace {}: {error}", declaration.name))?)?;
+    }
+    // Its users may name any of the workspaces.
+    if let Some(company) = &declared.company {
+        let applied = apply_company(&app, company, options).await;
+        show(applied.map_err(|error| format!("company {}: {error}", company.name))?)?;
     }
     Ok(())
 }
 
 fn print(applied: &Applied, dry_run: bool) {
-    println!("{}:{}", applied.workspace, if dry_run { " (nothing is changed yet)" } else { "" });
+    println!("{}:{}", applied.what, if dry_run { " (nothing is changed yet)" } else { "" });
     for change in &applied.changes {
         println!("  {change}");
     }
@@ -85,6 +95,6 @@ fn print(applied: &Applied, dry_run: bool) {
         println!("  ! {note}");
     }
     if let Some(secret) = &applied.callback_secret {
-        println!("the callback secret of {}, shown this once: {secret}", applied.workspace);
+        println!("the callback secret of {}, shown this once: {secret}", applied.what);
     }
 }

@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use super::CommandResult;
 use crate::app::App;
+use crate::catalogs::apply::ApplyEdits;
 use crate::clock::{Clock, from_ms};
 use crate::config::Config;
 use crate::log::Topic;
@@ -86,12 +87,15 @@ async fn list(store: &Store, json: bool) -> CommandResult {
 
 async fn retry(app: &App, which: &Which) -> CommandResult {
     let mut failed = 0;
-    let ingest = Ingest::new(app);
+    let (ingest, edits) = (Ingest::new(app), ApplyEdits::new(app));
     for id in chosen(&app.store, which).await? {
         let (done, result) = match dead_letters::topic(&app.store, id).await {
             // Appended again, it could be applied twice.
             Ok(Topic::Tracking) => {
                 ("applied", batches::dead_letters::retry(&app.store, &ingest, id).await)
+            }
+            Ok(Topic::Catalogs) => {
+                ("applied", batches::dead_letters::retry(&app.store, &edits, id).await)
             }
             Ok(Topic::Exports) => {
                 ("appended again", dead_letters::retry(&app.store, &app.log, id).await)

@@ -8,7 +8,7 @@ use crate::app::App;
 use crate::clock::from_ms;
 use crate::config::Config;
 use crate::workspaces::keys::{self, KeyInfo, NewKey};
-use crate::workspaces::{network, only_or_named};
+use crate::workspaces::{network, networks, only_or_named};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -155,14 +155,10 @@ async fn revoke(app: &App, arguments: Revoke) -> CommandResult {
 
 fn print(key: &KeyInfo) {
     let time = |time: Option<i64>| time.map_or("never".into(), |ms| from_ms(ms).to_string());
-    let from = key.allow.iter().map(ToString::to_string).collect::<Vec<_>>();
     println!("{} / {}{}", key.workspace, key.name, if key.declared { " (declared)" } else { "" });
     println!("  id           {}", key.id);
     println!("  permissions  {}", key.permissions.join(", "));
-    println!(
-        "  from         {}",
-        if from.is_empty() { "everywhere".into() } else { from.join(", ") }
-    );
+    println!("  from         {}", networks(&key.allow));
     println!("  created      {}", time(Some(key.created_at)));
     println!("  last used    {}", time(key.last_used_at));
     if key.revoked_at.is_some() {

@@ -2,6 +2,7 @@
 //! hands over, and ends with 0 only when all of it was done.
 
 mod apply;
+mod catalogs;
 mod control_group;
 mod dead_letters;
 mod deliveries;
@@ -11,14 +12,19 @@ mod export;
 mod gateway;
 mod generate;
 mod import;
+mod invalid_numbers;
 mod key;
 mod log;
 mod migrate;
 mod progress;
+mod schedules;
+mod scim_token;
 mod service;
 mod standalone;
 mod users;
 mod worker;
+
+pub use service::routes;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -61,6 +67,8 @@ enum Command {
     Apply(apply::Arguments),
     /// API keys: create, list, revoke
     Key(key::Arguments),
+    /// SCIM tokens: create, list, revoke
+    ScimToken(scim_token::Arguments),
     /// Import users from newline-delimited JSON
     Import(import::Arguments),
     /// Write lifelike user records as newline-delimited JSON
@@ -73,6 +81,12 @@ enum Command {
     Export(export::Arguments),
     /// Callbacks: list, show, resend
     Deliveries(deliveries::Arguments),
+    /// Catalogs: list, items, edits
+    Catalogs(catalogs::Arguments),
+    /// Scheduled sends: list, show, cancel
+    Schedules(schedules::Arguments),
+    /// Phone numbers that messages are not sent to: list, add, remove
+    InvalidNumbers(invalid_numbers::Arguments),
     /// Work that could not be done: list, retry, discard
     DeadLetters(dead_letters::Arguments),
     /// Where the groups are in the log: status, reset
@@ -141,12 +155,16 @@ pub async fn main() -> ExitCode {
             Command::Migrate(arguments) => migrate::run(config, arguments).await,
             Command::Apply(arguments) => apply::run(config, arguments).await,
             Command::Key(arguments) => key::run(config, arguments).await,
+            Command::ScimToken(arguments) => scim_token::run(config, arguments).await,
             Command::Import(arguments) => import::run(config, arguments).await,
             Command::Generate(arguments) => generate::run(config, arguments).await,
             Command::Users(arguments) => users::run(config, arguments).await,
             Command::ControlGroup(arguments) => control_group::run(config, arguments).await,
             Command::Export(arguments) => export::run(config, arguments).await,
             Command::Deliveries(arguments) => deliveries::run(config, arguments).await,
+            Command::Catalogs(arguments) => catalogs::run(config, arguments).await,
+            Command::Schedules(arguments) => schedules::run(config, arguments).await,
+            Command::InvalidNumbers(arguments) => invalid_numbers::run(config, arguments).await,
             Command::DeadLetters(arguments) => dead_letters::run(config, arguments).await,
             Command::Log(arguments) => log::run(config, arguments).await,
             Command::Demo(arguments) => demo::run(config, arguments).await,

@@ -10,10 +10,14 @@ use tokio_util::sync::CancellationToken;
 use super::CommandResult;
 use crate::app::App;
 use crate::config::Config;
+use crate::gateway::Routes;
 use crate::retry::{self, Retry as _};
 use crate::setup::{self, SetupError};
+use crate::telemetry::ops::Purpose;
 use crate::worker::{self, Role, WorkerError};
-use crate::{exports, gateway, shutdown, telemetry, tracking};
+use crate::{
+    campaigns, catalogs, exports, gateway, schedules, scim, shutdown, sms, telemetry, tracking,
+};
 
 /// The pause before what is away is asked again, and the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
@@ -22,6 +26,17 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// From the drain's end to the process's: for stopped work to return and connections to
 /// close. With the default drain all is over before the 30 seconds of most supervisors.
 const AFTER_DRAIN: Duration = Duration::from_secs(4);
+
+/// Every call of the API.
+pub fn routes() -> Routes {
+    tracking::api::routes()
+        .merge(exports::api::routes())
+        .merge(catalogs::api::routes())
+        .merge(schedules::api::routes())
+        .merge(campaigns::api::routes())
+        .merge(sms::api::routes())
+        .merge(scim::api::routes())
+}
 
 /// A process with its connections, its operations listener and the signal that ends it.
 pub struct Service {
@@ -32,7 +47,7 @@ pub struct Service {
 
 impl Service {
     /// Opens everything; nothing is looked at yet.
-    pub async fn start(config: Config) -> CommandResult<Self> {
+    pub async fn start(config: Config, purpose: Purpose) -> CommandResult<Self> {
         telemetry::init_tracing(&config)?;
         let metrics = telemetry::metrics::install()?;
         let drain = Duration::from_secs(config.worker.drain_seconds);
@@ -44,7 +59,7 @@ impl Service {
             "starting"
         );
         let app = App::open(config).await?;
-        let ops = telemetry::ops::serve(app.clone(), metrics, listener, shutdown.clone());
+        let ops = telemetry::ops::serve(app.clone(), purpose, metrics, listener, shutdown.clone());
         Ok(Self { app, ops: tokio::spawn(ops), shutdown })
     }
 
@@ -71,8 +86,7 @@ impl Service {
     pub async fn serve(&self, listener: TcpListener) -> CommandResult {
         let address: SocketAddr = listener.local_addr()?;
         tracing::info!(%address, "the gateway listens");
-        let routes = exports::api::routes().merge(tracking::api::routes());
-        let router = gateway::router(self.app.clone(), routes);
+        let router = gateway::router(self.app.clone(), routes().documented(&self.app.config));
         tokio::join!(
             gateway::serve(self.app.clone(), router, listener, self.shutdown.clone()),
             gateway::idempotency::sweep_old(self.app.clone(), self.shutdown.clone()),

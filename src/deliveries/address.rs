@@ -12,7 +12,7 @@ use url::{Host, Url};
 use crate::config::Config;
 
 /// The longest address of a callback, in bytes.
-const LONGEST: usize = 2_048;
+pub const LONGEST: usize = 2_048;
 
 /// IPv4 networks that are not the public internet.
 const NOT_PUBLIC_V4: &[(Ipv4Net, &str)] = &[
@@ -72,6 +72,12 @@ pub fn check_address(text: &str, config: &Config) -> Result<Url, String> {
     if text.len() > LONGEST {
         return Err(format!("must be at most {LONGEST} bytes long"));
     }
+    check_kept(text, config)
+}
+
+/// The same of an address that was checked and is kept as it was parsed: percent-encoded, it may
+/// be longer than a customer's may be.
+pub fn check_kept(text: &str, config: &Config) -> Result<Url, String> {
     let url = Url::parse(text).map_err(|error| format!("must be a valid URL ({error})"))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err("must be an http or https URL".into());
@@ -201,6 +207,15 @@ mod tests {
         ] {
             assert!(check_address(text, &config(&[])).is_ok(), "{text}");
         }
+    }
+
+    #[test]
+    fn an_address_that_was_taken_can_be_called_however_long_it_became() {
+        let config = config(&[]);
+        let text = format!("https://example.com?{}", "é".repeat((LONGEST - 20) / 2));
+        let url = check_address(&text, &config).unwrap();
+        assert!(url.as_str().len() > LONGEST);
+        assert_eq!(check_kept(url.as_str(), &config), Ok(url));
     }
 
     #[test]

@@ -37,7 +37,7 @@ use crate::retry::{Retry, pause};
 use crate::store::{StoreError, Tx};
 use crate::workspaces;
 
-pub use address::check_address;
+pub use address::{LONGEST, check_address, check_kept};
 pub use rows::{by_id, list};
 pub use send::{Failure, Sender};
 
@@ -351,7 +351,7 @@ async fn post_until_stopped(
 /// Where to send and with what signature. The address is checked once more: what may be
 /// reached can have changed since the delivery was asked for.
 async fn prepare(app: &App, delivery: &Delivery) -> Result<(Url, signature::Signed), Failure> {
-    let url = check_address(&delivery.url, &app.config)
+    let url = check_kept(&delivery.url, &app.config)
         .map_err(|problem| Failure::unanswered(format!("the address {problem}")))?;
     let secret = workspaces::callback_secret(app, delivery.workspace_id)
         .await

@@ -1,46 +1,53 @@
 //! The calls of exports: ask for one, watch it, cancel it.
 
-use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
 
-use axum::extract::{FromRequestParts, Path, Query, State};
+use axum::Extension;
+use axum::extract::{FromRequestParts, Path, RawQuery, State};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::routing::{get, post};
-use axum::{Extension, Router};
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::fields::{self, FieldSet};
-use super::{Format, Job, Progress, State as JobState, download, part_rows, requeue, rows, state};
+use super::{
+    Format, Job, Progress, State as JobState, download, openapi, part_rows, requeue, rows, state,
+};
 use crate::app::App;
 use crate::clock::format_time;
 use crate::deliveries;
 use crate::faults::fail_point;
-use crate::gateway::{self, ApiError, Caller};
-use crate::retry::Retry as _;
-use crate::store::{StoreError, Tx};
+use crate::gateway::idempotency::{self, Answer};
+use crate::gateway::{self, ApiError, Caller, IdempotencyKey, JsonText, Routes, parameter};
+use crate::store::Tx;
 use crate::workspaces;
 
 /// The permission of every call here (Authentication: permissions).
-const PERMISSION: &str = "users.export.global_control_group";
+pub(super) const PERMISSION: &str = "users.export.global_control_group";
 
 /// Jobs on a page of the list, unless asked for otherwise, and at most.
-const PAGE: i64 = 20;
-const LARGEST_PAGE: i64 = 100;
+pub(super) const PAGE: i64 = 20;
+pub(super) const LARGEST_PAGE: i64 = 100;
 
 /// Ids of broken users that a status shows.
 const BROKEN_USERS_SHOWN: i64 = 100;
 
+pub(super) const NO_GROUP: &str = "The workspace has no active global control group";
+
 /// The routes of exports.
-pub fn routes() -> Router<App> {
+pub fn routes() -> Routes {
     let protected = |route| gateway::protected(PERMISSION, route);
-    Router::new()
-        .route("/users/export/global_control_group", protected(post(request)))
-        .route("/users/export", protected(get(list)))
-        .route("/users/export/{object_prefix}", protected(get(status).delete(cancel)))
+    let one = protected(get(status).delete(cancel));
+    let ask = protected(post(request));
+    Routes::new()
+        .route("/users/export/global_control_group", ask, [openapi::request()])
+        .route("/users/export", protected(get(list)), [openapi::list()])
+        .route("/users/export/{object_prefix}", one, [openapi::status(), openapi::cancel()])
         .merge(download::routes())
 }
 
@@ -48,37 +55,40 @@ pub fn routes() -> Router<App> {
 async fn request(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    gateway::Json(body): gateway::Json<Map<String, Value>>,
-) -> Result<(StatusCode, axum::Json<Answer>), ApiError> {
+    key: Option<IdempotencyKey>,
+    body: JsonText,
+) -> Result<Answer, ApiError> {
     let check_address =
         |address: &str| deliveries::check_address(address, &app.config).map(String::from);
-    let wanted = Wanted::read(&body, check_address)?;
-    let answer = accept(&app, caller, wanted).await?;
-    Ok((StatusCode::CREATED, axum::Json(answer)))
+    let wanted = Wanted::read(&body.object_beside(&app)?, check_address)?;
+    accept(&app, caller, key, &body, wanted).await
 }
 
 /// The answer to a request.
-#[derive(Serialize)]
-struct Answer {
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ExportAccepted")]
+pub(super) struct Accepted<'a> {
+    #[schemars(extend("const" = "success"))]
     message: &'static str,
-    object_prefix: String,
-    /// Only without own storage.
+    /// A random UUID, and the Unix seconds of the request.
+    object_prefix: &'a str,
+    /// The download address. Only without own storage.
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<String>,
 }
 
 /// A request's members, checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Wanted {
-    fields: Vec<String>,
-    format: Format,
-    callback_endpoint: Option<String>,
+pub(crate) struct Wanted {
+    pub fields: Vec<String>,
+    pub format: Format,
+    pub callback_endpoint: Option<String>,
 }
 
 impl Wanted {
     /// Reads the members of a request; the error names the member. Unknown ones are
     /// ignored, and an explicit null means absent.
-    fn read(
+    pub fn read(
         body: &Map<String, Value>,
         check_address: impl Fn(&str) -> Result<String, String>,
     ) -> Result<Self, ApiError> {
@@ -129,17 +139,46 @@ fn read_callback(
     address.map(Some).map_err(|error| invalid(format!("callback_endpoint: {error}")))
 }
 
-/// Makes the job durable, then tells the workers.
-async fn accept(app: &App, caller: Caller, wanted: Wanted) -> Result<Answer, ApiError> {
+/// Makes the job durable, then tells the workers; under a key, once.
+async fn accept(
+    app: &App,
+    caller: Caller,
+    key: Option<IdempotencyKey>,
+    body: &JsonText,
+    wanted: Wanted,
+) -> Result<Answer, ApiError> {
+    let made = Arc::new(OnceLock::new());
+    let (to_answer, new) = (app.clone(), made.clone());
+    let answer = idempotency::transact(app, key.as_ref(), body.as_bytes(), |tx| {
+        Box::pin(async move {
+            let job = make(&to_answer, tx, caller, wanted).await?;
+            let answer = answer(&to_answer, &job);
+            let _ = new.set(job);
+            answer
+        })
+    })
+    .await;
+    // Nothing is made where the first answer is given again.
+    let Some(job) = made.get() else { return answer };
+    let answer = match answer {
+        Ok(answer) => answer,
+        Err(error) => confirm(app, job, error).await?,
+    };
+    tracing::info!(export = %job.id, object_prefix = job.object_prefix, "export requested");
+    fail_point!("export::requested");
+    requeue::announce(app, job).await;
+    Ok(answer)
+}
+
+/// Writes a job.
+async fn make(app: &App, tx: &mut Tx, caller: Caller, wanted: Wanted) -> Result<Job, ApiError> {
     let now = app.clock.now();
-    let mut tx = app.store.write().await?;
     // The caller's may be a few seconds old, and be from before an `apply` that moved exports.
-    let workspace = workspaces::by_id(&mut tx, caller.workspace.id)
+    let workspace = workspaces::by_id(tx, caller.workspace.id)
         .await?
         .ok_or_else(|| invalid("The workspace is gone"))?;
-    let group = workspaces::control_group(&mut tx, workspace.id)
-        .await?
-        .ok_or_else(|| invalid("The workspace has no active global control group"))?;
+    let group =
+        workspaces::control_group(tx, workspace.id).await?.ok_or_else(|| invalid(NO_GROUP))?;
     let job = Job {
         id: Uuid::now_v7(),
         workspace_id: workspace.id,
@@ -152,28 +191,29 @@ async fn accept(app: &App, caller: Caller, wanted: Wanted) -> Result<Answer, Api
         request_id: caller.request_id,
         requested_at: now.as_millisecond(),
     };
-    rows::insert(&mut tx, &job).await?;
-    if let Err(error) = tx.commit().await {
-        confirm(app, &job, error).await?;
-    }
-    tracing::info!(export = %job.id, object_prefix = job.object_prefix, "export requested");
-    fail_point!("export::requested");
-    requeue::announce(app, &job).await;
+    rows::insert(tx, &job).await?;
+    Ok(job)
+}
+
+fn answer(app: &App, job: &Job) -> Result<Answer, ApiError> {
     let url = job.storage_id.is_none().then(|| download::address(app, &job.object_prefix));
-    Ok(Answer { message: "success", object_prefix: job.object_prefix, url })
+    let body = Accepted { message: "success", object_prefix: &job.object_prefix, url };
+    let body = serde_json::to_string(&body)
+        .map_err(|error| ApiError::Internal(format!("an answer cannot be written: {error}")))?;
+    Ok(Answer { status: StatusCode::CREATED, body })
 }
 
 /// Looks for the job where its commit failed: one that is there although its answer was lost
 /// is not refused, or the client would ask for a second one.
-async fn confirm(app: &App, job: &Job, error: StoreError) -> Result<(), ApiError> {
-    if error.can_retry() {
-        let mut tx = app.store.snapshot().await?;
+async fn confirm(app: &App, job: &Job, error: ApiError) -> Result<Answer, ApiError> {
+    if matches!(error, ApiError::Unavailable(_)) {
+        let mut tx = app.calls.snapshot().await?;
         if rows::load(&mut tx, job.id).await?.is_some() {
-            tracing::warn!(export = %job.id, %error, "committed, though the answer was lost");
-            return Ok(());
+            tracing::warn!(export = %job.id, "committed, though the answer was lost");
+            return answer(app, job);
         }
     }
-    Err(error.into())
+    Err(error)
 }
 
 /// The `object_prefix` in a path. What cannot be one is as unknown as one that nobody has,
@@ -198,7 +238,7 @@ fn is_object_prefix(text: &str) -> bool {
         .is_some_and(|(id, seconds)| Uuid::try_parse(id).is_ok() && seconds.parse::<u64>().is_ok())
 }
 
-fn unknown() -> ApiError {
+pub(super) fn unknown() -> ApiError {
     ApiError::NotFound("No export has this object_prefix".into())
 }
 
@@ -208,7 +248,7 @@ async fn status(
     Extension(caller): Extension<Caller>,
     ObjectPrefix(object_prefix): ObjectPrefix,
 ) -> Result<axum::Json<Status>, ApiError> {
-    let mut tx = app.store.snapshot().await?;
+    let mut tx = app.calls.snapshot().await?;
     let (job, progress) = own_job(&mut tx, &caller, &object_prefix).await?;
     let broken = match progress.broken_users {
         0 => Vec::new(),
@@ -225,35 +265,31 @@ async fn cancel(
     Extension(caller): Extension<Caller>,
     ObjectPrefix(object_prefix): ObjectPrefix,
 ) -> Result<axum::Json<Status>, ApiError> {
-    let mut tx = app.store.write().await?;
+    let mut tx = app.calls.write().await?;
     let (job, _) = own_job(&mut tx, &caller, &object_prefix).await?;
     let cancelled = state::cancel(&app, &mut tx, &job).await?;
     let (job, progress) = own_job(&mut tx, &caller, &object_prefix).await?;
     if !cancelled && progress.state != JobState::Cancelled {
-        let state = progress.state.name();
-        return Err(ApiError::Conflict(format!(
-            "The export is {state} and cannot be cancelled any more"
-        )));
+        return Err(ended(progress.state));
     }
     tx.commit().await?;
     Ok(axum::Json(Status::new(&job, &progress, app.clock.now_ms())))
+}
+
+pub(super) fn ended(state: JobState) -> ApiError {
+    let state = state.name();
+    ApiError::Conflict(format!("The export is {state} and cannot be cancelled any more"))
 }
 
 /// `GET /users/export?limit&cursor`: latest first.
 async fn list(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    Query(query): Query<BTreeMap<String, String>>,
+    RawQuery(query): RawQuery,
 ) -> Result<axum::Json<Page>, ApiError> {
-    let limit = query.get("limit").map_or(Ok(PAGE), |limit| {
-        limit.parse().ok().filter(|limit| (1..=LARGEST_PAGE).contains(limit)).ok_or_else(|| {
-            invalid(format!("limit must be a whole number from 1 to {LARGEST_PAGE}"))
-        })
-    })?;
-    let after = query.get("cursor").map_or(Ok((i64::MAX, Uuid::max())), |cursor| {
-        read_cursor(cursor).ok_or_else(|| invalid("cursor must be a next_cursor of this list"))
-    })?;
-    let mut tx = app.store.snapshot().await?;
+    let (limit, after) =
+        read_page(query.as_deref().unwrap_or_default()).map_err(ApiError::Invalid)?;
+    let mut tx = app.calls.snapshot().await?;
     let jobs = rows::latest(&mut tx, caller.workspace.id, after, limit).await?;
     let now = app.clock.now_ms();
     let full = jobs.len() as i64 == limit;
@@ -263,9 +299,22 @@ async fn list(
     }))
 }
 
+/// How many exports are asked for, and after which; the error names the parameter.
+pub(super) fn read_page(query: &str) -> Result<(i64, rows::After), String> {
+    let meant = format!("a whole number from 1 to {LARGEST_PAGE}");
+    let limit = parameter(query, "limit", &meant, |text| {
+        let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+        let limit = text.parse().ok().filter(|_| is_number);
+        limit.filter(|limit| (1..=LARGEST_PAGE).contains(limit))
+    })?;
+    let after = parameter(query, "cursor", "a next_cursor of this list", read_cursor)?;
+    Ok((limit.unwrap_or(PAGE), after.unwrap_or((i64::MAX, Uuid::max()))))
+}
+
 /// A page of the list.
-#[derive(Serialize)]
-struct Page {
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ExportPage")]
+pub(super) struct Page {
     exports: Vec<Status>,
     /// Asks for what follows; absent at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -295,32 +344,45 @@ async fn own_job(
 }
 
 /// How far an export is. Times are ISO 8601 in UTC.
-#[derive(Serialize)]
-struct Status {
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ExportStatus")]
+pub(super) struct Status {
     object_prefix: String,
+    /// The last three are final. While `finishing`, all files are written and get their place.
+    #[schemars(extend("enum" = JobState::ALL.map(JobState::name)))]
     state: &'static str,
     users: DoneOf,
     files: DoneOf,
     /// Bytes of the files that are written.
     bytes: i64,
+    #[schemars(extend("format" = "date-time"))]
     requested_at: String,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "date-time"))]
     started_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "date-time"))]
     finished_at: Option<String>,
+    /// While running, once some users are done: when it ends if it goes on as it did.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "date-time"))]
     estimated_end: Option<String>,
+    /// Until when the download address works. Only without own storage.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "date-time"))]
     expires_at: Option<String>,
+    /// Why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
-    /// The first of the users whose stored profile cannot be read.
+    /// The first of the users whose stored profile cannot be read. Never in the list.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = BROKEN_USERS_SHOWN))]
     broken_users: Vec<Uuid>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct DoneOf {
+    #[schemars(range(min = 0))]
     done: i64,
     /// Absent until the export is planned.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -5,7 +5,6 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::Body;
 use axum::extract::{Query, Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
@@ -18,24 +17,24 @@ use tower::ServiceExt as _;
 use tower_http::services::ServeFile;
 
 use super::api::ObjectPrefix;
-use super::{Job, Progress, rows};
+use super::{Job, Progress, openapi, rows};
 use crate::app::App;
-use crate::gateway::ApiError;
+use crate::gateway::{ApiError, Routes};
 use crate::objects::files::SignatureError;
 use crate::objects::{ObjectKey, Objects, content_disposition};
 
 /// What signatures of download addresses are derived for.
 const PURPOSE: &str = "export download";
 
-const EXPIRED: &str = "The download address has expired";
+pub(super) const EXPIRED: &str = "The download address has expired";
 
 /// The longest that an address of the storage is valid.
 const STORAGE_ADDRESS_VALID: Duration = Duration::from_secs(15 * 60);
 
-pub fn routes() -> Router<App> {
-    Router::new()
-        .route("/users/export/{object_prefix}/download", get(download))
-        .route("/objects/{*path}", get(serve))
+pub fn routes() -> Routes {
+    Routes::new()
+        .route("/users/export/{object_prefix}/download", get(download), [openapi::download()])
+        .route("/objects/{*path}", get(serve), [openapi::serve()])
 }
 
 /// The download address of an export.
@@ -67,7 +66,7 @@ async fn download(
     if !is_signed(&app, &object_prefix, signature) {
         return Err(not_found());
     }
-    let mut tx = app.store.snapshot().await?;
+    let mut tx = app.calls.snapshot().await?;
     let found = rows::by_prefix(&mut tx, &object_prefix).await?;
     drop(tx);
     let (job, progress) = found.ok_or_else(not_found)?;
@@ -78,24 +77,30 @@ async fn download(
 
 /// The attempt whose ZIP is behind the address, and for how long.
 fn what_is_valid(app: &App, progress: &Progress) -> Result<(i32, Duration), ApiError> {
-    use super::State as S;
-    match (progress.state, progress.archive, progress.expires_at) {
-        (S::Queued | S::Planning | S::Running | S::Finishing, ..) => {
-            Err(ApiError::Forbidden("The export is not ready yet; its address works once it is"))
-        }
-        (S::Failed, ..) => Err(ApiError::Forbidden(
-            "The export failed; GET /users/export/{object_prefix} says why",
-        )),
-        (S::Cancelled, ..) => Err(ApiError::Forbidden("The export was cancelled")),
-        (S::Done, Some(attempt), Some(expires_at)) => {
-            match u64::try_from(expires_at - app.clock.now_ms()) {
-                Ok(left) if left > 0 => Ok((attempt, Duration::from_millis(left))),
-                _ => Err(ApiError::Forbidden(EXPIRED)),
-            }
-        }
-        // With own storage there is no address, whatever its signature.
-        (S::Done, ..) => Err(not_found()),
+    if let Some(error) = not_yet(progress.state) {
+        return Err(error);
     }
+    // With own storage there is no address, whatever its signature.
+    let (Some(attempt), Some(expires_at)) = (progress.archive, progress.expires_at) else {
+        return Err(not_found());
+    };
+    match u64::try_from(expires_at - app.clock.now_ms()) {
+        Ok(left) if left > 0 => Ok((attempt, Duration::from_millis(left))),
+        _ => Err(ApiError::Forbidden(EXPIRED)),
+    }
+}
+
+/// Why there is nothing to download in a state; none where there is something.
+pub(super) fn not_yet(state: super::State) -> Option<ApiError> {
+    use super::State as S;
+    Some(ApiError::Forbidden(match state {
+        S::Queued | S::Planning | S::Running | S::Finishing => {
+            "The export is not ready yet; its address works once it is"
+        }
+        S::Failed => "The export failed; GET /users/export/{object_prefix} says why",
+        S::Cancelled => "The export was cancelled",
+        S::Done => return None,
+    }))
 }
 
 async fn redirect(
@@ -143,6 +148,6 @@ async fn serve(State(app): State<App>, request: Request) -> Result<Response, Api
     Ok(response)
 }
 
-fn not_found() -> ApiError {
+pub(super) fn not_found() -> ApiError {
     ApiError::NotFound("No such download".into())
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::users::profile::Field;
+use crate::words::beginning;
 
 /// The members that are made of a user's activity rather than read from the document.
 pub const PURCHASES: &str = "purchases";
@@ -15,11 +16,14 @@ pub const CUSTOM_ATTRIBUTES: &str = "custom_attributes";
 pub const OF_ACTIVITY: [&str; 3] = [PURCHASES, CUSTOM_EVENTS, TOTAL_REVENUE];
 
 /// The most names that `fields_to_export` may have, and bytes in all of them.
-const MOST_NAMES: usize = 1_000;
-const MOST_BYTES: usize = 64 << 10;
+pub const MOST_NAMES: usize = 1_000;
+pub const MOST_BYTES: usize = 64 << 10;
 
 /// Unknown names that the customer is told.
 const UNKNOWN_TOLD: usize = 10;
+
+/// Characters of each that are.
+const SHOWN: usize = 64;
 
 /// The user record of the API (Resources: Global control group export user record): what
 /// documents have of it, then what is made of activity.
@@ -64,7 +68,8 @@ impl FieldSet {
         }
         if !unknown.is_empty() {
             let told = unknown.iter().take(UNKNOWN_TOLD);
-            let names: Vec<String> = told.map(|name| format!("{name:?}")).collect();
+            let told = told.map(|name| format!("{:?}", beginning(name, SHOWN)));
+            let names: Vec<String> = told.collect();
             let more = if unknown.len() > UNKNOWN_TOLD { " and more" } else { "" };
             let names = names.join(", ");
             return Err(format!("fields_to_export names unknown fields: {names}{more}"));
@@ -172,6 +177,7 @@ mod tests {
             "fields_to_export names unknown fields: \"push_tokens\", \"Email\", \"\", \
              \"custom_attributes.\", \"custom_attributesx\""
         );
+        assert!(parse(&[&"x".repeat(10_000)]).unwrap_err().len() < 200, "only its beginning");
     }
 
     #[test]

@@ -32,6 +32,7 @@ pub mod download;
 mod error;
 mod failure;
 pub mod finish;
+mod openapi;
 mod part_rows;
 pub mod plan;
 pub mod requeue;
@@ -104,7 +105,7 @@ pub enum State {
 }
 
 impl State {
-    const ALL: [Self; 7] = [
+    pub const ALL: [Self; 7] = [
         Self::Queued,
         Self::Planning,
         Self::Running,

@@ -6,38 +6,55 @@ use axum::extract::{ConnectInfo, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use axum::middleware::{self, Next};
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::MethodRouter;
+use ipnet::IpNet;
 
 use super::address::{is_allowed, of_client};
+use super::limits::{self, Standing};
 use super::request::RequestId;
-use super::{ApiError, Caller};
+use super::{ApiError, Caller, body};
 use crate::app::App;
-use crate::workspaces::keys;
+use crate::workspaces::{Budget, keys};
 
-const ADDRESS_REFUSED: &str = "Invalid whitelisted IPs";
-const PERMISSION_REFUSED: &str = "You do not have permission to access this resource";
+pub(super) const ADDRESS_REFUSED: &str = "Invalid whitelisted IPs";
+pub(super) const PERMISSION_REFUSED: &str = "You do not have permission to access this resource";
 
-/// A route that needs a key with `permission`. Checked before the body is read, in the
-/// order: key 401, address 403, permission 403.
+/// A route that needs a key with `permission`, and is counted against that permission's
+/// [budget](Budget::of_permission). Checked before the body is read, in the order: key 401,
+/// address 403, permission 403, rate 429. Every request that has a key counts, whatever comes of
+/// it, and its answer says how the budget stands.
 pub fn protected(permission: &'static str, route: MethodRouter<App>) -> MethodRouter<App> {
     route.route_layer(middleware::from_fn(move |request: Request, next: Next| {
         check(permission, request, next)
     }))
 }
 
-async fn check(
-    permission: &'static str,
-    request: Request,
-    next: Next,
-) -> Result<Response, ApiError> {
+async fn check(permission: &'static str, request: Request, next: Next) -> Response {
     let (mut head, body) = request.into_parts();
-    let caller = caller(permission, &head).await?;
-    head.extensions.insert(caller);
-    Ok(next.run(Request::from_parts(head, body)).await)
+    let mut standing = None;
+    let mut response = match caller(permission, &head, &mut standing).await {
+        Ok(caller) => {
+            head.extensions.insert(caller);
+            next.run(Request::from_parts(head, body)).await
+        }
+        Err(error) => {
+            body::discard(&head, body);
+            error.into_response()
+        }
+    };
+    if let Some(standing) = standing {
+        standing.write(response.headers_mut());
+    }
+    response
 }
 
-async fn caller(permission: &'static str, head: &Parts) -> Result<Caller, ApiError> {
+/// Who calls; `standing` is set once it is known whose budget is counted.
+async fn caller(
+    permission: &'static str,
+    head: &Parts,
+    standing: &mut Option<Standing>,
+) -> Result<Caller, ApiError> {
     let (Some(app), Some(RequestId(request_id))) =
         (head.extensions.get::<App>(), head.extensions.get::<RequestId>())
     else {
@@ -45,20 +62,38 @@ async fn caller(permission: &'static str, head: &Parts) -> Result<Caller, ApiErr
     };
     let presented = bearer(&head.headers).ok_or(ApiError::Unauthenticated)?;
     let key = keys::find(app, presented).await?.ok_or(ApiError::Unauthenticated)?;
-    let address = head.extensions.get::<ConnectInfo<SocketAddr>>().and_then(|ConnectInfo(peer)| {
-        of_client(peer.ip(), &head.headers, &app.config.trusted_proxies)
-    });
-    if !is_allowed(address, &key.workspace.ip_allowlist) || !is_allowed(address, &key.allow) {
-        return Err(ApiError::Forbidden(ADDRESS_REFUSED));
+    let workspace = &key.workspace;
+    if let Some(budget) = Budget::of_permission(permission) {
+        let limit = workspace.rate_limit(budget);
+        *standing = Some(limits::count(app, workspace.id, budget, limit).await);
     }
+    check_address(app, head, &[&workspace.ip_allowlist, &key.allow])?;
     if !key.permissions.iter().any(|granted| granted == permission) {
         return Err(ApiError::Forbidden(PERMISSION_REFUSED));
     }
-    Ok(Caller { workspace: key.workspace, key_id: key.key_id, request_id: request_id.clone() })
+    if let Some(seconds) = standing.and_then(|standing| standing.retry_after) {
+        return Err(ApiError::RateLimited(seconds));
+    }
+    Ok(Caller {
+        workspace: key.workspace.clone(),
+        key_id: key.key_id,
+        request_id: request_id.clone(),
+    })
+}
+
+/// Refuses a sender whom one of the lists does not let in.
+pub fn check_address(app: &App, head: &Parts, lists: &[&[IpNet]]) -> Result<(), ApiError> {
+    let address = head.extensions.get::<ConnectInfo<SocketAddr>>().and_then(|ConnectInfo(peer)| {
+        of_client(peer.ip(), &head.headers, &app.config.trusted_proxies)
+    });
+    match lists.iter().all(|networks| is_allowed(address, networks)) {
+        true => Ok(()),
+        false => Err(ApiError::Forbidden(ADDRESS_REFUSED)),
+    }
 }
 
 /// The key in `Authorization: Bearer <key>`.
-fn bearer(headers: &HeaderMap) -> Option<&str> {
+pub fn bearer(headers: &HeaderMap) -> Option<&str> {
     let (scheme, key) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
     let key = key.trim();
     (scheme.eq_ignore_ascii_case("bearer") && !key.is_empty()).then_some(key)

@@ -4,24 +4,34 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{FromRequest, Request};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use bytes::Bytes;
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use http_body_util::{BodyExt as _, Limited};
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::error::Category;
+use serde_json::{Map, Value};
 
-use super::ApiError;
+use super::{ApiError, value};
 use crate::app::App;
 use crate::compute::{Memory, Reserved};
 
-/// How long and how many times its limit a body that is too large is read on, so that its
-/// sender gets to read the answer.
+/// For how long and how many bytes a body that is refused is read on, so that its sender gets
+/// to read the answer.
 const LINGER: Duration = Duration::from_secs(2);
-const LINGER_TIMES: usize = 4;
+const LONGEST_LINGER: usize = 16 << 20;
 
 /// How long a call waits for room for its body (`gateway.memory_bytes`).
 const ROOM_WAIT: Duration = Duration::from_secs(1);
+
+/// Bodies of more bytes are read on a thread that may compute: it takes more than a fraction
+/// of a millisecond.
+pub(super) const INLINE_BYTES: usize = 64 << 10;
+
+/// What is reserved for a body before any of it is there; the rest as it comes, so that nobody
+/// holds what others need by sending slowly.
+const FIRST_BYTES: usize = 64 << 10;
 
 /// Bytes up to which an error may repeat the value that is wrong.
 const LONGEST_ERROR: usize = 200;
@@ -53,12 +63,31 @@ impl JsonText {
         parse(&self.text)
     }
 
+    /// Reads all members of the object that it is, into a tree of bounded size; the errors are
+    /// those of [`Json`].
+    pub fn object(&self) -> Result<Map<String, Value>, ApiError> {
+        value::object(&self.text).map_err(|error| match self.parse::<IgnoredMembers>() {
+            Ok(IgnoredMembers {}) => {
+                ApiError::Invalid(format!("The request body {}", without_place(&error.to_string())))
+            }
+            Err(error) => error,
+        })
+    }
+
+    /// [`object`](Self::object) for bodies of any size: large ones hold up no other call.
+    pub fn object_beside(&self, app: &App) -> Result<Map<String, Value>, ApiError> {
+        match self.bytes() > INLINE_BYTES {
+            true => app.cores.compute_here(|| self.object()),
+            false => self.object(),
+        }
+    }
+
     /// Its length in bytes.
     pub fn bytes(&self) -> usize {
         self.text.len()
     }
 
-    pub(super) fn as_bytes(&self) -> &[u8] {
+    pub fn as_bytes(&self) -> &[u8] {
         self.text.as_bytes()
     }
 
@@ -76,7 +105,7 @@ impl FromRequest<App> for JsonText {
         let limit = app.config.gateway.max_body_bytes;
         let patience = Duration::from_secs(app.config.gateway.request_timeout_seconds);
         let (head, body) = request.into_parts();
-        let (body, room) = tokio::time::timeout(patience, read(body, limit, &app.bodies))
+        let (body, room) = tokio::time::timeout(patience, read(&head, body, limit, &app.bodies))
             .await
             .map_err(|_| ApiError::TooSlow)??;
         if !body.is_empty() && !is_json(&head.headers) {
@@ -92,46 +121,80 @@ impl From<String> for JsonText {
     }
 }
 
-/// Reads a body up to `limit` bytes, once there is room for it in `memory`: for the bytes that
-/// it declares, or for the most that it may have.
+/// Reads a body up to `limit` bytes, as there is room for it in `memory`.
 async fn read(
+    head: &Parts,
     mut body: Body,
     limit: usize,
     memory: &Memory,
 ) -> Result<(Bytes, Reserved), ApiError> {
-    let declared = axum::body::HttpBody::size_hint(&body);
-    if declared.lower() > limit as u64 {
-        discard(body, limit).await;
-        return Err(ApiError::TooLarge);
-    }
-    let most = declared.exact().map_or(limit, |bytes| bytes as usize);
-    let Ok(mut room) = tokio::time::timeout(ROOM_WAIT, memory.reserve(most)).await else {
-        discard(body, limit).await;
-        return Err(ApiError::Unavailable("there is no room for the request's body".into()));
+    let read = match axum::body::HttpBody::size_hint(&body).lower() > limit as u64 {
+        true => Err(ApiError::TooLarge),
+        false => collect(&mut body, limit, memory).await,
     };
-    let read = Limited::new(&mut body, limit).collect().await;
-    match read {
-        Ok(collected) => {
-            let bytes = collected.to_bytes();
-            room.shrink(bytes.len());
-            Ok((bytes, room))
-        }
-        Err(error) if error.is::<LengthLimitError>() => {
-            discard(body, limit).await;
-            Err(ApiError::TooLarge)
-        }
-        Err(_) => Err(ApiError::Invalid("The request body could not be read to its end".into())),
+    if let Err(ApiError::TooLarge | ApiError::Unavailable(_)) = read {
+        discard(head, body);
     }
+    read
 }
 
-/// Reads on and keeps nothing: a connection that is closed on a sender takes the answer
-/// with it.
-async fn discard(body: Body, limit: usize) {
-    let rest = Limited::new(body, limit.saturating_mul(LINGER_TIMES));
-    let mut rest = std::pin::pin!(rest);
-    let read = async { while let Some(Ok(_)) = rest.frame().await {} };
-    // Running out of time is as good as coming to the end.
-    let _ = tokio::time::timeout(LINGER, read).await;
+async fn collect(
+    body: &mut Body,
+    limit: usize,
+    memory: &Memory,
+) -> Result<(Bytes, Reserved), ApiError> {
+    let no_room = || ApiError::Unavailable("there is no room for the request's body".into());
+    let declared = axum::body::HttpBody::size_hint(body).exact();
+    let most = declared.map_or(limit, |bytes| bytes as usize);
+    let reserved = memory.reserve(most.min(FIRST_BYTES));
+    let mut room = tokio::time::timeout(ROOM_WAIT, reserved).await.map_err(|_| no_room())?;
+    let mut bytes = Vec::with_capacity(most.min(FIRST_BYTES));
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|_| {
+            ApiError::Invalid("The request body could not be read to its end".into())
+        })?;
+        let Ok(data) = frame.into_data() else { continue };
+        let length = bytes.len() + data.len();
+        if length > limit {
+            return Err(ApiError::TooLarge);
+        }
+        if length > bytes.capacity() {
+            let capacity = length.max((2 * bytes.capacity()).min(most));
+            if !room.try_grow(capacity) {
+                return Err(no_room());
+            }
+            bytes.reserve_exact(capacity - bytes.len());
+        }
+        bytes.extend_from_slice(&data);
+    }
+    room.shrink(bytes.len());
+    Ok((bytes.into(), room))
+}
+
+/// Reads what is left of a body beside the answer, and keeps nothing: a connection that is
+/// closed on a sender takes the answer with it. A sender that waits to be asked for the body is
+/// not asked.
+pub fn discard(head: &Parts, body: Body) {
+    let is_read = axum::body::HttpBody::is_end_stream(&body);
+    if is_read || head.headers.contains_key(header::EXPECT) {
+        return;
+    }
+    tokio::spawn(async move {
+        let mut rest = std::pin::pin!(Limited::new(body, LONGEST_LINGER));
+        let read = async { while let Some(Ok(_)) = rest.frame().await {} };
+        // Running out of time is as good as coming to the end.
+        let _ = tokio::time::timeout(LINGER, read).await;
+    });
+}
+
+/// An object of any members.
+#[derive(Deserialize)]
+struct IgnoredMembers {}
+
+/// [`discard`] of a whole request.
+pub(super) fn discard_of(request: Request) {
+    let (head, body) = request.into_parts();
+    discard(&head, body);
 }
 
 /// `application/json`, or a type built on it (`application/…+json`), with any parameters.
@@ -175,14 +238,32 @@ fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, ApiError> {
     })
 }
 
+/// What a body can be refused for before its members are looked at, and when.
+pub(super) fn refusals() -> Vec<(ApiError, &'static str)> {
+    let mut refusals = vec![
+        (ApiError::TooSlow, "The body did not come in time"),
+        (ApiError::TooLarge, "The body has too many bytes"),
+        (ApiError::UnsupportedMediaType, "The Content-Type is missing or another one"),
+    ];
+    for (body, when) in [("{", "The body is not JSON"), ("[]", "The body is no JSON object")] {
+        refusals.extend(parse::<IgnoredAny>(body).err().map(|error| (error, when)));
+    }
+    refusals
+}
+
 /// The error's own text ends with its line and column.
 fn not_json(error: &serde_json::Error) -> ApiError {
     ApiError::Invalid(format!("The request body is not valid JSON: {error}"))
 }
 
+/// What an error of serde_json says, without its line and column.
+fn without_place(text: &str) -> &str {
+    text.rsplit_once(" at line ").map_or(text, |(what, _)| what)
+}
+
 fn wrong_member(path: &str, error: &serde_json::Error) -> String {
     let text = error.to_string();
-    let what = text.rsplit_once(" at line ").map_or(text.as_str(), |(what, _)| what);
+    let what = without_place(&text);
     // It may repeat a value of any length.
     let what = match what.rsplit_once(", expected ") {
         Some((_, expected)) if what.len() > LONGEST_ERROR => {
@@ -276,11 +357,12 @@ mod tests {
             Body::from_stream(futures::stream::iter([chunk, Ok(Bytes::from_static(b"     "))]))
         };
         let memory = Memory::new(1 << 10);
+        let (head, ()) = Request::new(()).into_parts();
         for body in [whole(), chunks()] {
-            assert!(matches!(read(body, 10, &memory).await, Err(ApiError::TooLarge)));
+            assert!(matches!(read(&head, body, 10, &memory).await, Err(ApiError::TooLarge)));
         }
         for body in [whole(), chunks()] {
-            assert_eq!(read(body, 11, &memory).await.unwrap().0.len(), 11);
+            assert_eq!(read(&head, body, 11, &memory).await.unwrap().0.len(), 11);
         }
     }
 }

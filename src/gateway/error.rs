@@ -7,6 +7,8 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
+use super::openapi::{Refusal, Worded};
+use crate::credentials::FindError;
 use crate::log::LogError;
 use crate::objects::ObjectError;
 use crate::retry::Retry;
@@ -18,6 +20,11 @@ const RETRY_AFTER: HeaderValue = HeaderValue::from_static("5");
 
 /// The same where it waits for another request of its own.
 const RETRY_SOON: HeaderValue = HeaderValue::from_static("1");
+
+/// What an answer that is an error says: put into its extensions, for who words it in another
+/// body.
+#[derive(Clone, Debug)]
+pub struct Said(pub String);
 
 /// One error type for every call. What the customer reads is in the variant; what the
 /// operator needs is logged where the error is made into an answer.
@@ -33,6 +40,8 @@ pub enum ApiError {
     Forbidden(&'static str),
     /// 404, with the text.
     NotFound(String),
+    /// 404 with more to say: the message, and `errors` beside it.
+    NotFoundMany(String, Vec<Value>),
     /// 405; the router says in `Allow` what there is.
     MethodNotAllowed,
     /// 408: the body did not come in time.
@@ -47,6 +56,10 @@ pub enum ApiError {
     UnsupportedMediaType,
     /// 422, with the text.
     Unprocessable(&'static str),
+    /// 429 with `Retry-After`: in so many seconds.
+    RateLimited(i64),
+    /// 503 with `Retry-After`: there is too much to do already.
+    Overloaded,
     /// 503 with `Retry-After`; the detail is for the operator.
     Unavailable(String),
     /// 500; the detail is for the operator.
@@ -54,29 +67,31 @@ pub enum ApiError {
 }
 
 impl ApiError {
-    fn status(&self) -> StatusCode {
+    pub fn status(&self) -> StatusCode {
         match self {
             Self::Invalid(_) | Self::InvalidMany(..) => StatusCode::BAD_REQUEST,
             Self::Unauthenticated => StatusCode::UNAUTHORIZED,
             Self::Forbidden(_) => StatusCode::FORBIDDEN,
-            Self::NotFound(_) => StatusCode::NOT_FOUND,
+            Self::NotFound(_) | Self::NotFoundMany(..) => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
             Self::Conflict(_) | Self::UnderWay(_) => StatusCode::CONFLICT,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Unprocessable(_) => StatusCode::UNPROCESSABLE_ENTITY,
-            Self::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::RateLimited(_) => StatusCode::TOO_MANY_REQUESTS,
+            Self::Overloaded | Self::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
 
     /// What the customer reads.
-    fn message(&self) -> Cow<'_, str> {
+    pub fn message(&self) -> Cow<'_, str> {
         match self {
             Self::Invalid(text)
             | Self::InvalidMany(text, _)
             | Self::NotFound(text)
+            | Self::NotFoundMany(text, _)
             | Self::Conflict(text) => text.as_str().into(),
             Self::Forbidden(text) | Self::UnderWay(text) | Self::Unprocessable(text) => {
                 (*text).into()
@@ -88,8 +103,30 @@ impl ApiError {
             Self::UnsupportedMediaType => {
                 "The Content-Type of the request body must be application/json".into()
             }
-            Self::Unavailable(_) => "The service is temporarily unavailable, please retry".into(),
+            Self::RateLimited(_) => "The rate limit is exceeded, please retry later".into(),
+            Self::Overloaded | Self::Unavailable(_) => {
+                "The service is temporarily unavailable, please retry".into()
+            }
             Self::Internal(_) => "An internal error occurred".into(),
+        }
+    }
+
+    /// The answer's body.
+    fn body(&self) -> Value {
+        let mut body = json!({ "message": self.message() });
+        if let Self::InvalidMany(_, errors) | Self::NotFoundMany(_, errors) = self {
+            body["errors"] = errors.clone().into();
+        }
+        body
+    }
+
+    /// What the client is asked to wait before it tries again.
+    fn retry_after(&self) -> Option<HeaderValue> {
+        match self {
+            Self::RateLimited(seconds) => Some(HeaderValue::from(*seconds)),
+            Self::Overloaded | Self::Unavailable(_) => Some(RETRY_AFTER),
+            Self::UnderWay(_) => Some(RETRY_SOON),
+            _ => None,
         }
     }
 
@@ -115,6 +152,15 @@ impl From<StoreError> for ApiError {
     }
 }
 
+impl From<FindError> for ApiError {
+    fn from(error: FindError) -> Self {
+        match error {
+            FindError::Store(error) => Self::of(&*error),
+            FindError::Busy => Self::Overloaded,
+        }
+    }
+}
+
 impl From<LogError> for ApiError {
     fn from(error: LogError) -> Self {
         Self::of(&error)
@@ -133,26 +179,22 @@ impl From<StorageError> for ApiError {
     }
 }
 
+impl Refusal for ApiError {
+    fn worded(&self) -> Worded {
+        let retries = self.retry_after().is_some();
+        Worded { status: self.status(), body: self.body(), retries }
+    }
+}
+
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         self.log();
-        let mut body = json!({ "message": self.message() });
-        if let Self::InvalidMany(_, errors) = &self {
-            body["errors"] = errors.clone().into();
-        }
-        let mut response = (self.status(), axum::Json(body)).into_response();
+        let mut response = (self.status(), axum::Json(self.body())).into_response();
+        response.extensions_mut().insert(Said(self.message().into_owned()));
         let headers = response.headers_mut();
-        match self {
-            Self::Unavailable(_) => {
-                headers.insert(header::RETRY_AFTER, RETRY_AFTER);
-            }
-            Self::UnderWay(_) => {
-                headers.insert(header::RETRY_AFTER, RETRY_SOON);
-            }
-            Self::Unauthenticated => {
-                headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-            }
-            _ => {}
+        headers.extend(self.retry_after().map(|seconds| (header::RETRY_AFTER, seconds)));
+        if matches!(self, Self::Unauthenticated) {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         response
     }

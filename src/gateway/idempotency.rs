@@ -15,24 +15,29 @@
 //! appended could not be told from them: the claim's hash of the messages shows it, and the
 //! repeat is refused.
 //!
+//! A call whose work is rows needs none of that: its claim, its effect and its answer are one
+//! transaction ([`transact`]).
+//!
 //! A call without a key pays nothing for any of this.
 
 mod claims;
-mod header;
+pub(crate) mod header;
 mod rows;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
+use futures::future::BoxFuture;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use self::claims::{Claims, Found, HOLDS, Lease, json};
+use self::claims::{Claims, Found, HOLDS, Lease};
 use self::rows::Claim;
+use super::body::INLINE_BYTES;
 use super::{ApiError, JsonText};
 use crate::app::App;
 use crate::claims::now;
@@ -40,13 +45,10 @@ use crate::clock::millis;
 use crate::faults::fail_point;
 use crate::log::{NewMessage, message_ids};
 use crate::retry;
-use crate::store::{StoreError, answered};
+use crate::store::{StoreError, Tx, answered};
 
-pub use header::IdempotencyKey;
-
-/// Bodies of more bytes are read on a thread that may compute: it takes more than a fraction
-/// of a millisecond.
-const INLINE_BYTES: usize = 64 << 10;
+pub use claims::Answer;
+pub use header::{HEADER, IdempotencyKey, PATTERN};
 
 /// Between looks for claims that are too old.
 const SWEEP_EVERY: Duration = Duration::from_secs(10);
@@ -91,7 +93,11 @@ pub async fn append<W: Work>(
         return call.answer(&answer, to_json(&answer)?);
     };
     let claims = Claims::new(&call.app, &key);
-    let read = call.read(body.clone(), now).await?;
+    let read = match call.read(body.clone(), now).await {
+        Ok(read) => read,
+        // What can be read no more may have been answered: definitions change.
+        Err(error) => return claims.answered(&Sha256::digest(body.as_bytes()), error).await,
+    };
     match claims.claim(Claim::new(&read.body_hash, &read.messages_hash, now)).await? {
         Found::Nothing(claim, lease) => {
             drop(body);
@@ -103,6 +109,56 @@ pub async fn append<W: Work>(
         }
         Found::Answer(answer) => Ok(answer),
     }
+}
+
+/// Makes a change of rows and answers; under a key, once. `body` is what tells the request from
+/// another one under the same key.
+///
+/// All of it is one transaction: an error, or the end of the process, leaves neither the change
+/// nor the claim. Of two requests under one key the second waits for the first and gets its
+/// answer, or has its own turn where that failed.
+///
+/// ```text
+/// let answer = idempotency::transact(&app, key.as_ref(), body.as_bytes(), |tx| {
+///     Box::pin(async move {
+///         rows::insert(tx, &thing).await?;
+///         Ok::<_, ApiError>(Answer { status: StatusCode::CREATED, body: SUCCESS.into() })
+///     })
+/// })
+/// .await?;
+/// ```
+pub async fn transact<E: From<ApiError>>(
+    app: &App,
+    key: Option<&IdempotencyKey>,
+    body: &[u8],
+    change: impl for<'a> FnOnce(&'a mut Tx) -> BoxFuture<'a, Result<Answer, E>>,
+) -> Result<Answer, E> {
+    let mut tx = app.calls.write().await.map_err(ApiError::from)?;
+    let answer = match key {
+        None => change(&mut tx).await?,
+        Some(key) => {
+            let body = Sha256::digest(body).into();
+            let claim = Claim::new(&body, &hash(&[]), app.clock.now_ms());
+            if let Some(answer) = claims::claim_within(&mut tx, key, &claim).await? {
+                return Ok(answer);
+            }
+            let answer = change(&mut tx).await?;
+            let status = answer.status.as_u16().into();
+            rows::finish_within(&mut tx, key, &claim, status, &answer.body)
+                .await
+                .map_err(ApiError::from)?;
+            answer
+        }
+    };
+    fail_point!("idempotency::changed");
+    tx.commit().await.map_err(ApiError::from)?;
+    Ok(answer)
+}
+
+/// What an `Idempotency-Key` can be refused for, and when.
+pub(super) fn refusals() -> impl Iterator<Item = (ApiError, &'static str)> {
+    let no_key = (ApiError::Invalid(header::REFUSED.into()), "The `Idempotency-Key` is none");
+    [no_key].into_iter().chain(claims::refusals())
 }
 
 /// A request that is worked on.
@@ -188,7 +244,7 @@ impl<W: Work> Call<W> {
 
     fn answer(&self, answer: &W::Answer, text: String) -> Result<Response, ApiError> {
         self.work.taken(answer);
-        Ok(json(W::STATUS, text))
+        Ok(Answer { status: W::STATUS, body: text }.into_response())
     }
 }
 

@@ -1,34 +1,54 @@
 //! The HTTP server: what every call shares, whatever the routes that it is given: keys,
-//! errors, bodies, request ids, repeats.
+//! limits, errors, bodies, request ids, repeats.
 //!
 //! What a call can be refused for is looked at in one order: path 404, method 405
-//! ([`router`]), key 401, address 403, permission 403 ([`protected`]), size 413,
+//! ([`router`]), key 401, address 403, permission 403, rate 429 ([`protected`]), size 413,
 //! Content-Type 415, JSON 400, members 400 ([`Json`]). An `Idempotency-Key` ([`idempotency`]) is
 //! looked at before the size, and what is under it once the body is known to be taken.
+//!
+//! Every route is given with its description ([`Routes`]), of which [`openapi`] makes a document.
 
-mod address;
+pub(crate) mod address;
 mod auth;
 mod body;
 pub mod error;
 pub mod idempotency;
+pub mod limits;
+pub mod openapi;
+mod query;
+mod queue;
 mod request;
 mod serve;
+mod value;
+
+use std::sync::Arc;
 
 use uuid::Uuid;
 
-pub use auth::protected;
-pub use body::{Json, JsonText};
+pub use auth::{bearer, check_address, protected};
+pub use body::{Json, JsonText, discard};
 pub use error::ApiError;
 pub use idempotency::IdempotencyKey;
+pub use openapi::{Access, Operation, Routes};
+pub use query::parameter;
+pub use queue::StoreQueue;
 pub use serve::{BindError, bind, router, serve};
 
 use crate::workspaces::Workspace;
+
+/// The installation as a whole, where the number of a workspace is meant: no workspace has it.
+pub const COMPANY: i32 = 0;
+
+/// Who calls for the installation as a whole and not for one workspace: put into the request of
+/// such a route, as [`Caller`] is into others.
+#[derive(Clone, Copy, Debug)]
+pub struct CompanyCaller;
 
 /// Who calls, put into the request by [`protected`]; handlers take it as
 /// `Extension<Caller>`.
 #[derive(Clone, Debug)]
 pub struct Caller {
-    pub workspace: Workspace,
+    pub workspace: Arc<Workspace>,
     pub key_id: Uuid,
     pub request_id: String,
 }

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::time::Instant;
 
 use axum::extract::{MatchedPath, Request, State};
@@ -9,13 +10,14 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use futures::FutureExt as _;
+use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 use uuid::Uuid;
 
-use super::ApiError;
+use super::{ApiError, body};
 use crate::app::App;
-use crate::panics;
+use crate::{panics, scim};
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -26,9 +28,36 @@ const LONGEST_ID: usize = 128;
 #[derive(Clone, Debug)]
 pub struct RequestId(pub String);
 
+/// What lets requests in: so many at once.
+#[derive(Clone)]
+pub struct Door {
+    app: App,
+    free: Arc<Semaphore>,
+}
+
+impl Door {
+    pub fn new(app: App) -> Self {
+        let free = Arc::new(Semaphore::new(app.config.gateway.requests_in_flight));
+        Self { app, free }
+    }
+}
+
+/// [`answer`], with errors in the words of the protocol that the path belongs to.
+pub async fn answer_in_its_words(state: State<Door>, request: Request, next: Next) -> Response {
+    let is_scim = scim::error::is_scim(request.uri().path());
+    let response = answer(state, request, next).await;
+    if is_scim { scim::error::in_words_of_scim(response) } else { response }
+}
+
 /// Answers a request in a task of its own: a handler whose client hangs up is not dropped
 /// half way, where a connection would go back to its pool within a transaction.
-pub async fn answer(State(app): State<App>, mut request: Request, next: Next) -> Response {
+///
+/// One that comes while as many are under way as may be is answered 503 at once.
+async fn answer(
+    State(Door { app, free }): State<Door>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     let id = request_id(request.headers());
     let path = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     let call = Call { id, method: method(request.method()), path: path.unwrap_or_default() };
@@ -38,10 +67,19 @@ pub async fn answer(State(app): State<App>, mut request: Request, next: Next) ->
         method = call.method,
         path = call.path,
     );
+    let Ok(place) = free.try_acquire_owned() else {
+        body::discard_of(request);
+        return span
+            .in_scope(|| call.answered(Instant::now(), ApiError::Overloaded.into_response()));
+    };
     let tasks = request.extensions_mut().remove::<TaskTracker>().unwrap_or_default();
     request.extensions_mut().insert(RequestId(call.id.clone()));
     request.extensions_mut().insert(app);
-    tasks.spawn(call.run(request, next).instrument(span)).await.unwrap_or_else(|_| {
+    let run = async move {
+        let _place = place;
+        call.run(request, next).await
+    };
+    tasks.spawn(run.instrument(span)).await.unwrap_or_else(|_| {
         ApiError::Unavailable("the program ended before the request".into()).into_response()
     })
 }
@@ -56,10 +94,14 @@ struct Call {
 impl Call {
     async fn run(self, request: Request, next: Next) -> Response {
         let started = Instant::now();
-        let mut response = AssertUnwindSafe(next.run(request))
+        let response = AssertUnwindSafe(next.run(request))
             .catch_unwind()
             .await
             .unwrap_or_else(|panic| internal(&*panic).into_response());
+        self.answered(started, response)
+    }
+
+    fn answered(self, started: Instant, mut response: Response) -> Response {
         if let Ok(id) = HeaderValue::from_str(&self.id) {
             response.headers_mut().insert(X_REQUEST_ID, id);
         }

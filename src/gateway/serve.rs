@@ -2,21 +2,27 @@
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::ConnectInfo;
+use axum::extract::{ConnectInfo, Request};
+use axum::http::{Method, StatusCode};
 use axum::middleware;
+use axum::response::{IntoResponse as _, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 
-use super::{ApiError, request};
+use super::request::{self, Door};
+use super::{ApiError, body};
 use crate::app::App;
 
 /// Bytes of a connection's buffer, and so of a request's head at most.
@@ -44,12 +50,29 @@ pub async fn bind(address: SocketAddr, setting: &'static str) -> Result<TcpListe
 }
 
 /// The gateway's router: the routes of `domains`, and what all calls share.
-pub fn router(app: App, domains: Router<App>) -> Router {
+pub fn router(app: App, domains: impl Into<Router<App>>) -> Router {
+    let door = Door::new(app.clone());
     domains
-        .fallback(async || ApiError::NotFound("There is nothing at this path".into()))
-        .method_not_allowed_fallback(async || ApiError::MethodNotAllowed)
-        .layer(middleware::from_fn_with_state(app.clone(), request::answer))
+        .into()
+        .fallback(no_path)
+        .method_not_allowed_fallback(other_method)
+        .layer(middleware::from_fn_with_state(door, request::answer_in_its_words))
         .with_state(app)
+}
+
+async fn no_path(request: Request) -> ApiError {
+    body::discard_of(request);
+    ApiError::NotFound("There is nothing at this path".into())
+}
+
+/// What no route has: the router adds `Allow`, which is all that OPTIONS asks for.
+async fn other_method(request: Request) -> Response {
+    let is_options = request.method() == Method::OPTIONS;
+    body::discard_of(request);
+    match is_options {
+        true => StatusCode::NO_CONTENT.into_response(),
+        false => ApiError::MethodNotAllowed.into_response(),
+    }
 }
 
 /// Answers requests until `shutdown`. Then it takes no more, and lets those that are under
@@ -57,14 +80,19 @@ pub fn router(app: App, domains: Router<App>) -> Router {
 pub async fn serve(app: App, router: Router, listener: TcpListener, shutdown: CancellationToken) {
     let server = Server {
         router,
-        head_timeout: Duration::from_secs(app.config.gateway.request_timeout_seconds),
+        patience: Duration::from_secs(app.config.gateway.request_timeout_seconds),
+        free: Arc::new(Semaphore::new(app.config.gateway.connections)),
         connections: TaskTracker::new(),
         handlers: TaskTracker::new(),
         shutdown,
         cut: CancellationToken::new(),
     };
-    while let Some((stream, peer)) = server.accept(&listener).await {
-        server.connections.spawn(server.clone().connection(stream, peer));
+    while let Some((stream, peer, place)) = server.accept(&listener).await {
+        let connection = server.clone().connection(stream, peer);
+        server.connections.spawn(async move {
+            let _place = place;
+            connection.await;
+        });
     }
     drop(listener);
     server.drain(Duration::from_secs(app.config.worker.drain_seconds)).await;
@@ -73,7 +101,10 @@ pub async fn serve(app: App, router: Router, listener: TcpListener, shutdown: Ca
 #[derive(Clone)]
 struct Server {
     router: Router,
-    head_timeout: Duration,
+    /// For a head to come, and for an answer to be read on.
+    patience: Duration,
+    /// Places for connections. While all are taken, further ones wait in the system's queue.
+    free: Arc<Semaphore>,
     connections: TaskTracker,
     /// Handlers outlive connections whose client hung up.
     handlers: TaskTracker,
@@ -84,12 +115,21 @@ struct Server {
 
 impl Server {
     /// The next connection; none once the server is shutting down.
-    async fn accept(&self, listener: &TcpListener) -> Option<(TcpStream, SocketAddr)> {
+    async fn accept(
+        &self,
+        listener: &TcpListener,
+    ) -> Option<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
         loop {
+            let accepted = async {
+                let place =
+                    self.free.clone().acquire_owned().await.map_err(std::io::Error::other)?;
+                let (stream, peer) = listener.accept().await?;
+                Ok::<_, std::io::Error>((stream, peer, place))
+            };
             let accepted = tokio::select! {
                 biased;
                 () = self.shutdown.cancelled() => return None,
-                accepted = listener.accept() => accepted,
+                accepted = accepted => accepted,
             };
             match accepted {
                 Ok(connection) => return Some(connection),
@@ -112,12 +152,14 @@ impl Server {
             request.extensions_mut().insert(handlers.clone());
             router.clone().oneshot(request)
         });
+        let mut stream = TimeoutStream::new(stream);
+        stream.set_write_timeout(Some(self.patience));
         // The time for a head also limits how long an idle connection is kept.
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
-            .header_read_timeout(self.head_timeout)
+            .header_read_timeout(self.patience)
             .max_buf_size(BUFFER_BYTES)
-            .serve_connection(TokioIo::new(stream), service);
+            .serve_connection(TokioIo::new(Box::pin(stream)), service);
         let mut connection = std::pin::pin!(connection);
         let ended = tokio::select! {
             ended = connection.as_mut() => ended,

@@ -8,6 +8,8 @@
 //!
 //! A group whose messages must be applied exactly once takes [`Batch`]es instead, and keeps
 //! its [`offsets`] in the store, where they move with what the messages do.
+//!
+#![doc = include_str!("README.md")]
 
 mod batches;
 mod consumer;
@@ -46,15 +48,19 @@ pub enum Topic {
     Exports,
     /// What `POST /users/track` took in: [`Batch`](crate::tracking::message::Batch)es.
     Tracking,
+    /// What `PATCH /catalogs/{catalog_name}/items` took in:
+    /// [`Edit`](crate::catalogs::message::Edit)s.
+    Catalogs,
 }
 
 impl Topic {
-    pub const ALL: &[Self] = &[Self::Exports, Self::Tracking];
+    pub const ALL: &[Self] = &[Self::Exports, Self::Tracking, Self::Catalogs];
 
     pub fn name(self) -> &'static str {
         match self {
             Self::Exports => "exports",
             Self::Tracking => "tracking",
+            Self::Catalogs => "catalogs",
         }
     }
 
@@ -235,5 +241,55 @@ impl Log {
             Self::Embedded(embedded) => embedded.close().await,
             Self::Kafka(kafka) => kafka.close().await,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::catalogs::message::Edit;
+    use crate::exports::requeue::job_of;
+    use crate::tracking::message::Batch;
+
+    const PAGE: &str = include_str!("README.md");
+
+    /// The example in the section of a topic.
+    fn example(topic: Topic) -> &'static str {
+        let section = PAGE.split_once(&format!("\n## `{}`\n", topic.name())).expect("a section").1;
+        let (_, block) = section.split_once("```").expect("an example");
+        let (example, _) = block.split_once("```").expect("its end");
+        example.split_once('\n').expect("a language").1.trim_end()
+    }
+
+    #[test]
+    fn examples_are_messages_as_they_are_written() {
+        for topic in Topic::ALL.iter().copied() {
+            let example = example(topic);
+            let written = match topic {
+                Topic::Tracking => {
+                    serde_json::to_string(&Batch::decode(example.as_bytes()).unwrap()).unwrap()
+                }
+                Topic::Catalogs => {
+                    serde_json::to_string(&Edit::decode(example.as_bytes()).unwrap()).unwrap()
+                }
+                Topic::Exports => {
+                    let message = Message {
+                        topic,
+                        partition: 0,
+                        offset: 0,
+                        appended_at: 0,
+                        key: Vec::new(),
+                        payload: example.as_bytes().to_vec(),
+                        request_id: String::new(),
+                    };
+                    job_of(&message).as_ref().map(Uuid::to_string).unwrap()
+                }
+            };
+            assert_eq!(written, example);
+            assert!(PAGE.contains(&format!("\n| `{}` |", topic.name())), "{topic:?}");
+        }
+        assert!(PAGE.contains(&format!("at most {} MiB", MAX_MESSAGE_BYTES >> 20)));
     }
 }

@@ -1,7 +1,7 @@
 //! Brings a database to this program's schema. The statements are in
 //! `deploy/migrations` and are part of the binary.
 
-use sqlx::migrate::{Migrate as _, Migrator};
+use sqlx::migrate::{Migrate as _, MigrateError, Migrator};
 
 use super::{Store, StoreError};
 
@@ -54,7 +54,18 @@ async fn applied(store: &Store) -> Result<usize, StoreError> {
     // No table of migrations is an empty database; anything else is the database's error.
     match applied {
         Ok(applied) => Ok(applied.len()),
-        Err(sqlx::migrate::MigrateError::Execute(sqlx::Error::Database(_))) => Ok(0),
+        Err(MigrateError::Execute(error)) if is_no_table(&error) => Ok(0),
+        Err(MigrateError::Execute(error)) => Err(error.into()),
         Err(error) => Err(error.into()),
+    }
+}
+
+fn is_no_table(error: &sqlx::Error) -> bool {
+    let Some(error) = error.as_database_error() else { return false };
+    match error.code().as_deref() {
+        Some("42P01") => true,
+        // SQLite has no code of its own for it.
+        Some("1") => error.message().starts_with("no such table"),
+        _ => false,
     }
 }

@@ -106,6 +106,10 @@ impl Room {
         Self(usize::MAX)
     }
 
+    pub fn left(&self) -> usize {
+        self.0
+    }
+
     pub fn take(&mut self, bytes: usize) -> Result<(), StoreError> {
         self.0 = self.0.checked_sub(bytes).ok_or(StoreError::TooMuch)?;
         Ok(())
@@ -187,6 +191,12 @@ impl StoreError {
     /// Whether a row that must be unique is there already.
     pub fn is_unique_violation(&self) -> bool {
         matches!(self, Self::Database(sqlx::Error::Database(error)) if error.is_unique_violation())
+    }
+
+    /// Whether a lock was not got in the time that the transaction gives it.
+    pub fn is_locked_out(&self) -> bool {
+        let Self::Database(sqlx::Error::Database(error)) = self else { return false };
+        error.code().as_deref() == Some("55P03")
     }
 }
 

@@ -1,5 +1,6 @@
 //! What an installation wrote down at its first `migrate` and must not lose: how many
-//! partitions its topics have, and which secret key its stored secrets are sealed with.
+//! partitions its topics have, and which secret key its stored secrets are sealed with. And what
+//! the company is called that it belongs to.
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 
@@ -8,6 +9,7 @@ use crate::retry::Retry;
 use crate::secrets::SecretKey;
 
 const PARTITIONS: &str = "log.partitions";
+const COMPANY: &str = "company";
 const SECRET_KEY: &str = "secret_key.check";
 /// What the check value of the secret key is derived for.
 const CHECK: &str = "check of the secret key";
@@ -91,6 +93,27 @@ pub async fn put_secret_key(tx: &mut Tx, secrets: &SecretKey) -> Result<(), Stor
         tx,
         sqlx::query("UPDATE settings SET value = $2 WHERE name = $1").bind(SECRET_KEY).bind(&value)
     );
+    Ok(())
+}
+
+/// What the company is called, once its document was applied.
+pub async fn company(tx: &mut Tx) -> Result<Option<String>, StoreError> {
+    Ok(get(tx, COMPANY).await?.filter(|name| !name.is_empty()))
+}
+
+pub async fn put_company(tx: &mut Tx, name: &str) -> Result<(), StoreError> {
+    put_if_absent(tx, COMPANY, name).await?;
+    execute!(
+        tx,
+        sqlx::query("UPDATE settings SET value = $2 WHERE name = $1").bind(COMPANY).bind(name)
+    );
+    Ok(())
+}
+
+/// Makes whoever else wants to apply the company's document wait for the end of this transaction.
+pub async fn lock_company(tx: &mut Tx) -> Result<(), StoreError> {
+    put_if_absent(tx, COMPANY, "").await?;
+    execute!(tx, sqlx::query("UPDATE settings SET value = value WHERE name = $1").bind(COMPANY));
     Ok(())
 }
 

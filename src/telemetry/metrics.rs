@@ -58,6 +58,23 @@ pub const METRICS: &[Metric] = &[
     ),
     gauge("longshore_build_info", Unit::Count, "1; the label version is this program's"),
     counter(
+        "longshore_catalog_items_applied_total",
+        "Items of PATCH /catalogs/{catalog_name}/items whose edit was applied",
+    ),
+    counter(
+        "longshore_catalog_items_total",
+        "Items of PATCH /catalogs/{catalog_name}/items that were taken",
+    ),
+    counter(
+        "longshore_catalog_items_unknown_total",
+        "Items of taken edits that their catalog does not have: nothing was made of them",
+    ),
+    counter(
+        "longshore_catalog_refused_total",
+        "Calls of PATCH /catalogs/{catalog_name}/items that were refused, by code; one that is \
+         refused for several codes counts in each",
+    ),
+    counter(
         "longshore_deliveries_total",
         "Attempts at callbacks by outcome: delivered, retried, given_up, or lost to another worker",
     ),
@@ -148,6 +165,11 @@ pub const METRICS: &[Metric] = &[
         "longshore_messages_total",
         "Messages worked on, by topic and outcome (done, dead_letter, repeated, handed_back)",
     ),
+    counter(
+        "longshore_rate_limit_alone_total",
+        "Requests that this gateway counted alone since the database did not answer, by budget",
+    ),
+    counter("longshore_rate_limit_refused_total", "Requests answered 429, by budget"),
     counter(
         "longshore_track_applied_total",
         "Objects of POST /users/track that were applied, by array (attributes, events, purchases)",

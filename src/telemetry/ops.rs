@@ -1,6 +1,7 @@
 //! The operations listener: `/healthz`, `/readyz`, `/metrics`; never on the API's own.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::Router;
@@ -11,10 +12,11 @@ use axum::routing::get;
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
-use crate::store::migrate;
+use crate::store::{StoreError, answered, migrate};
 
 /// How long the store may take to answer before the process counts as not ready.
 const STORE_PATIENCE: Duration = Duration::from_secs(2);
@@ -25,36 +27,57 @@ const STORE_LOOKS: usize = 4;
 /// How often the recorder drops what it need not keep.
 const UPKEEP: Duration = Duration::from_secs(5);
 
+/// What a process is for, which decides what it is ready by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Calls. Those of known keys whose work goes to the log are taken without the store, so
+    /// once it was seen the process stays ready: else all gateways would leave their balancer
+    /// together.
+    Calls,
+    /// Work, all of which needs the store.
+    Work,
+}
+
 #[derive(Clone)]
 struct Ops {
     app: App,
+    purpose: Purpose,
     metrics: PrometheusHandle,
     draining: CancellationToken,
     looks: Arc<Semaphore>,
+    /// Whether the store was ever ready.
+    was_ready: Arc<AtomicBool>,
 }
 
 /// The routes of the operations listener. Once `draining` is cancelled the process is not
 /// ready any more.
-pub fn router(app: App, metrics: PrometheusHandle, draining: CancellationToken) -> Router {
+fn router(
+    app: App,
+    purpose: Purpose,
+    metrics: PrometheusHandle,
+    draining: CancellationToken,
+) -> Router {
     let looks = Arc::new(Semaphore::new(STORE_LOOKS));
+    let was_ready = Arc::new(AtomicBool::new(false));
     Router::new()
         .route("/healthz", get(async || "ok\n"))
         .route("/readyz", get(readyz))
         .route("/metrics", get(render))
-        .with_state(Ops { app, metrics, draining, looks })
+        .with_state(Ops { app, purpose, metrics, draining, looks, was_ready })
 }
 
 /// Answers until it is dropped, so that a process that drains can still be watched.
 pub async fn serve(
     app: App,
+    purpose: Purpose,
     metrics: PrometheusHandle,
     listener: TcpListener,
     draining: CancellationToken,
 ) -> std::io::Result<()> {
-    let router = router(app, metrics.clone(), draining);
+    let router = router(app, purpose, metrics.clone(), draining);
     let upkeep = async {
         loop {
-            tokio::time::sleep(UPKEEP).await;
+            sleep(UPKEEP).await;
             metrics.run_upkeep();
         }
     };
@@ -67,17 +90,20 @@ pub async fn serve(
 /// 200 when calls and work can be taken, else 503 with what is missing, a line each; after
 /// either, what somebody should look at although the rest goes on.
 async fn readyz(State(ops): State<Ops>) -> impl IntoResponse {
-    let mut missing = Vec::new();
+    let (mut missing, mut notes) = (Vec::new(), Vec::new());
     if ops.draining.is_cancelled() {
         missing.push("the process is stopping".to_owned());
     }
-    if let Err(text) = ops.store_ready().await {
-        missing.push(text);
+    match ops.store_ready().await {
+        Ok(()) => ops.was_ready.store(true, Ordering::Relaxed),
+        Err(error) if ops.goes_on_with(&error) => notes.push(error.to_string()),
+        Err(error) => missing.push(error.to_string()),
     }
     let (status, mut lines) = match missing.is_empty() {
         true => (StatusCode::OK, vec!["ready".to_owned()]),
         false => (StatusCode::SERVICE_UNAVAILABLE, missing),
     };
+    lines.append(&mut notes);
     lines.extend(ops.app.notices.all());
     (status, lines.join("\n") + "\n")
 }
@@ -87,21 +113,22 @@ async fn render(State(ops): State<Ops>) -> impl IntoResponse {
 }
 
 impl Ops {
+    /// Whether the process does what it is for although the store is not ready.
+    fn goes_on_with(&self, error: &StoreError) -> bool {
+        self.purpose == Purpose::Calls
+            && self.was_ready.load(Ordering::Relaxed)
+            && !matches!(error, StoreError::Version(_))
+    }
+
     /// Whether the store answers in time and has the schema of this program.
-    async fn store_ready(&self) -> Result<(), String> {
-        let silent = || "the database does not answer".to_owned();
-        let permit = self.looks.clone().try_acquire_owned().map_err(|_| silent())?;
+    async fn store_ready(&self) -> Result<(), StoreError> {
+        let permit = self.looks.clone().try_acquire_owned().map_err(|_| StoreError::Silent)?;
         let store = self.app.store.clone();
-        // In a task of its own: a look that takes too long is left to come to its end.
-        let look = tokio::spawn(async move {
+        let look = async move {
             let checked = migrate::check(&store).await;
             drop(permit);
             checked
-        });
-        match tokio::time::timeout(STORE_PATIENCE, look).await {
-            Ok(Ok(Ok(()))) => Ok(()),
-            Ok(Ok(Err(error))) => Err(error.to_string()),
-            Ok(Err(_)) | Err(_) => Err(silent()),
-        }
+        };
+        answered(look, sleep(STORE_PATIENCE)).await
     }
 }

@@ -1,22 +1,30 @@
 //! `POST /users/track` (operation 1): check, append, answer.
 
+use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use axum::routing::post;
-use axum::{Extension, Router};
+use axum::routing::{MethodRouter, post};
 
 use super::intake::{self, Answer, Intake, Request};
-use super::{Kind, telemetry};
+use super::{Kind, openapi, telemetry};
 use crate::app::App;
-use crate::gateway::{self, ApiError, Caller, IdempotencyKey, JsonText, idempotency};
+use crate::gateway::{self, ApiError, Caller, IdempotencyKey, JsonText, Routes, idempotency};
 use crate::log::NewMessage;
 
-const PERMISSION: &str = "users.track";
+pub(super) const PERMISSION: &str = "users.track";
+
+pub const PATH: &str = "/users/track";
 
 /// The routes of tracking.
-pub fn routes() -> Router<App> {
-    Router::new().route("/users/track", gateway::protected(PERMISSION, post(track)))
+pub fn routes() -> Routes {
+    let route = gateway::protected(PERMISSION, unprotected());
+    Routes::new().route(PATH, route, [openapi::track()])
+}
+
+/// The call without its key: whoever serves it says who the [`Caller`] is.
+pub fn unprotected() -> MethodRouter<App> {
+    post(track)
 }
 
 async fn track(

@@ -15,7 +15,7 @@
 //! purchase is beside its user; so is what purchases trigger.
 
 mod custom;
-mod draft;
+pub(crate) mod draft;
 mod people;
 mod products;
 mod rows;
@@ -32,7 +32,7 @@ use self::products::Products;
 use self::tally::{Dropped, Tally};
 use self::wanted::Wanted;
 use super::Kind;
-use super::message::{self, Batch, Event, MessageError, Object, Purchase};
+use super::message::{Batch, Event, MessageError, OBJECTS, Object, Purchase};
 use crate::app::App;
 use crate::claims;
 use crate::clock::{from_ms, utc_date};
@@ -42,7 +42,7 @@ use crate::retry::Retry;
 use crate::store::{Room, Store, StoreError, Tx};
 use crate::users::activity::{Activity, ActivityError};
 use crate::users::service_id::Generator;
-use crate::worker::batches::Handler;
+use crate::worker::batches::{Handler, arrays};
 use crate::workspaces::{self, Workspace};
 
 /// Why messages could not be applied.
@@ -199,39 +199,17 @@ impl Handler for Ingest {
     }
 
     fn split(&self, message: &Message) -> Vec<Message> {
-        let parts = self.cores.compute_here(|| message::split(&message.payload));
-        match parts.filter(|parts| parts.len() > 1) {
-            Some(parts) => parts.into_iter().map(|part| with_payload(part, message)).collect(),
-            None => vec![message.clone()],
-        }
+        self.cores.compute_here(|| arrays::split(message, OBJECTS))
     }
 
     fn join(&self, parts: &[&Message]) -> Message {
-        let payloads: Vec<&[u8]> = parts.iter().map(|part| part.payload.as_slice()).collect();
-        match message::join(&payloads) {
-            Some(payload) => with_payload(payload, parts[0]),
-            // What cannot be taken apart is one part only.
-            None => parts[0].clone(),
-        }
+        arrays::join(parts, OBJECTS)
     }
 
     fn applied(&self, mut tally: Tally) {
         let listed = std::mem::take(&mut tally.listed);
         listed.into_iter().for_each(|listed| self.products.learn(listed));
         tally.emit();
-    }
-}
-
-fn with_payload(payload: Vec<u8>, message: &Message) -> Message {
-    let Message { topic, partition, offset, appended_at, key, payload: _, request_id } = message;
-    Message {
-        topic: *topic,
-        partition: *partition,
-        offset: *offset,
-        appended_at: *appended_at,
-        key: key.clone(),
-        payload,
-        request_id: request_id.clone(),
     }
 }
 

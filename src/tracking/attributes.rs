@@ -14,7 +14,7 @@ use crate::users::profile::{Field, FieldError, check};
 const CUSTOM: &str = "custom_attributes";
 
 /// What no attribute object sets: the service's own, and what comes from elsewhere.
-const REFUSED: &[&str] = &[
+pub(super) const REFUSED: &[&str] = &[
     "created_at",
     "random_bucket",
     "purchases",

@@ -3,10 +3,11 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::de::{IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::json;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
 use super::object::{self, Problem, Taken};
 use super::partitions;
@@ -15,9 +16,11 @@ use crate::gateway::{ApiError, JsonText};
 use crate::log::NewMessage;
 
 /// Objects that an array may have.
-const MOST_OBJECTS: usize = 75;
+pub const MOST_OBJECTS: usize = 75;
 
-const NOTHING_VALID: &str =
+pub const TOO_MANY: &str = "Max Input Length Exceeded";
+
+pub const NOTHING_VALID: &str =
     "Valid data must be provided in the 'attributes', 'events', or 'purchases' fields.";
 
 /// Who sent a body, and when.
@@ -40,8 +43,10 @@ pub struct Intake {
 
 /// The answer to a request of which something was taken. A counter is of the objects taken,
 /// and there where its array was sent.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Tracked")]
 pub struct Answer {
+    #[schemars(extend("const" = "success"))]
     message: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     attributes_processed: Option<usize>,
@@ -51,10 +56,22 @@ pub struct Answer {
     purchases_processed: Option<usize>,
     /// What was left out, and why.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    errors: Vec<Value>,
+    errors: Vec<LeftOut>,
     /// Of each object that was left out the reason as metrics have it.
     #[serde(skip)]
     pub refused: Vec<(Kind, &'static str)>,
+}
+
+/// One thing that is wrong with an object that was left out; of an object there are ten at most.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct LeftOut {
+    /// What is wrong, with the member that it is about.
+    #[serde(rename = "type")]
+    text: String,
+    #[schemars(extend("enum" = Kind::ALL.map(Kind::name)))]
+    input_array: &'static str,
+    /// The object's place in the array, from 0.
+    index: usize,
 }
 
 impl Answer {
@@ -118,7 +135,7 @@ pub fn read(body: &JsonText, request: &Request) -> Result<Intake, ApiError> {
         [(Kind::Attributes, attributes), (Kind::Events, events), (Kind::Purchases, purchases)];
     let too_many = |Array(elements): &Array<'_>| elements.len() > MOST_OBJECTS;
     if arrays.iter().any(|(_, array)| array.as_ref().is_some_and(too_many)) {
-        return Err(ApiError::Invalid("Max Input Length Exceeded".into()));
+        return Err(ApiError::Invalid(TOO_MANY.into()));
     }
     let mut taken = Vec::new();
     let (mut errors, mut refused) = (Vec::new(), Vec::new());
@@ -129,7 +146,7 @@ pub fn read(body: &JsonText, request: &Request) -> Result<Intake, ApiError> {
                 Ok(object) => taken.push(object),
                 Err(problems) => {
                     refused.extend(problems.first().map(|first| (kind, first.reason)));
-                    report(kind, index, &problems, &mut errors);
+                    report(kind, index, problems, &mut errors);
                 }
             }
         }
@@ -137,6 +154,7 @@ pub fn read(body: &JsonText, request: &Request) -> Result<Intake, ApiError> {
     });
     if taken.is_empty() {
         telemetry::refused(&refused);
+        let errors = errors.iter().map(|left_out| json!(left_out)).collect();
         return Err(ApiError::InvalidMany(NOTHING_VALID.into(), errors));
     }
     let [attributes_processed, events_processed, purchases_processed] = processed;
@@ -156,10 +174,13 @@ fn messages(taken: Vec<Taken<'_>>, request: &Request) -> Result<Vec<NewMessage>,
         .map_err(|error| ApiError::Internal(format!("a message cannot be written: {error}")))
 }
 
-fn report(kind: Kind, index: usize, problems: &[Problem], errors: &mut Vec<Value>) {
-    errors.extend(problems.iter().map(
-        |problem| json!({ "type": problem.text, "input_array": kind.name(), "index": index }),
-    ));
+fn report(kind: Kind, index: usize, problems: Vec<Problem>, errors: &mut Vec<LeftOut>) {
+    let input_array = kind.name();
+    errors.extend(problems.into_iter().map(|Problem { text, .. }| LeftOut {
+        text,
+        input_array,
+        index,
+    }));
 }
 
 #[cfg(test)]

@@ -27,7 +27,6 @@ use uuid::Uuid;
 
 use super::Kind;
 use crate::retry::Retry;
-use crate::users::json::{self, Members};
 
 /// The version that this program writes, and the only one that it reads.
 pub const VERSION: u32 = 1;
@@ -82,44 +81,8 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// A payload for each object of one, in their order, with all that the payload says beside
-/// them, known to this program or not; none if it cannot be taken apart.
-pub fn split(payload: &[u8]) -> Option<Vec<Vec<u8>>> {
-    let (members, objects) = parts(payload)?;
-    Some(objects.into_iter().map(|object| with_objects(&members, &[object])).collect())
-}
-
-/// The payload with the objects of several that were [`split`] from one.
-pub fn join(payloads: &[&[u8]]) -> Option<Vec<u8>> {
-    let mut all = Vec::with_capacity(payloads.len());
-    let mut first = None;
-    for payload in payloads {
-        let (members, objects) = parts(payload)?;
-        first.get_or_insert(members);
-        all.extend(objects);
-    }
-    Some(with_objects(&first?, &all))
-}
-
-const OBJECTS: &str = "objects";
-
-fn parts(payload: &[u8]) -> Option<(Members<'_>, Vec<&RawValue>)> {
-    let members: Members<'_> = serde_json::from_slice(payload).ok()?;
-    let objects = serde_json::from_str(members.get(OBJECTS)?).ok()?;
-    Some((members, objects))
-}
-
-fn with_objects(members: &Members<'_>, objects: &[&RawValue]) -> Vec<u8> {
-    let objects: Vec<&str> = objects.iter().map(|object| object.get()).collect();
-    let objects = format!("[{}]", objects.join(","));
-    let members = members.0.iter().map(|(name, value)| {
-        let value = if name == OBJECTS { &objects } else { value.get() };
-        let mut member = String::with_capacity(name.len() + value.len() + 3);
-        json::push_string(&mut member, name);
-        member + ":" + value
-    });
-    format!("{{{}}}", members.collect::<Vec<_>>().join(",")).into_bytes()
-}
+/// The member of a payload that has the objects.
+pub const OBJECTS: &str = "objects";
 
 /// One object of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -407,27 +370,6 @@ mod tests {
         assert!(matches!(tea.properties, Some(Json(Cow::Borrowed(_)))));
         let Identifier::UserAlias(alias) = &tea.user else { panic!("{:?}", tea.user) };
         assert!(matches!(alias.alias_name, Cow::Borrowed("c")));
-    }
-
-    #[test]
-    fn a_payload_is_taken_apart_and_put_together() {
-        let more = EXAMPLE.replacen("\"v\":1,", "\"v\":1,\"more\":{\"a\":1.10},", 1);
-        let parts = split(more.as_bytes()).unwrap();
-        let batch = Batch::decode(more.as_bytes()).unwrap();
-        assert_eq!(parts.len(), batch.objects.len());
-        for (part, object) in parts.iter().zip(&batch.objects) {
-            let part = Batch::decode(part).unwrap();
-            assert_eq!((part.workspace, part.received_at), (7, 1_624_899_763_032));
-            assert_eq!(part.objects, std::slice::from_ref(object));
-        }
-        let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
-        assert_eq!(join(&parts).unwrap(), more.as_bytes());
-        let some = join(&[parts[0], parts[2]]).unwrap();
-        let objects = Batch::decode(&some).unwrap().objects;
-        assert_eq!(objects, [batch.objects[0].clone(), batch.objects[2].clone()]);
-        for damaged in ["", "{}", "[]", r#"{"objects":{}}"#] {
-            assert_eq!(split(damaged.as_bytes()), None);
-        }
     }
 
     #[test]

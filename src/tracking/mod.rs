@@ -8,15 +8,17 @@
 //! | `object` | one object: read and checked, or what is wrong with it |
 //! | `attributes`, `properties`, `values` | what objects are made of |
 //! | `partitions` | which objects stay together, and where they go |
+//! | `openapi` | the call as it is described |
 //! | [`apply`] | from messages to profiles and activity, in batches |
 //! | [`message`] | what the log carries from the gateway to the workers |
 
 pub mod api;
 pub mod apply;
 mod attributes;
-mod intake;
+pub(crate) mod intake;
 pub mod message;
 mod object;
+mod openapi;
 mod partitions;
 mod properties;
 mod telemetry;
@@ -24,7 +26,7 @@ mod values;
 
 /// The arrays of a request, in the order in which they are applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub(crate) enum Kind {
     Attributes,
     Events,
     Purchases,

@@ -11,6 +11,7 @@ use super::values::{self, Checked};
 use super::{Kind, attributes, properties};
 use crate::users::json::{self, Members};
 use crate::users::profile::{self, check};
+use crate::words::beginning;
 
 /// Bytes that an event or a purchase may have as it is sent: a message has room for it.
 const MAX_BYTES: usize = 4 << 20;
@@ -19,7 +20,7 @@ const MAX_BYTES: usize = 4 << 20;
 const MOST_PROBLEMS: usize = 10;
 
 /// The members that identify a user, the strongest first.
-const IDENTIFIERS: [&str; 4] = ["external_id", "service_id", "user_alias", "email"];
+pub(super) const IDENTIFIERS: [&str; 4] = ["external_id", "service_id", "user_alias", "email"];
 
 /// What is wrong with an object: a text for the customer, without values, and the member as
 /// metrics have it, which is none that a customer named.
@@ -191,9 +192,6 @@ pub(super) struct Place<'a>(pub &'a str);
 impl Display for Place<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         const MOST: usize = 64;
-        match self.0.char_indices().nth(MOST) {
-            Some((end, _)) => write!(f, "{}…", &self.0[..end]),
-            None => f.write_str(self.0),
-        }
+        f.write_str(&beginning(self.0, MOST))
     }
 }

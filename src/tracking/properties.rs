@@ -16,7 +16,7 @@ pub const RESERVED_ON_PURCHASES: &[&str] =
     &["time", "product_id", "quantity", "event_name", "price", "currency"];
 
 /// Bytes that properties may have where arrays or objects are among them: 50 KB.
-const MAX_NESTED_BYTES: usize = 51_200;
+pub const MAX_NESTED_BYTES: usize = 51_200;
 
 const MEMBER: &str = "properties";
 

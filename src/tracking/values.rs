@@ -13,7 +13,7 @@ use crate::users::profile::{MAX_TEXT, check};
 use crate::workspaces;
 
 /// Purchases that one object may stand for.
-const MOST_QUANTITY: u8 = 100;
+pub const MOST_QUANTITY: u8 = 100;
 
 pub type Checked<T> = Result<T, String>;
 

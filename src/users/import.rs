@@ -16,6 +16,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 pub use lines::Input;
+pub(crate) use lines::{Line, next_line};
 
 use super::record::Record;
 use super::service_id::Generator;

@@ -102,6 +102,31 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
     }
 }
 
+/// How many characters a string has, also one that no reader can read: then a half of a
+/// surrogate pair counts as one.
+pub struct Length(pub usize);
+
+impl<'de> Deserialize<'de> for Length {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct LengthVisitor;
+
+        impl Visitor<'_> for LengthVisitor {
+            type Value = Length;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string")
+            }
+
+            fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Length, E> {
+                let is_first = |byte: &&u8| **byte & 0b1100_0000 != 0b1000_0000;
+                Ok(Length(bytes.iter().filter(is_first).count()))
+            }
+        }
+
+        deserializer.deserialize_bytes(LengthVisitor)
+    }
+}
+
 /// Any value that every reader can read: no NUL character, no half of a surrogate pair, no
 /// number past what a double holds, nesting within reason; and of which `text` accepts every
 /// string, given with whether it is inside an array.
@@ -286,14 +311,48 @@ fn break_line(out: &mut String, text: &str, depth: usize) {
     out.extend(std::iter::repeat_n("  ", depth));
 }
 
-/// Hands over each byte that is outside of strings, with its place.
+/// How many arrays and objects are around the innermost one of valid JSON, itself counted; 0 of
+/// what is neither.
+pub fn depth(json: &str) -> usize {
+    let (mut depth, mut most) = (0_usize, 0);
+    walk(json, |_, byte| match byte {
+        b'{' | b'[' => {
+            depth += 1;
+            most = most.max(depth);
+        }
+        b'}' | b']' => depth = depth.saturating_sub(1),
+        _ => {}
+    });
+    most
+}
+
+/// Whether a member of valid JSON, however deep inside, has such a name, or one that no reader
+/// can read.
+pub fn any_name(json: &str, mut is_such: impl FnMut(&str) -> bool) -> bool {
+    // The last two quotes before a colon are those of the name.
+    let (mut quotes, mut found) = ([0, 0], false);
+    walk(json, |at, byte| match byte {
+        b'"' => quotes = [quotes[1], at],
+        b':' if !found => {
+            let name = parse::<Text<'_>>(&json[quotes[0]..=quotes[1]]);
+            found = name.map_or(true, |Text(name)| is_such(&name));
+        }
+        _ => {}
+    });
+    found
+}
+
+/// Hands over each byte that is outside of strings, and the quotes around them, with its place.
 fn walk(json: &str, mut each: impl FnMut(usize, u8)) {
     let (mut in_string, mut escaped) = (false, false);
     for (at, byte) in json.bytes().enumerate() {
         match byte {
             _ if escaped => escaped = false,
             b'\\' if in_string => escaped = true,
-            b'"' => in_string = !in_string,
+            b'"' => {
+                in_string = !in_string;
+                each(at, byte);
+            }
             _ if in_string => {}
             _ => each(at, byte),
         }
@@ -309,6 +368,47 @@ mod tests {
         let mut out = String::new();
         push_compact(&mut out, "{ \"a b\\\" \" : [ 1.10 ,\t-0e+0 ] ,\r\n\"ü\": {} }");
         assert_eq!(out, "{\"a b\\\" \":[1.10,-0e+0],\"ü\":{}}");
+    }
+
+    #[test]
+    fn depth_counts_what_is_open_at_once() {
+        for (json, expected) in
+            [("1", 0), (r#""[{""#, 0), ("[]", 1), (r#"[[],{"a":["]"]}]"#, 3), ("[[]][[[", 3)]
+        {
+            assert_eq!(depth(json), expected, "{json}");
+        }
+    }
+
+    #[test]
+    fn names_are_seen_at_any_depth() {
+        let has_dot = |json: &str| any_name(json, |name| name.contains('.'));
+        for yes in [
+            r#"{"a.b":1}"#,
+            r#"[{"a":[{"\u002e" :1}]}]"#,
+            r#"{"\"":":","x":{".":{}}}"#,
+            r#"{"x":{"$serde_json::private::RawValue":"!"},"a.b":1}"#,
+            r#"{"\ud800":1}"#,
+        ] {
+            assert!(has_dot(yes), "{yes}");
+        }
+        for no in [r#"{"a":"b.c:\".\":"}"#, r#"["a.b", ":", {"a" : ".:"}]"#, "1.5", "{}"] {
+            assert!(!has_dot(no), "{no}");
+        }
+        let levels = 100_000;
+        assert!(has_dot(&format!("{}{{\".\":1}}{}", "[".repeat(levels), "]".repeat(levels))));
+    }
+
+    #[test]
+    fn a_string_has_its_characters() {
+        for (json, expected) in [
+            (r#""""#, 0),
+            (r#""aé😀""#, 3),
+            (r#""\u00e9\ud83d\ude00\n""#, 3),
+            (r#""a\u0000b""#, 3),
+            (r#""\ud800x\udc00""#, 3),
+        ] {
+            assert_eq!(parse::<Length>(json).unwrap().0, expected, "{json}");
+        }
     }
 
     #[test]

@@ -12,6 +12,7 @@
 //! workers, and neither its neighbours are taken for one, nor is a message whose worker was
 //! ended by something else again and again.
 
+pub mod arrays;
 mod attempt;
 pub mod dead_letters;
 mod failure;

@@ -24,10 +24,12 @@ pub enum Role {
     Deliveries,
     /// Takes in attributes, events and purchases.
     Ingest,
+    /// Applies edits of catalogs.
+    Catalogs,
 }
 
 impl Role {
-    pub const ALL: [Self; 3] = [Self::Exports, Self::Deliveries, Self::Ingest];
+    pub const ALL: [Self; 4] = [Self::Exports, Self::Deliveries, Self::Ingest, Self::Catalogs];
 }
 
 /// A loop of the worker panicked. Work itself may do so without harm; this is a fault of

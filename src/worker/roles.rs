@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Role, batches, messages, shares, spawn};
 use crate::app::App;
+use crate::catalogs::{self, apply::ApplyEdits};
 use crate::claims::{self, Claim, ClaimError, Kind};
 use crate::deliveries::{self, DeliveryError};
 use crate::exports::{ExportError, Failure, cleanup, finish, part, plan, requeue, state};
@@ -54,16 +55,21 @@ impl Role {
             }
             Self::Ingest => {
                 let (app2, stop) = (app.clone(), shutdown.clone());
-                let mut usual = batches::Options::new(&app.config);
-                if !app.store.is_postgres() {
-                    usual.limits.bytes = usual.limits.bytes.min(SQLITE_BATCH_BYTES);
-                }
+                let usual = batch_options(app);
                 spawn(loops, async move {
                     let handler = Ingest::new(&app2);
                     batches::run(&app2, "ingest", Topic::Tracking, handler, usual, stop).await;
                 });
                 share(app, ActivitySweep(app.clone()), options(app, 1), shutdown, loops);
                 spawn(loops, offer_sweeps(app.clone(), shutdown.clone()));
+            }
+            Self::Catalogs => {
+                let (app2, stop, usual) = (app.clone(), shutdown.clone(), batch_options(app));
+                spawn(loops, async move {
+                    let handler = ApplyEdits::new(&app2);
+                    batches::run(&app2, "catalogs", Topic::Catalogs, handler, usual, stop).await;
+                });
+                spawn(loops, catalogs::sweep::sweep_old(app.clone(), shutdown.clone()));
             }
             Self::Deliveries => {
                 let settings = &app.config.deliveries;
@@ -75,6 +81,14 @@ impl Role {
             }
         }
     }
+}
+
+fn batch_options(app: &App) -> batches::Options {
+    let mut options = batches::Options::new(&app.config);
+    if !app.store.is_postgres() {
+        options.limits.bytes = options.limits.bytes.min(SQLITE_BATCH_BYTES);
+    }
+    options
 }
 
 /// Options for work that comes to an end by itself, however often it must be tried.

@@ -8,6 +8,7 @@ use secrecy::ExposeSecret as _;
 use serde::Serialize;
 use uuid::Uuid;
 
+pub use super::company::apply_company;
 use super::file::{Declaration, DeclaredKey};
 use super::groups;
 use super::keys::{self, KeyError, NewKey};
@@ -16,8 +17,11 @@ use super::plan::{Current, Plan, Step};
 use super::storage::{self, Settings, StorageError};
 use super::{Workspace, key_rows, rows};
 use crate::app::App;
+use crate::campaigns;
+use crate::catalogs::declare::{self, DeclareError};
 use crate::objects::{ObjectError, probe};
 use crate::retry::Retry;
+use crate::scim::tokens::TokenError;
 use crate::store::{StoreError, Tx};
 
 /// How to apply.
@@ -25,14 +29,17 @@ use crate::store::{StoreError, Tx};
 pub struct Options {
     /// Only say what would change.
     pub dry_run: bool,
-    /// Also end what the file no longer declares: declared keys, apps, storage.
+    /// Also end what the file no longer declares: declared keys, apps, storage, catalogs with
+    /// their fields and items, campaigns, Canvases, SCIM tokens, dashboard users.
     pub prune: bool,
 }
 
 /// What became of one document.
 #[derive(Serialize)]
 pub struct Applied {
-    pub workspace: String,
+    /// The name of the workspace, or of the company.
+    #[serde(rename = "workspace")]
+    pub what: String,
     pub changes: Vec<Change>,
     /// What the operator should know beside the changes.
     pub notes: Vec<String>,
@@ -56,8 +63,22 @@ pub enum ApplyError {
          the file, or run `longshore control-group renew --percent {wanted}` first"
     )]
     Percent { active: i32, wanted: i32 },
+    #[error("scim_token {name}: {error}")]
+    Token { name: String, error: TokenError },
+    #[error(
+        "scim_token {0}: another one of that name was made by `scim-token create`; revoke it first"
+    )]
+    TokenNotDeclared(String),
+    #[error(
+        "dashboard_user {0}: a user whom the file does not declare has that name; delete it over SCIM first, or take it out of the file"
+    )]
+    UserNotDeclared(String),
+    #[error("dashboard_user {user}: there is no workspace {workspace}")]
+    NoWorkspace { user: String, workspace: String },
     #[error("storage.{kind}: {error}")]
     Probe { kind: &'static str, error: ObjectError },
+    #[error(transparent)]
+    Catalogs(#[from] DeclareError),
     #[error("storage.{0} was changed by somebody else at the same time: apply again")]
     Meanwhile(&'static str),
 }
@@ -74,8 +95,15 @@ impl Retry for ApplyError {
             Self::Storage(error) => error.can_retry(),
             Self::Key { error, .. } => error.can_retry(),
             Self::Probe { error, .. } => error.can_retry(),
+            Self::Catalogs(error) => error.can_retry(),
             Self::Meanwhile(_) => true,
-            Self::NotDeclared(_) | Self::AppTaken(_) | Self::Percent { .. } => false,
+            Self::Token { error, .. } => error.can_retry(),
+            Self::NotDeclared(_)
+            | Self::AppTaken(_)
+            | Self::Percent { .. }
+            | Self::TokenNotDeclared(_)
+            | Self::UserNotDeclared(_)
+            | Self::NoWorkspace { .. } => false,
         }
     }
 }
@@ -87,10 +115,11 @@ pub async fn apply(
     declaration: &Declaration,
     options: Options,
 ) -> Result<Applied, ApplyError> {
+    let files = declare::look(&declaration.catalogs).await?;
     let mut tx = app.store.snapshot().await?;
     let current = Current::read(&mut tx, app, &declaration.name).await?;
     tx.commit().await?;
-    let plan = Plan::make(declaration, &current, options)?;
+    let plan = Plan::make(declaration, &current, &files, options)?;
     if options.dry_run {
         // A secret that was made for nothing is not shown.
         return Ok(Applied { callback_secret: None, ..plan.finished(declaration) });
@@ -109,7 +138,7 @@ pub async fn apply(
     // Looked at again, now that nobody else can change it.
     let mut current = Current::read(&mut tx, app, &declaration.name).await?;
     current.is_new = is_new;
-    let mut plan = Plan::make(declaration, &current, options)?;
+    let mut plan = Plan::make(declaration, &current, &files, options)?;
     if let Some(settings) = plan.storages().find(|settings| !tried.contains(settings)) {
         return Err(ApplyError::Meanwhile(settings.kind()));
     }
@@ -145,6 +174,7 @@ fn declared_workspace(declaration: &Declaration, current: Option<&Workspace>) ->
         exchange_rates: declaration.exchange_rates.clone(),
         time_zone: declaration.time_zone.clone(),
         ip_allowlist: declaration.ip_allowlist.clone(),
+        rate_limits: declaration.rate_limits.clone(),
         export_users_limit: declaration.export_users_limit,
         export_bytes_limit: declaration.export_bytes_limit,
         s3_storage: current.and_then(|workspace| workspace.s3_storage),
@@ -166,6 +196,8 @@ impl Plan<'_> {
         let now = app.clock.now_ms();
         let is = rows::by_id(tx, id).await?;
         let mut workspace = declared_workspace(declared, is.as_ref());
+        // Files of items can be long: before anything is locked that calls wait for.
+        declare::carry_out(tx, id, &self.catalogs, now).await?;
         for step in &self.steps {
             match step {
                 Step::NewKey(key) => key.insert(tx, app, id).await?,
@@ -195,6 +227,7 @@ impl Plan<'_> {
             }
         }
         rows::update(tx, &workspace).await?;
+        campaigns::declare::carry_out(tx, id, &self.campaigns, now).await?;
         Ok(())
     }
 }

@@ -4,20 +4,36 @@
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::hash::Hash;
+use std::path::{Path, PathBuf};
 
 use ipnet::IpNet;
 use secrecy::SecretString;
 use serde_saphyr::{Error as YamlError, UserMessageFormatter};
 
+mod campaigns;
+
+use super::company::Company;
 use super::expand::expand;
-use super::schema::{AppFile, AzureFile, KeyFile, S3File, StorageFile, Text, WorkspaceFile};
+use super::schema::{
+    AppFile, AzureFile, CatalogFieldFile, CatalogFile, DocumentFile, KeyFile, RateLimitFile,
+    S3File, StorageFile, Text, WorkspaceFile,
+};
 use super::storage::Settings;
-use super::{DeclaredApp, Platform, keys, values};
+use super::{Budget, DeclaredApp, Limit, Platform, keys, values};
+use crate::campaigns::Campaign;
+use crate::catalogs::declare::DeclaredCatalog;
+use crate::catalogs::{self, Field};
 use crate::objects::{AzureSettings, S3Settings};
 use crate::retry::Retry;
 
 const EXPORT_USERS: i64 = 500_000;
 const EXPORT_BYTES: i64 = 5 << 30;
+
+/// What a file declares, checked: the workspaces in their order, and the company.
+pub struct Declared {
+    pub workspaces: Vec<Declaration>,
+    pub company: Option<Company>,
+}
 
 /// What a file declares of one workspace, checked.
 pub struct Declaration {
@@ -27,10 +43,15 @@ pub struct Declaration {
     pub exchange_rates: BTreeMap<String, i64>,
     pub time_zone: String,
     pub ip_allowlist: Vec<IpNet>,
+    /// By the names of budgets.
+    pub rate_limits: BTreeMap<String, Limit>,
     pub export_users_limit: i64,
     pub export_bytes_limit: i64,
     pub keys: Vec<DeclaredKey>,
     pub apps: Vec<DeclaredApp>,
+    pub catalogs: Vec<DeclaredCatalog>,
+    /// Then the Canvases.
+    pub campaigns: Vec<Campaign>,
     pub s3: Option<Settings>,
     pub azure: Option<Settings>,
     /// None where the file declares no Azure storage: what is kept then keeps its switch.
@@ -39,6 +60,15 @@ pub struct Declaration {
     pub percent: Option<i32>,
     /// The bytes behind `whsec_…`.
     pub callback_secret: Option<Vec<u8>>,
+}
+
+impl Declaration {
+    /// Has the files that it names lie in a directory: the workspace file's.
+    pub fn relative_to(&mut self, directory: &Path) {
+        for items in self.catalogs.iter_mut().filter_map(|catalog| catalog.items.as_mut()) {
+            *items = directory.join(&*items);
+        }
+    }
 }
 
 pub struct DeclaredKey {
@@ -85,34 +115,48 @@ impl fmt::Display for Problem {
 
 impl Retry for FileError {}
 
-/// Reads the documents of a file, one workspace each.
+/// Reads the documents of a file, one for each workspace and at most one for the company.
 pub fn read(
     text: &str,
     environment: &dyn Fn(&str) -> Option<String>,
-) -> Result<Vec<Declaration>, FileError> {
+) -> Result<Declared, FileError> {
     let documents = parse(text)?;
     let mut check = Check { environment, problems: Vec::new() };
     if documents.is_empty() {
         check.refuse(0, "", "it declares no workspace");
     }
-    let mut declarations = Vec::new();
+    let mut declared = Declared { workspaces: Vec::new(), company: None };
     let mut names = HashSet::new();
     for document in documents {
-        let line = document.workspace.line();
-        let declaration = check.workspace(document);
-        if !names.insert(declaration.name.clone()) {
-            check.refuse(line, "workspace", "an earlier document declares it already");
+        match document {
+            DocumentFile::Workspace(document) => {
+                let line = document.workspace.line();
+                let declaration = check.workspace(*document);
+                if !names.insert(declaration.name.clone()) {
+                    check.refuse(line, "workspace", "an earlier document declares it already");
+                }
+                declared.workspaces.push(declaration);
+            }
+            DocumentFile::Company(document) => {
+                if declared.company.is_some() {
+                    let text = "an earlier document declares the company already";
+                    check.refuse(document.company.line(), "company", text);
+                }
+                declared.company = Some(check.company(&document));
+            }
         }
-        declarations.push(declaration);
     }
-    if check.problems.is_empty() {
-        return Ok(declarations);
+    if !check.problems.is_empty() {
+        check.problems.sort();
+        return Err(FileError { problems: check.problems });
     }
-    check.problems.sort();
-    Err(FileError { problems: check.problems })
+    if let Some(company) = &mut declared.company {
+        company.beside = names.into_iter().collect();
+    }
+    Ok(declared)
 }
 
-fn parse(text: &str) -> Result<Vec<WorkspaceFile>, FileError> {
+fn parse(text: &str) -> Result<Vec<DocumentFile>, FileError> {
     // Without the source lines around it: they may hold credentials.
     let options = serde_saphyr::options! { with_snippet: false };
     serde_saphyr::from_multiple_with_options(text, options).map_err(|error| {
@@ -140,18 +184,18 @@ fn without_position(text: &str) -> String {
     text.rsplit_once(" at line ").map_or(text, |(text, _)| text).to_owned()
 }
 
-struct Check<'a> {
+pub(super) struct Check<'a> {
     environment: &'a dyn Fn(&str) -> Option<String>,
     problems: Vec<Problem>,
 }
 
 impl Check<'_> {
-    fn refuse(&mut self, line: u64, path: &str, text: impl fmt::Display) {
+    pub(super) fn refuse(&mut self, line: u64, path: &str, text: impl fmt::Display) {
         self.problems.push(Problem { line, path: path.into(), text: text.to_string() });
     }
 
     /// A value, checked by `rule`; what is wrong is noted, and nothing answered.
-    fn value<T, E: fmt::Display>(
+    pub(super) fn value<T, E: fmt::Display>(
         &mut self,
         path: &str,
         text: &Text,
@@ -164,7 +208,7 @@ impl Check<'_> {
 
     /// A value that may be absent; an empty text is absent too, so that a variable of the
     /// environment can be empty.
-    fn optional<T, E: fmt::Display>(
+    pub(super) fn optional<T, E: fmt::Display>(
         &mut self,
         path: &str,
         text: Option<&Text>,
@@ -177,7 +221,7 @@ impl Check<'_> {
         text.and_then(|text| self.value(path, text, rule)).flatten()
     }
 
-    fn list<T>(
+    pub(super) fn list<T>(
         &mut self,
         path: &str,
         texts: &[Text],
@@ -188,7 +232,13 @@ impl Check<'_> {
     }
 
     /// Notes each value that an earlier one has already.
-    fn distinct<T: Eq + Hash>(&mut self, path: &str, seen: &mut HashSet<T>, value: T, text: &Text) {
+    pub(super) fn distinct<T: Eq + Hash>(
+        &mut self,
+        path: &str,
+        seen: &mut HashSet<T>,
+        value: T,
+        text: &Text,
+    ) {
         if !seen.insert(value) {
             self.refuse(text.line(), path, "an earlier one has the same");
         }
@@ -212,6 +262,7 @@ impl Check<'_> {
                 .optional("time_zone", file.time_zone.as_ref(), values::time_zone)
                 .unwrap_or_else(|| "UTC".into()),
             ip_allowlist: self.list("ip_allowlist", &file.ip_allowlist, values::network),
+            rate_limits: self.rate_limits(&file.rate_limits),
             export_users_limit: self
                 .optional(
                     "export_limits.users",
@@ -228,6 +279,8 @@ impl Check<'_> {
                 .unwrap_or(EXPORT_BYTES),
             keys,
             apps,
+            catalogs: self.catalogs(&file.catalogs),
+            campaigns: self.campaigns(&file.campaigns, &file.canvases),
             s3,
             azure,
             azure_is_default,
@@ -257,6 +310,23 @@ impl Check<'_> {
             }
             if let Some(rate) = self.value(&path, rate, values::millionths) {
                 checked.insert(code.clone(), rate);
+            }
+        }
+        checked
+    }
+
+    fn rate_limits(&mut self, files: &BTreeMap<String, RateLimitFile>) -> BTreeMap<String, Limit> {
+        let mut checked = BTreeMap::new();
+        for (name, file) in files {
+            let path = format!("rate_limits.{name}");
+            if let Err(error) = Budget::parse(name) {
+                self.refuse(file.requests.line(), &path, error);
+            }
+            let requests =
+                self.value(&format!("{path}.requests"), &file.requests, values::requests);
+            let seconds = self.value(&format!("{path}.seconds"), &file.seconds, values::window);
+            if let (Some(requests), Some(seconds)) = (requests, seconds) {
+                checked.insert(name.clone(), Limit { requests, seconds });
             }
         }
         checked
@@ -309,6 +379,46 @@ impl Check<'_> {
             if let (Some(id), Some(name), Some(platform)) = (id, name, platform) {
                 self.distinct(&format!("{path}.id"), &mut ids, id, &file.id);
                 declared.push(DeclaredApp { id, name, platform, bundle_id, activity_types });
+            }
+        }
+        declared
+    }
+
+    fn catalogs(&mut self, files: &[CatalogFile]) -> Vec<DeclaredCatalog> {
+        let mut declared = Vec::new();
+        let mut names = HashSet::new();
+        for (i, file) in files.iter().enumerate() {
+            let path = format!("catalogs[{i}]");
+            let name_path = format!("{path}.name");
+            let name = self.value(&name_path, &file.name, values::catalog_name);
+            let fields = self.catalog_fields(&format!("{path}.fields"), &file.fields);
+            if file.fields.len() > catalogs::MAX_FIELDS {
+                let text = format!("a catalog has at most {} fields", catalogs::MAX_FIELDS);
+                self.refuse(file.name.line(), &format!("{path}.fields"), text);
+            }
+            let items = self.optional(&format!("{path}.items"), file.items.as_ref(), |text| {
+                Ok::<_, String>(PathBuf::from(text))
+            });
+            if let Some(name) = name {
+                self.distinct(&name_path, &mut names, name.clone(), &file.name);
+                declared.push(DeclaredCatalog { name, fields: fields.into(), items });
+            }
+        }
+        declared
+    }
+
+    fn catalog_fields(&mut self, path: &str, files: &[CatalogFieldFile]) -> Vec<Field> {
+        let mut declared = Vec::new();
+        let mut names = HashSet::new();
+        for (i, file) in files.iter().enumerate() {
+            let name_path = format!("{path}[{i}].name");
+            let name = self.value(&name_path, &file.name, |text| {
+                catalogs::check_field_name(text).map(|()| text.to_owned())
+            });
+            let kind = self.value(&format!("{path}[{i}].type"), &file.kind, catalogs::Type::parse);
+            if let (Some(name), Some(kind)) = (name, kind) {
+                self.distinct(&name_path, &mut names, name.clone(), &file.name);
+                declared.push(Field { name, kind });
             }
         }
         declared

@@ -1,5 +1,7 @@
 //! The SQL of API keys.
 
+use std::sync::Arc;
+
 use ipnet::IpNet;
 use uuid::Uuid;
 
@@ -18,7 +20,7 @@ pub(super) async fn find(tx: &mut Tx, hash: &[u8]) -> Result<Option<KeyMatch>, S
     let Some((id, workspace_id, permissions, allow)) = row else { return Ok(None) };
     let Some(workspace) = rows::by_id(tx, workspace_id).await? else { return Ok(None) };
     Ok(Some(KeyMatch {
-        workspace,
+        workspace: Arc::new(workspace),
         key_id: id,
         permissions: parsed("api_keys.permissions", id, &permissions)?,
         allow: parsed("api_keys.allow", id, &allow)?,

@@ -1,23 +1,16 @@
-//! API keys: made or declared, found, listed, revoked (Authentication, 1 and 2).
-//!
-//! A key is stored as the SHA-256 of its secret, which is long and random, so that no slow
-//! hash is needed. It is looked up by that hash: how long a look-up takes says nothing
-//! about the secret of any other key.
+//! API keys: made or declared, listed, revoked (Authentication, 1 and 2); calls find them as
+//! [`credentials`].
 
-use std::collections::HashMap;
-use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
 
-use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use ipnet::IpNet;
-use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
 use super::{Workspace, key_rows};
 use crate::app::App;
 use crate::clock::Clock;
+use crate::credentials::{self, Credential, Credentials, FindError, Hash, hash, random_secret};
 use crate::retry::Retry;
-use crate::secrets::random_bytes;
 use crate::store::{StoreError, Tx};
 
 pub use super::key_rows::list;
@@ -41,21 +34,40 @@ pub const PERMISSIONS: &[&str] = &[
 /// be one that can be guessed.
 pub const SECRET_LENGTH: usize = 20;
 
-/// How long a process goes on honouring a key that was just revoked, at most.
-const KEPT_FOR: Duration = Duration::from_secs(5);
-const KEPT: usize = 1_000;
-/// `last_used_at` is written this often at most, per key and process.
-const USED_EVERY: Duration = Duration::from_secs(60);
-
 /// A key that is known and not revoked.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct KeyMatch {
-    pub workspace: Workspace,
+    pub workspace: Arc<Workspace>,
     pub key_id: Uuid,
     pub permissions: Vec<String>,
     /// Networks that the key may be used from; empty: everywhere. The workspace's own list
     /// counts besides.
     pub allow: Vec<IpNet>,
+}
+
+impl Credential for KeyMatch {
+    const NAME: &'static str = "key";
+
+    fn id(&self) -> Uuid {
+        self.key_id
+    }
+
+    fn known(app: &App) -> &Credentials<Self> {
+        &app.kept.keys
+    }
+
+    async fn find(tx: &mut Tx, hash: &Hash) -> Result<Option<Self>, StoreError> {
+        key_rows::find(tx, hash).await
+    }
+
+    async fn used(tx: &mut Tx, id: Uuid, now: i64) -> Result<(), StoreError> {
+        key_rows::used(tx, id, now).await
+    }
+}
+
+/// The key whose secret is `presented`, if there is one and it is not revoked.
+pub async fn find(app: &App, presented: &str) -> Result<Option<Arc<KeyMatch>>, FindError> {
+    credentials::find(app, presented).await
 }
 
 /// A key to make.
@@ -94,18 +106,18 @@ impl KeyInfo {
 
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
-    #[error("a key needs a name of 1 to 100 characters, no control characters among them")]
+    #[error("a name of 1 to 100 characters is needed, no control characters among them")]
     Name,
     #[error("no such permission: {0}; there are: {list}", list = PERMISSIONS.join(", "))]
     Permission(String),
     #[error("a key needs at least one permission; there are: {list}", list = PERMISSIONS.join(", "))]
     NoPermissions,
     #[error(
-        "the secret of a key has at least {SECRET_LENGTH} characters (make one with: openssl rand -base64 32)"
+        "a secret has at least {SECRET_LENGTH} characters (make one with: openssl rand -base64 32)"
     )]
     ShortSecret,
     #[error(
-        "the secret of a key goes into a header: printable ASCII without spaces (make one with: openssl rand -base64 32)"
+        "a secret goes into a header: printable ASCII without spaces (make one with: openssl rand -base64 32)"
     )]
     SecretCharacters,
     #[error("another key is called {0} or has this secret; revoke it first, or choose another")]
@@ -127,7 +139,7 @@ impl Retry for KeyError {
 
 /// Makes a key with a random secret, and answers the secret: it is not kept.
 pub async fn create(tx: &mut Tx, clock: &Clock, key: NewKey<'_>) -> Result<String, KeyError> {
-    let secret = format!("lsk_{}", BASE64_URL_SAFE_NO_PAD.encode(random_bytes::<32>()));
+    let secret = random_secret("lsk_");
     create_with_secret(tx, clock, key, &secret).await?;
     Ok(secret)
 }
@@ -150,7 +162,7 @@ pub async fn create_with_secret(
     }
 }
 
-pub(super) fn check_name(name: &str) -> Result<(), KeyError> {
+pub(crate) fn check_name(name: &str) -> Result<(), KeyError> {
     let length = name.chars().count();
     let is_plain = !name.contains(char::is_control);
     if (1..=100).contains(&length) && is_plain { Ok(()) } else { Err(KeyError::Name) }
@@ -166,7 +178,7 @@ pub(super) fn check_permissions(permissions: &[String]) -> Result<(), KeyError> 
     }
 }
 
-pub(super) fn check_secret(secret: &str) -> Result<(), KeyError> {
+pub(crate) fn check_secret(secret: &str) -> Result<(), KeyError> {
     if secret.chars().count() < SECRET_LENGTH {
         return Err(KeyError::ShortSecret);
     }
@@ -178,7 +190,7 @@ pub(super) fn check_secret(secret: &str) -> Result<(), KeyError> {
 }
 
 /// Ends a key, named by its name or its id, and answers what it was. Processes that know
-/// it go on honouring it for five seconds at most.
+/// it go on honouring it for five seconds at most, if the database answers them.
 pub async fn revoke(
     tx: &mut Tx,
     clock: &Clock,
@@ -194,84 +206,6 @@ pub async fn revoke(
         .ok_or_else(|| KeyError::Unknown(name_or_id.to_owned()))?;
     key_rows::revoke(tx, key.id, clock.now_ms()).await?;
     Ok(key)
-}
-
-/// The key whose secret is `presented`, if there is one and it is not revoked. Notes, beside
-/// the call, that it was used.
-pub async fn find(app: &App, presented: &str) -> Result<Option<KeyMatch>, StoreError> {
-    let hash = hash(presented);
-    if let Some(key) = app.kept.keys.get(&hash) {
-        note_use(app, key.key_id);
-        return Ok(Some(key));
-    }
-    let mut tx = app.store.snapshot().await?;
-    let key = key_rows::find(&mut tx, &hash).await?;
-    tx.commit().await?;
-    if let Some(key) = &key {
-        app.kept.keys.put(hash, key.clone());
-        note_use(app, key.key_id);
-    }
-    Ok(key)
-}
-
-fn note_use(app: &App, key: Uuid) {
-    if !app.kept.keys.is_use_to_be_written(key) {
-        return;
-    }
-    let (store, now) = (app.store.clone(), app.clock.now_ms());
-    tokio::spawn(async move {
-        let written = async {
-            let mut tx = store.write().await?;
-            key_rows::used(&mut tx, key, now).await?;
-            tx.commit().await
-        };
-        if let Err(error) = written.await {
-            tracing::warn!(%key, %error, "the last use of a key could not be written");
-        }
-    });
-}
-
-fn hash(secret: &str) -> [u8; 32] {
-    Sha256::digest(secret.as_bytes()).into()
-}
-
-/// The keys that this process knows for a few seconds. Unknown ones are not kept, so
-/// guessing cannot fill it.
-#[derive(Default)]
-pub(super) struct KnownKeys {
-    keys: Mutex<HashMap<[u8; 32], (Instant, KeyMatch)>>,
-    uses: Mutex<HashMap<Uuid, Instant>>,
-}
-
-impl KnownKeys {
-    fn get(&self, hash: &[u8; 32]) -> Option<KeyMatch> {
-        let keys = super::lock(&self.keys);
-        let (since, key) = keys.get(hash)?;
-        (since.elapsed() < KEPT_FOR).then(|| key.clone())
-    }
-
-    fn put(&self, hash: [u8; 32], key: KeyMatch) {
-        let mut keys = super::lock(&self.keys);
-        if keys.len() >= KEPT {
-            keys.retain(|_, (since, _)| since.elapsed() < KEPT_FOR);
-        }
-        if keys.len() >= KEPT {
-            keys.clear();
-        }
-        keys.insert(hash, (Instant::now(), key));
-    }
-
-    fn is_use_to_be_written(&self, key: Uuid) -> bool {
-        let mut uses = super::lock(&self.uses);
-        if uses.get(&key).is_some_and(|written| written.elapsed() < USED_EVERY) {
-            return false;
-        }
-        if uses.len() >= KEPT {
-            uses.retain(|_, written| written.elapsed() < USED_EVERY);
-        }
-        uses.insert(key, Instant::now());
-        true
-    }
 }
 
 #[cfg(test)]

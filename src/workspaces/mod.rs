@@ -1,8 +1,9 @@
 //! Workspaces and what their file declares: keys, apps, storage, control group.
 //!
 //! [`file`](mod@file) reads and checks the workspace file, [`apply`] brings the store to
-//! it; [`keys`] are the API's, [`groups`] the global control group, [`storage`] where a
-//! workspace's own exports go.
+//! it, [`company`] does both with the document that is of no workspace; [`keys`] are the API's,
+//! [`Budget`] what their requests count against, [`groups`] the global control group,
+//! [`storage`] where a workspace's own exports go.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,11 +12,17 @@ use ipnet::IpNet;
 use serde::Serialize;
 use uuid::Uuid;
 
+use self::keys::KeyMatch;
+use crate::catalogs::known::KnownCatalogs;
+use crate::credentials::Credentials;
 use crate::objects::Objects;
 use crate::retry::Retry;
+use crate::scim::tokens::TokenMatch;
 use crate::store::{StoreError, Tx};
 
 pub mod apply;
+mod budgets;
+pub mod company;
 mod expand;
 pub mod file;
 pub mod groups;
@@ -27,7 +34,10 @@ mod schema;
 pub mod storage;
 mod values;
 
+pub use budgets::{Budget, Limit};
 pub use groups::ControlGroup;
+pub use plan::networks;
+pub(crate) use rows::parsed;
 pub use rows::{by_id, by_name, control_group, list};
 pub use schema::json_schema;
 pub use storage::{StorageError, callback_secret, open_storage};
@@ -45,6 +55,8 @@ pub struct Workspace {
     /// IANA.
     pub time_zone: String,
     pub ip_allowlist: Vec<IpNet>,
+    /// Of budgets, by their names, where they are not the default.
+    pub rate_limits: BTreeMap<String, Limit>,
     /// Users and bytes that an export without own storage may have.
     pub export_users_limit: i64,
     pub export_bytes_limit: i64,
@@ -54,6 +66,11 @@ pub struct Workspace {
 }
 
 impl Workspace {
+    /// How many requests it may make.
+    pub fn rate_limit(&self, budget: Budget) -> Limit {
+        self.rate_limits.get(budget.name()).copied().unwrap_or_else(|| budget.default_limit())
+    }
+
     /// Where exports go now: Azure if it is the default destination, else S3, else neither.
     pub fn own_storage(&self) -> Option<Uuid> {
         self.azure_storage.filter(|_| self.azure_is_default).or(self.s3_storage)
@@ -100,11 +117,13 @@ impl Platform {
     }
 }
 
-/// What this process keeps between calls: keys for a few seconds, clients of workspaces'
-/// own storages.
+/// What this process keeps between calls: keys and SCIM tokens that are in use, catalogs for a
+/// few seconds, clients of workspaces' own storages.
 #[derive(Clone, Default)]
 pub struct Kept {
-    keys: Arc<keys::KnownKeys>,
+    keys: Arc<Credentials<KeyMatch>>,
+    pub scim_tokens: Arc<Credentials<TokenMatch>>,
+    pub catalogs: Arc<KnownCatalogs>,
     storages: Arc<Mutex<HashMap<Uuid, Objects>>>,
 }
 
@@ -114,7 +133,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// JSON of values that always have some: texts, numbers, lists and maps of them.
-fn to_json<T: Serialize + ?Sized>(value: &T) -> String {
+pub(crate) fn to_json<T: Serialize + ?Sized>(value: &T) -> String {
     serde_json::to_string(value).expect("plain values are JSON")
 }
 

@@ -14,8 +14,10 @@ use super::file::{Declaration, DeclaredKey};
 use super::groups::{ControlGroup, USUAL_PERCENT};
 use super::keys::{self, KeyInfo};
 use super::storage::{self, Settings, StorageError};
-use super::{DeclaredApp, Workspace, rows, values};
+use super::{DeclaredApp, Limit, Workspace, rows, values};
 use crate::app::App;
+use crate::campaigns::{self, Campaign};
+use crate::catalogs::{self, declare};
 use crate::secrets::random_bytes;
 use crate::store::Tx;
 use crate::users::money;
@@ -48,6 +50,8 @@ pub(super) struct Current {
     azure: Option<Settings>,
     group: Option<ControlGroup>,
     callback_secret: Option<Vec<u8>>,
+    catalogs: Vec<catalogs::rows::Stored>,
+    campaigns: Vec<Campaign>,
 }
 
 impl Current {
@@ -62,6 +66,8 @@ impl Current {
                 azure: None,
                 group: None,
                 callback_secret: None,
+                catalogs: Vec::new(),
+                campaigns: Vec::new(),
             });
         };
         let id = workspace.id;
@@ -75,6 +81,8 @@ impl Current {
             azure: settings(tx, app, workspace.azure_storage).await?,
             group: rows::control_group(tx, id).await?,
             callback_secret: storage::stored_callback_secret(tx, &app.secrets, id).await?,
+            catalogs: catalogs::rows::stored(tx, id).await?,
+            campaigns: campaigns::stored(tx, id).await?,
             workspace: Some(workspace),
         })
     }
@@ -114,6 +122,8 @@ pub(super) enum StorageKind {
 pub(super) struct Plan<'a> {
     pub changes: Vec<Change>,
     pub steps: Vec<Step<'a>>,
+    pub catalogs: Vec<declare::Step<'a>>,
+    pub campaigns: Vec<campaigns::declare::Step<'a>>,
     pub notes: Vec<String>,
     callback_secret: Option<String>,
 }
@@ -122,6 +132,7 @@ impl<'a> Plan<'a> {
     pub fn make(
         declared: &'a Declaration,
         current: &Current,
+        files: &declare::Files,
         options: Options,
     ) -> Result<Self, ApplyError> {
         let mut plan = Self::default();
@@ -142,6 +153,8 @@ impl<'a> Plan<'a> {
         );
         plan.compare_group(declared, current)?;
         plan.compare_callback_secret(declared, current);
+        plan.compare_catalogs(declared, current, files, options)?;
+        plan.compare_campaigns(declared, current, options);
         Ok(plan)
     }
 
@@ -160,6 +173,7 @@ impl<'a> Plan<'a> {
         compare("exchange_rates", rates(&is.exchange_rates), rates(&declared.exchange_rates));
         compare("time_zone", is.time_zone.clone(), declared.time_zone.clone());
         compare("ip_allowlist", networks(&is.ip_allowlist), networks(&declared.ip_allowlist));
+        compare("rate_limits", limits(&is.rate_limits), limits(&declared.rate_limits));
         compare(
             "export_limits.users",
             number(is.export_users_limit),
@@ -243,6 +257,34 @@ impl<'a> Plan<'a> {
                 self.notes.push(format!("{what} is no longer in the file: --prune removes it"));
             }
         }
+    }
+
+    fn compare_catalogs(
+        &mut self,
+        declared: &'a Declaration,
+        current: &Current,
+        files: &declare::Files,
+        options: Options,
+    ) -> Result<(), ApplyError> {
+        let (new, is) = (&declared.catalogs, &current.catalogs);
+        let plan = declare::Plan::make(new, files, is, options.prune)?;
+        self.changes.extend(plan.changes);
+        self.notes.extend(plan.notes);
+        self.catalogs = plan.steps;
+        Ok(())
+    }
+
+    fn compare_campaigns(
+        &mut self,
+        declared: &'a Declaration,
+        current: &Current,
+        options: Options,
+    ) {
+        let (new, is) = (&declared.campaigns, &current.campaigns);
+        let plan = campaigns::declare::Plan::make(new, is, options.prune);
+        self.changes.extend(plan.changes);
+        self.notes.extend(plan.notes);
+        self.campaigns = plan.steps;
     }
 
     fn compare_storage(
@@ -329,7 +371,7 @@ impl<'a> Plan<'a> {
 
     pub fn finished(self, declared: &Declaration) -> Applied {
         Applied {
-            workspace: declared.name.clone(),
+            what: declared.name.clone(),
             changes: self.changes,
             notes: self.notes,
             callback_secret: self.callback_secret,
@@ -364,7 +406,15 @@ fn rates(rates: &BTreeMap<String, i64>) -> String {
     or(each.collect::<Vec<_>>().join(", "), "none")
 }
 
-fn networks(networks: &[IpNet]) -> String {
+fn limits(limits: &BTreeMap<String, Limit>) -> String {
+    let each = limits
+        .iter()
+        .map(|(budget, Limit { requests, seconds })| format!("{budget} {requests} in {seconds} s"));
+    or(each.collect::<Vec<_>>().join(", "), "the default ones")
+}
+
+/// A list of networks as operators read it.
+pub fn networks(networks: &[IpNet]) -> String {
     or(networks.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "), "everywhere")
 }
 

@@ -7,7 +7,7 @@ use super::{ControlGroup, DeclaredApp, Platform, Workspace, to_json};
 use crate::store::{StoreError, Tx, on};
 
 /// Reads a column that holds JSON.
-pub(super) fn parsed<T: DeserializeOwned>(
+pub(crate) fn parsed<T: DeserializeOwned>(
     column: &str,
     row: impl std::fmt::Display,
     text: &str,
@@ -24,6 +24,7 @@ struct WorkspaceRow {
     exchange_rates: String,
     time_zone: String,
     ip_allowlist: String,
+    rate_limits: String,
     export_users_limit: i64,
     export_bytes_limit: i64,
     s3_storage: Option<Uuid>,
@@ -38,6 +39,7 @@ impl TryFrom<WorkspaceRow> for Workspace {
         Ok(Self {
             exchange_rates: parsed("workspaces.exchange_rates", &row.name, &row.exchange_rates)?,
             ip_allowlist: parsed("workspaces.ip_allowlist", &row.name, &row.ip_allowlist)?,
+            rate_limits: parsed("workspaces.rate_limits", &row.name, &row.rate_limits)?,
             id: row.id,
             name: row.name,
             currency: row.currency,
@@ -54,7 +56,7 @@ impl TryFrom<WorkspaceRow> for Workspace {
 macro_rules! workspaces {
     ($rest:literal) => {
         concat!(
-            "SELECT id, name, currency, exchange_rates, time_zone, ip_allowlist,
+            "SELECT id, name, currency, exchange_rates, time_zone, ip_allowlist, rate_limits,
                     export_users_limit, export_bytes_limit, s3_storage, azure_storage,
                     azure_is_default
              FROM workspaces ",
@@ -96,8 +98,8 @@ pub(super) async fn insert(
     Ok(on!(tx, c => sqlx::query_scalar(
         "INSERT INTO workspaces
              (name, currency, exchange_rates, time_zone, ip_allowlist, export_users_limit,
-              export_bytes_limit, azure_is_default, callback_secret, created_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+              export_bytes_limit, azure_is_default, callback_secret, created_at, rate_limits)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
          ON CONFLICT (name) DO NOTHING
          RETURNING id",
     )
@@ -105,6 +107,7 @@ pub(super) async fn insert(
     .bind(&workspace.time_zone).bind(to_json(&workspace.ip_allowlist))
     .bind(workspace.export_users_limit).bind(workspace.export_bytes_limit)
     .bind(workspace.azure_is_default).bind(&[] as &[u8]).bind(now)
+    .bind(to_json(&workspace.rate_limits))
     .fetch_optional(c).await?))
 }
 
@@ -114,13 +117,14 @@ pub(super) async fn update(tx: &mut Tx, workspace: &Workspace) -> Result<(), Sto
         "UPDATE workspaces SET
              currency = $2, exchange_rates = $3, time_zone = $4, ip_allowlist = $5,
              export_users_limit = $6, export_bytes_limit = $7, s3_storage = $8,
-             azure_storage = $9, azure_is_default = $10
+             azure_storage = $9, azure_is_default = $10, rate_limits = $11
          WHERE id = $1",
     )
     .bind(workspace.id).bind(&workspace.currency).bind(to_json(&workspace.exchange_rates))
     .bind(&workspace.time_zone).bind(to_json(&workspace.ip_allowlist))
     .bind(workspace.export_users_limit).bind(workspace.export_bytes_limit)
     .bind(workspace.s3_storage).bind(workspace.azure_storage).bind(workspace.azure_is_default)
+    .bind(to_json(&workspace.rate_limits))
     .execute(c).await?.rows_affected());
     Ok(())
 }

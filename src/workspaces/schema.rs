@@ -3,12 +3,20 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeSeed, IntoDeserializer as _, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
 use serde_saphyr::Spanned;
 
+use super::Budget;
+use super::company::CompanyFile;
 use super::keys::PERMISSIONS;
+use crate::campaigns;
+use crate::catalogs;
 
 /// A value of the file as its text, with its line. Numbers are kept as text too: money is
 /// never read through binary floats, and `${NAME}` may stand for any value.
@@ -59,15 +67,108 @@ fn permissions(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
+fn rate_limits(generator: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "propertyNames": {"enum": Budget::OF_WORKSPACES.map(Budget::name)},
+        "additionalProperties": generator.subschema_for::<RateLimitFile>(),
+    })
+}
+
 fn platform(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"enum": ["ios", "android", "kindle", "web"]})
+}
+
+fn field_type(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"enum": catalogs::Type::ALL.map(catalogs::Type::name)})
+}
+
+fn campaign_type(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"enum": campaigns::Kind::CAMPAIGNS.map(campaigns::Kind::name)})
+}
+
+/// Members that are kept as they are written.
+pub(super) type Verbatim = Map<String, Value>;
+
+/// One document of the file: the company's where its first member is `company`, else a
+/// workspace's.
+pub(super) enum DocumentFile {
+    Workspace(Box<WorkspaceFile>),
+    Company(CompanyFile),
+}
+
+impl JsonSchema for DocumentFile {
+    fn schema_name() -> Cow<'static, str> {
+        "Longshore workspace file".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "anyOf": [
+                generator.subschema_for::<WorkspaceFile>(),
+                generator.subschema_for::<CompanyFile>(),
+            ],
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for DocumentFile {
+    fn deserialize<D: Deserializer<'de>>(document: D) -> Result<Self, D::Error> {
+        document.deserialize_map(DocumentVisitor)
+    }
+}
+
+struct DocumentVisitor;
+
+impl<'de> Visitor<'de> for DocumentVisitor {
+    type Value = DocumentFile;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a workspace or a company")
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut members: M) -> Result<DocumentFile, M::Error> {
+        let first: Option<String> = members.next_key()?;
+        let is_company = first.as_deref() == Some("company");
+        let members = MapAccessDeserializer::new(WithFirst { first, members });
+        if is_company {
+            CompanyFile::deserialize(members).map(DocumentFile::Company)
+        } else {
+            let workspace = WorkspaceFile::deserialize(members)?;
+            Ok(DocumentFile::Workspace(Box::new(workspace)))
+        }
+    }
+}
+
+/// The members of a document whose first name was read already.
+struct WithFirst<M> {
+    first: Option<String>,
+    members: M,
+}
+
+impl<'de, M: MapAccess<'de>> MapAccess<'de> for WithFirst<M> {
+    type Error = M::Error;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, M::Error> {
+        match self.first.take() {
+            Some(first) => seed.deserialize(first.into_deserializer()).map(Some),
+            None => self.members.next_key_seed(seed),
+        }
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, M::Error> {
+        self.members.next_value_seed(seed)
+    }
 }
 
 /// A workspace of Longshore, brought about by `longshore apply FILE`. In every value
 /// `${NAME}` is read from the environment; `$${` stands for `${` itself.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(title = "Longshore workspace file")]
+#[schemars(title = "Workspace")]
 pub(super) struct WorkspaceFile {
     /// The name of the workspace: 1 to 100 letters, digits, hyphens, underscores and dots.
     pub workspace: Text,
@@ -82,6 +183,10 @@ pub(super) struct WorkspaceFile {
     /// Addresses or networks (CIDRs) that calls may come from; empty: everyone.
     #[serde(default)]
     pub ip_allowlist: Vec<Text>,
+    /// How many requests the workspace may make, by budget, where it is not the default.
+    #[serde(default)]
+    #[schemars(schema_with = "rate_limits")]
+    pub rate_limits: BTreeMap<String, RateLimitFile>,
     /// What an export without own storage may have.
     pub export_limits: Option<ExportLimitsFile>,
     /// API keys, besides those made by `longshore key create`.
@@ -90,12 +195,33 @@ pub(super) struct WorkspaceFile {
     /// The apps of the workspace.
     #[serde(default)]
     pub apps: Vec<AppFile>,
+    /// Catalogs, whose items `PATCH /catalogs/{catalog_name}/items` edits.
+    #[serde(default)]
+    pub catalogs: Vec<CatalogFile>,
+    /// Campaigns, in the order in which new ones are listed.
+    #[serde(default)]
+    pub campaigns: Vec<CampaignFile>,
+    /// Canvases, which `POST /canvas/trigger/schedule/create` schedules.
+    #[serde(default)]
+    pub canvases: Vec<CanvasFile>,
     /// Own storage for exports: Azure if it is the default destination, else S3.
     pub storage: Option<StorageFile>,
     /// The global control group. Made once; `longshore control-group renew` changes it.
     pub control_group: Option<ControlGroupFile>,
     /// Callbacks when exports are ready.
     pub callbacks: Option<CallbacksFile>,
+}
+
+/// A limit of requests, in windows that are aligned to the clock.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RateLimitFile {
+    /// Requests in a window.
+    #[schemars(schema_with = "number")]
+    pub requests: Text,
+    /// The length of a window; it divides a day.
+    #[schemars(schema_with = "number")]
+    pub seconds: Text,
 }
 
 /// What an export without own storage may have.
@@ -142,6 +268,83 @@ pub(super) struct AppFile {
     /// Activity attributes types that the app has registered for push-to-start.
     #[serde(default)]
     pub activity_types: Vec<Text>,
+}
+
+/// A catalog.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CatalogFile {
+    /// 1 to 250 letters, digits, hyphens and underscores, unique in the workspace.
+    pub name: Text,
+    /// What its items may have beside their id; at most 500.
+    #[serde(default)]
+    pub fields: Vec<CatalogFieldFile>,
+    /// Its items: a file of newline-delimited JSON, from the workspace file's directory on.
+    /// Loaded when what it says has changed since it was loaded last.
+    pub items: Option<Text>,
+}
+
+/// A field of a catalog.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CatalogFieldFile {
+    /// 1 to 250 characters, no `.`, `$` or control characters.
+    pub name: Text,
+    /// What its values are.
+    #[serde(rename = "type")]
+    #[schemars(schema_with = "field_type")]
+    pub kind: Text,
+}
+
+/// A campaign. `messages`, `variations`, `email`, `trigger` and `audience` are kept as they are
+/// written: what is `${…}` there belongs to a template, and is not read from the environment.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CampaignFile {
+    /// The campaign's API identifier, a UUID.
+    pub id: Text,
+    pub name: Text,
+    /// What its messages are sent by: a call that names it, a transactional call, or an event.
+    #[serde(rename = "type")]
+    #[schemars(schema_with = "campaign_type")]
+    pub kind: Text,
+    /// Names that the list of campaigns shows.
+    #[serde(default)]
+    pub tags: Vec<Text>,
+    /// Whether it is over: left out of the list unless that is asked for.
+    #[serde(default)]
+    pub archived: bool,
+    #[serde(default)]
+    pub paused: bool,
+    /// Objects, each with an `id`, a UUID.
+    #[serde(default)]
+    pub variations: Vec<Verbatim>,
+    /// By channel.
+    pub messages: Option<Verbatim>,
+    /// Of a transactional campaign.
+    pub email: Option<Verbatim>,
+    /// Emails of a transactional campaign that are covered in an hour.
+    #[schemars(schema_with = "number")]
+    pub sla_per_hour: Option<Text>,
+    /// Of a triggered campaign.
+    pub trigger: Option<Verbatim>,
+    /// Of a triggered campaign: a connected audience.
+    pub audience: Option<Verbatim>,
+    /// How long after a message a purchase counts as brought about by it, such as 3d, 12h or 30m.
+    pub conversion_window: Option<Text>,
+}
+
+/// A Canvas. `messages` are kept as they are written, as those of a campaign.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CanvasFile {
+    /// The Canvas's API identifier, a UUID that no campaign has.
+    pub id: Text,
+    pub name: Text,
+    /// By channel.
+    pub messages: Option<Verbatim>,
+    /// As of a campaign.
+    pub conversion_window: Option<Text>,
 }
 
 /// Own storage for exports.
@@ -208,7 +411,7 @@ pub(super) struct CallbacksFile {
 
 /// The JSON Schema of one document of the file, as `apply --schema` prints it.
 pub fn json_schema() -> String {
-    let schema = schemars::schema_for!(WorkspaceFile);
+    let schema = schemars::schema_for!(DocumentFile);
     let mut text = serde_json::to_string_pretty(&schema).expect("a schema is JSON");
     text.push('\n');
     text

@@ -5,15 +5,19 @@ use std::net::IpAddr;
 use std::str::FromStr as _;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use ipnet::IpNet;
+use ipnet::{IpNet, Ipv4Net};
 use iso_currency::Currency;
 use jiff::tz::TimeZone;
 use uuid::Uuid;
 
+use super::budgets::DAY;
+use crate::catalogs;
 use crate::objects::settings::parse_endpoint;
 
 /// What callback secrets begin with (Standard Webhooks).
 pub(super) const WHSEC: &str = "whsec_";
+
+const MOST_REQUESTS: u32 = 1_000_000_000;
 
 type Checked<T> = Result<T, String>;
 
@@ -23,6 +27,15 @@ pub(super) fn workspace_name(text: &str) -> Checked<String> {
         Ok(text.to_owned())
     } else {
         Err("a workspace's name has 1 to 100 letters, digits, hyphens, underscores and dots".into())
+    }
+}
+
+pub(super) fn catalog_name(text: &str) -> Checked<String> {
+    if catalogs::is_plain_name(text) {
+        Ok(text.to_owned())
+    } else {
+        let most = catalogs::MAX_NAME;
+        Err(format!("{text:?}: 1 to {most} letters, digits, hyphens and underscores are meant"))
     }
 }
 
@@ -78,12 +91,19 @@ pub(super) fn time_zone(text: &str) -> Checked<String> {
     }
 }
 
-/// A network as CIDR, or one address.
+/// A network as CIDR, or one address. A network of IPv4 addresses that are mapped into IPv6
+/// (`::ffff:a.b.c.d`) is that of the addresses themselves, as senders are compared with it.
 pub fn network(text: &str) -> Checked<IpNet> {
     IpNet::from_str(text)
         .or_else(|_| IpAddr::from_str(text).map(IpNet::from))
-        .map(|network| network.trunc())
+        .map(|network| unmapped(network).trunc())
         .map_err(|_| format!("{text:?} is no address and no network, such as 10.0.0.0/8"))
+}
+
+fn unmapped(network: IpNet) -> IpNet {
+    let IpNet::V6(v6) = network else { return network };
+    let v4 = v6.addr().to_ipv4_mapped().zip(v6.prefix_len().checked_sub(96));
+    v4.and_then(|(address, prefix)| Ipv4Net::new(address, prefix).ok()).map_or(network, IpNet::V4)
 }
 
 pub(super) fn id(text: &str) -> Checked<Uuid> {
@@ -101,6 +121,35 @@ pub(super) fn count(text: &str) -> Checked<i64> {
     match text.parse::<i64>() {
         Ok(count) if count > 0 => Ok(count),
         _ => Err(format!("{text:?}: a whole number above 0 is meant")),
+    }
+}
+
+/// Requests in a window.
+pub(super) fn requests(text: &str) -> Checked<u32> {
+    match text.parse::<u32>() {
+        Ok(requests) if (1..=MOST_REQUESTS).contains(&requests) => Ok(requests),
+        _ => Err(format!("{text:?}: a whole number from 1 to {MOST_REQUESTS} is meant")),
+    }
+}
+
+/// Seconds of a window.
+pub(super) fn window(text: &str) -> Checked<u32> {
+    match text.parse::<u32>() {
+        Ok(seconds) if seconds > 0 && DAY.is_multiple_of(seconds) => Ok(seconds),
+        _ => Err(format!(
+            "{text:?}: whole seconds that divide a day ({DAY}) are meant, such as 1, 60 or 3600"
+        )),
+    }
+}
+
+/// A length of time: a whole number of minutes, hours or days, as in `3d`.
+pub(super) fn duration(text: &str) -> Checked<String> {
+    let number = text.strip_suffix(['m', 'h', 'd']).unwrap_or_default();
+    let is_number = (1..=6).contains(&number.len()) && number.bytes().all(|b| b.is_ascii_digit());
+    if is_number && number.parse::<u32>().is_ok_and(|number| number > 0) {
+        Ok(text.to_owned())
+    } else {
+        Err(format!("{text:?}: minutes, hours or days are meant, such as 30m, 12h or 3d"))
     }
 }
 
@@ -253,6 +302,16 @@ mod tests {
     }
 
     #[test]
+    fn lengths_of_time_have_units() {
+        for text in ["30m", "12h", "3d", "999999d"] {
+            assert_eq!(duration(text).as_deref(), Ok(text));
+        }
+        for text in ["", "d", "0d", "3", "3 d", "-3d", "1.5h", "3w", "9999999d", "٣d"] {
+            assert!(duration(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
     fn currencies_zones_and_networks_are_known_ones() {
         for text in ["EUR", "VES"] {
             assert!(currency(text).is_ok(), "{text}");
@@ -264,6 +323,16 @@ mod tests {
         assert!(time_zone("Mars/Olympus").is_err());
         assert_eq!(network("10.1.2.3/8").unwrap().to_string(), "10.0.0.0/8");
         assert_eq!(network("::1").unwrap().to_string(), "::1/128");
+        for (text, expected) in [
+            ("::ffff:203.0.113.9/120", "203.0.113.0/24"),
+            ("::ffff:cb00:7109", "203.0.113.9/32"),
+            ("::ffff:0:0/96", "0.0.0.0/0"),
+            // More than what is mapped.
+            ("::ffff:0:0/95", "::fffe:0:0/95"),
+            ("::203.0.113.9", "::cb00:7109/128"),
+        ] {
+            assert_eq!(network(text).unwrap().to_string(), expected, "{text}");
+        }
         assert!(network("10.0.0.0/33").is_err() && network("host").is_err());
     }
 
@@ -297,6 +366,7 @@ mod tests {
             let _ = (millionths(&text), bytes(&text), bucket(&text), container(&text));
             let _ = (endpoint(&text), network(&text), time_zone(&text), callback_secret(&text));
             let _ = (workspace_name(&text), account(&text), currency(&text), percent(&text));
+            let _ = duration(&text);
         }
 
         #[test]

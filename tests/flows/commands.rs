@@ -91,6 +91,7 @@ async fn any_command_may_come_first() {
     for arguments in [
         &["deliveries", "list"][..],
         &["dead-letters", "list"],
+        &["catalogs", "list"],
         &["key", "list"],
         &["migrate"],
         &["users", "show", "nobody"],

@@ -1,7 +1,12 @@
 //! The gateway over a real connection: what calls are refused for and in which order, and
 //! what surrounds every call.
 
+mod conduct;
+mod keys;
+mod limits;
+
 use std::net::SocketAddr;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -13,11 +18,12 @@ use axum::{Extension, Router};
 use longshore::app::App;
 use longshore::config::Config;
 use longshore::gateway::{self, ApiError, Caller, Json, protected};
-use longshore::telemetry;
+use longshore::telemetry::{self, ops::Purpose};
 use reqwest::{Method, RequestBuilder, Response};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::support::eventually;
@@ -84,38 +90,34 @@ async fn fail(Path(how): Path<String>) -> Result<(), ApiError> {
     }
 }
 
-struct World {
-    _installation: Installation,
+/// A gateway that listens.
+struct Gateway {
+    app: App,
     address: SocketAddr,
     shutdown: CancellationToken,
-    server: tokio::task::JoinHandle<()>,
+    server: JoinHandle<()>,
     seen: Seen,
     client: reqwest::Client,
 }
 
-impl World {
-    async fn open(store: TestStore, change: impl FnOnce(&mut Config)) -> Self {
-        let installation = Installation::open(store, WORKSPACE, |config| {
-            config.gateway.listen = SocketAddr::from(([127, 0, 0, 1], 0));
-            config.gateway.max_body_bytes = LIMIT;
-            config.gateway.request_timeout_seconds = 30;
-            change(config);
-        })
-        .await;
+impl Gateway {
+    async fn start(app: App) -> Self {
         let seen = Seen::default();
         let domains = Router::new()
             .route("/things", protected("users.track", post(make)))
             .route("/remote", protected("campaigns.list", post(make)))
+            .route("/text", protected("campaigns.list", get(async || "some text")))
+            .route("/unlimited", protected("transactional.send", post(make)))
             .route("/slow", protected("users.track", post(slow)).layer(Extension(seen.clone())))
             .route("/fail/{how}", get(fail));
-        let app = installation.app.clone();
-        let listener = gateway::bind(app.config.gateway.listen, "LONGSHORE_LISTEN").await.unwrap();
+        let local = SocketAddr::from(([127, 0, 0, 1], 0));
+        let listener = gateway::bind(local, "LONGSHORE_LISTEN").await.unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = CancellationToken::new();
         let router = gateway::router(app.clone(), domains);
-        let server = tokio::spawn(gateway::serve(app, router, listener, shutdown.clone()));
+        let served = gateway::serve(app.clone(), router, listener, shutdown.clone());
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
-        Self { _installation: installation, address, shutdown, server, seen, client }
+        Self { app, address, shutdown, server: tokio::spawn(served), seen, client }
     }
 
     fn call(&self, method: Method, path: &str) -> RequestBuilder {
@@ -132,6 +134,48 @@ impl World {
     async fn close(self) {
         self.shutdown.cancel();
         self.server.await.unwrap();
+    }
+}
+
+/// A gateway on an installation of its own.
+struct World {
+    installation: Installation,
+    gateway: Gateway,
+}
+
+impl Deref for World {
+    type Target = Gateway;
+
+    fn deref(&self) -> &Gateway {
+        &self.gateway
+    }
+}
+
+impl World {
+    async fn open(store: TestStore, change: impl FnOnce(&mut Config)) -> Self {
+        Self::with(store, WORKSPACE, change).await
+    }
+
+    async fn with(store: TestStore, workspace: &str, change: impl FnOnce(&mut Config)) -> Self {
+        let installation = Installation::open(store, workspace, |config| {
+            config.gateway.max_body_bytes = LIMIT;
+            config.gateway.request_timeout_seconds = 30;
+            change(config);
+        })
+        .await;
+        let gateway = Gateway::start(installation.app.clone()).await;
+        Self { installation, gateway }
+    }
+
+    /// Another gateway on the same installation, with settings as `change` leaves them.
+    async fn another(&self, change: impl FnOnce(&mut Config)) -> Gateway {
+        let mut config = Config::clone(&self.installation.app.config);
+        change(&mut config);
+        Gateway::start(App::open(config).await.unwrap()).await
+    }
+
+    async fn close(self) {
+        self.gateway.close().await;
     }
 }
 
@@ -317,18 +361,27 @@ async fn calls_under_way_are_answered_before_the_end(store: TestStore) {
     let response = answer.await.unwrap().expect("an answer");
     assert_eq!(response.status(), 200);
     assert_eq!(response.text().await.unwrap(), "done");
-    world.server.await.unwrap();
-    assert!(TcpStream::connect(world.address).await.is_err(), "nobody listens any more");
+    let address = world.address;
+    world.close().await;
+    assert!(TcpStream::connect(address).await.is_err(), "nobody listens any more");
 }
 
-async fn the_operations_listener_tells_how_things_are(store: TestStore) {
+async fn the_operations_listener_of_calls_tells_how_things_are(store: TestStore) {
+    tells_how_things_are(store, Purpose::Calls).await;
+}
+
+async fn the_operations_listener_of_work_tells_how_things_are(store: TestStore) {
+    tells_how_things_are(store, Purpose::Work).await;
+}
+
+async fn tells_how_things_are(store: TestStore, purpose: Purpose) {
     let installation = Installation::open(store, WORKSPACE, |_| {}).await;
     let metrics = telemetry::metrics::install().unwrap();
     let listener = gateway::bind(SocketAddr::from(([127, 0, 0, 1], 0)), "x").await.unwrap();
     let address = listener.local_addr().unwrap();
     let draining = CancellationToken::new();
-    let served =
-        telemetry::ops::serve(installation.app.clone(), metrics, listener, draining.clone());
+    let app = installation.app.clone();
+    let served = telemetry::ops::serve(app, purpose, metrics, listener, draining.clone());
     let server = tokio::spawn(served);
     let ask = async |path: &str| {
         let response = reqwest::get(format!("http://{address}{path}")).await.unwrap();
@@ -341,12 +394,13 @@ async fn the_operations_listener_tells_how_things_are(store: TestStore) {
     let version = env!("CARGO_PKG_VERSION");
     assert!(text.contains(&format!("longshore_build_info{{version=\"{version}\"}} 1")), "{text}");
     assert!(text.contains("# HELP longshore_build_info"), "{text}");
+    installation.app.store.close().await;
+    let (status, text) = ask("/readyz").await;
+    let expected = if purpose == Purpose::Calls { 200 } else { 503 };
+    assert_eq!((status, text.contains("database")), (expected, true), "{text}");
     draining.cancel();
     let (status, text) = ask("/readyz").await;
     assert_eq!((status, text.contains("stopping")), (503, true), "{text}");
-    installation.app.store.close().await;
-    let (status, text) = ask("/readyz").await;
-    assert_eq!((status, text.contains("database")), (503, true), "{text}");
     assert_eq!(ask("/healthz").await.0, 200);
     server.abort();
 }
@@ -361,12 +415,14 @@ on_sqlite!(
     a_client_that_hangs_up_does_not_stop_its_handler,
     slow_clients_are_let_go,
     calls_under_way_are_answered_before_the_end,
-    the_operations_listener_tells_how_things_are,
+    the_operations_listener_of_calls_tells_how_things_are,
+    the_operations_listener_of_work_tells_how_things_are,
 );
 
 // What the database has a part in.
 on_postgres!(
     checks_come_in_their_order,
     a_client_that_hangs_up_does_not_stop_its_handler,
-    the_operations_listener_tells_how_things_are,
+    the_operations_listener_of_calls_tells_how_things_are,
+    the_operations_listener_of_work_tells_how_things_are,
 );

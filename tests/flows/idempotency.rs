@@ -1,6 +1,7 @@
 //! `Idempotency-Key`: what is answered under a key, and that consumers that remember ids apply
 //! what was sent under it once.
 
+mod changes;
 #[cfg(feature = "failpoints")]
 mod gateways;
 

@@ -1,6 +1,8 @@
 //! One binary of flows through the public surface, on real servers. A test whose server is
 //! missing fails and says how to start it: `scripts/services start`.
 
+mod campaigns;
+mod catalogs;
 mod chaos;
 mod claims;
 mod commands;
@@ -9,6 +11,7 @@ mod crashes;
 mod deliveries;
 mod export_api;
 mod export_faults;
+mod export_repeats;
 mod export_rows;
 mod exports;
 mod gateway;
@@ -18,9 +21,13 @@ mod log;
 mod lost_commit;
 mod midnight;
 mod objects;
+mod openapi;
 mod outages;
 mod parts;
+mod schedules;
+mod scim;
 mod shares;
+mod sms;
 mod support;
 mod sweeping;
 mod track_api;

@@ -162,11 +162,11 @@ impl Scene {
         self.api.has_files(&accepted.prefix, before + count).await;
     }
 
-    /// All processes are ready again.
+    /// All processes are ready again, and miss nothing.
     async fn recovered(&self) {
         for name in ["gateway", "worker-1", "worker-2"] {
             eventually(&format!("{name} is ready again"), || async {
-                self.fleet.readiness(name).await == 200
+                self.fleet.readiness(name).await == (200, "ready\n".into())
             })
             .await;
         }

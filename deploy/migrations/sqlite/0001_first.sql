@@ -14,6 +14,7 @@ CREATE TABLE workspaces (
     exchange_rates     TEXT NOT NULL DEFAULT '{}',
     time_zone          TEXT NOT NULL DEFAULT 'UTC',
     ip_allowlist       TEXT NOT NULL DEFAULT '[]',
+    rate_limits        TEXT NOT NULL DEFAULT '{}',
     export_users_limit BIGINT NOT NULL,
     export_bytes_limit BIGINT NOT NULL,
     s3_storage         UUID,
@@ -66,6 +67,34 @@ CREATE TABLE control_groups (
     created_at   BIGINT NOT NULL
 );
 CREATE UNIQUE INDEX control_groups_active ON control_groups (workspace_id) WHERE active;
+
+-- The dashboard -----------------------------------------------------------------------------
+
+-- Users of the whole installation. name_key: what userName is found by, regardless of case;
+-- declared_key: the one that the company document declares the user by, whatever the name is
+-- now; NULL for others. doc: what was written of the user.
+CREATE TABLE dashboard_users (
+    id           UUID PRIMARY KEY,
+    name_key     TEXT NOT NULL UNIQUE,
+    declared_key TEXT UNIQUE,
+    doc          TEXT NOT NULL,
+    version      BIGINT NOT NULL,
+    created_at   BIGINT NOT NULL,
+    modified_at  BIGINT NOT NULL
+);
+
+CREATE TABLE scim_tokens (
+    id           UUID PRIMARY KEY,
+    name         TEXT NOT NULL,
+    hash         BYTEA NOT NULL,
+    allow        TEXT NOT NULL DEFAULT '[]',
+    declared     BOOLEAN NOT NULL,
+    created_at   BIGINT NOT NULL,
+    revoked_at   BIGINT,
+    last_used_at BIGINT
+);
+CREATE UNIQUE INDEX scim_tokens_hash ON scim_tokens (hash) WHERE revoked_at IS NULL;
+CREATE UNIQUE INDEX scim_tokens_name ON scim_tokens (name) WHERE revoked_at IS NULL;
 
 -- Users ------------------------------------------------------------------------------
 
@@ -123,6 +152,93 @@ CREATE TABLE products (
     workspace_id INTEGER NOT NULL REFERENCES workspaces (id),
     product_id   TEXT NOT NULL,
     PRIMARY KEY (workspace_id, product_id)
+) WITHOUT ROWID;
+
+-- Catalogs -----------------------------------------------------------------------------
+
+-- fields: a JSON array of name and type. items_hash: of the file that was loaded last, and load
+-- its number. No id is given twice: messages of the log name a catalog by it.
+CREATE TABLE catalogs (
+    id           INTEGER PRIMARY KEY AUTOINCREMENT,
+    workspace_id INTEGER NOT NULL REFERENCES workspaces (id),
+    name         TEXT NOT NULL,
+    fields       TEXT NOT NULL,
+    items_hash   BYTEA,
+    load         INTEGER NOT NULL DEFAULT 0,
+    created_at   BIGINT NOT NULL,
+    UNIQUE (workspace_id, name)
+);
+
+-- load: that which it came with last. version: counts its changes.
+CREATE TABLE catalog_items (
+    catalog_id INTEGER NOT NULL,
+    item_id    TEXT NOT NULL,
+    load       INTEGER NOT NULL,
+    version    BIGINT NOT NULL,
+    doc        TEXT NOT NULL,
+    PRIMARY KEY (catalog_id, item_id)
+);
+
+-- What became of edits, a row for each message of a request, for three days. unknown: how many
+-- ids the catalog does not have; unknown_ids: the first of them, a JSON array.
+CREATE TABLE catalog_edits (
+    catalog_id  INTEGER NOT NULL,
+    request_id  TEXT NOT NULL,
+    received_at BIGINT NOT NULL,
+    applied     INTEGER NOT NULL,
+    unknown     INTEGER NOT NULL,
+    unknown_ids TEXT NOT NULL,
+    applied_at  BIGINT NOT NULL
+);
+CREATE INDEX catalog_edits_latest ON catalog_edits (catalog_id, received_at);
+
+-- Campaigns and Canvases, scheduled sends ----------------------------------------------
+
+-- kind: api, transactional, triggered, or canvas. number: the order in which they came to be,
+-- the file's within an `apply`. content: what else is declared, a JSON object.
+CREATE TABLE campaigns (
+    workspace_id INTEGER NOT NULL REFERENCES workspaces (id),
+    id           UUID NOT NULL,
+    number       BIGINT NOT NULL,
+    kind         TEXT NOT NULL,
+    name         TEXT NOT NULL,
+    tags         TEXT NOT NULL,
+    archived     BOOLEAN NOT NULL,
+    paused       BOOLEAN NOT NULL,
+    content      TEXT NOT NULL,
+    created_at   BIGINT NOT NULL,
+    edited_at    BIGINT NOT NULL,
+    PRIMARY KEY (workspace_id, id)
+);
+-- All that finds a page of the list.
+CREATE INDEX campaigns_listed
+    ON campaigns (workspace_id, created_at, number, id, kind, archived, edited_at);
+
+-- timing: instant, or local or optimal: then time is that on the wall, as if in UTC. state:
+-- pending, sent, cancelled. request: to whom and with what, a JSON object.
+CREATE TABLE schedules (
+    id           UUID PRIMARY KEY,
+    workspace_id INTEGER NOT NULL REFERENCES workspaces (id),
+    dispatch_id  UUID NOT NULL UNIQUE,
+    canvas_id    UUID,
+    timing       TEXT NOT NULL,
+    time         BIGINT NOT NULL,
+    request      TEXT NOT NULL,
+    request_id   TEXT NOT NULL,
+    state        TEXT NOT NULL,
+    created_at   BIGINT NOT NULL,
+    ended_at     BIGINT
+);
+CREATE INDEX schedules_latest ON schedules (created_at, id);
+CREATE INDEX schedules_pending ON schedules (workspace_id, canvas_id) WHERE state = 'pending';
+
+-- Phone numbers that messages are not sent to, digits alone.
+CREATE TABLE invalid_numbers (
+    workspace_id INTEGER NOT NULL REFERENCES workspaces (id),
+    number       TEXT NOT NULL,
+    reason       TEXT NOT NULL,
+    added_at     BIGINT NOT NULL,
+    PRIMARY KEY (workspace_id, number)
 ) WITHOUT ROWID;
 
 -- Rows shared out among workers -------------------------------------------------------
@@ -309,3 +425,13 @@ CREATE TABLE idempotency_claims (
     PRIMARY KEY (workspace_id, endpoint, key)
 );
 CREATE INDEX idempotency_claims_oldest ON idempotency_claims (claimed_at);
+
+-- How many requests a budget's window has had; workspace 0 is the installation.
+CREATE TABLE rate_limits (
+    workspace_id INTEGER NOT NULL,
+    budget       TEXT NOT NULL,
+    seconds      BIGINT NOT NULL,
+    ends_at      BIGINT NOT NULL,
+    used         BIGINT NOT NULL,
+    PRIMARY KEY (workspace_id, budget)
+);

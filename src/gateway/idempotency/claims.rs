@@ -3,14 +3,14 @@
 use std::time::{Duration, Instant};
 
 use axum::http::{HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse as _, Response};
+use axum::response::{IntoResponse, Response};
 
 use super::IdempotencyKey;
 use super::rows::{self, Claim};
 use crate::app::App;
 use crate::clock::{hours, millis};
 use crate::gateway::ApiError;
-use crate::store::StoreError;
+use crate::store::{StoreError, Tx};
 
 /// How long a key holds.
 pub(super) const HOLDS: Duration = hours(24);
@@ -56,25 +56,30 @@ impl<'a> Claims<'a> {
     /// still under way.
     pub async fn claim(&self, claim: Claim) -> Result<Found, ApiError> {
         let (store, lease) = (&self.app.store, self.lease());
-        if self.or_release(&claim, rows::insert(store, self.key, &claim, lease.millis).await)? {
+        let insert = rows::insert(store, self.key, &claim, lease.millis);
+        if self.or_release(&claim, self.app.calls.pass(insert).await)? {
             count("new");
             return Ok(Found::Nothing(claim, lease));
         }
         // One that is gone was removed this very moment.
         let Some(mut found) = rows::load(store, self.key).await? else { return Err(under_way()) };
-        if found.body != claim.body {
-            count("other_body");
-            return Err(ApiError::Unprocessable(OTHER_BODY));
-        }
-        if let Some((status, answer)) = found.status.zip(found.answer.take()) {
-            count("repeated");
-            return Ok(Found::Answer(json(status_code(status)?, answer)));
+        if let Some(answer) = first_answer(&claim, &mut found)? {
+            return Ok(Found::Answer(answer.into_response()));
         }
         if !self.or_release(&found, rows::lease(store, self.key, &found, lease.millis).await)? {
             return Err(under_way());
         }
         count("taken_over");
         Ok(Found::Left(found, lease))
+    }
+
+    /// The answer that a request with this body was given before; else the error that it came
+    /// to now.
+    pub async fn answered(&self, body: &[u8], error: ApiError) -> Result<Response, ApiError> {
+        let load = rows::load(&self.app.store, self.key);
+        let found = self.app.calls.pass(load).await?;
+        let Some(mut found) = found.filter(|found| found.body == body) else { return Err(error) };
+        kept_answer(&mut found)?.map(Answer::into_response).ok_or(error)
     }
 
     /// A lease from now on: an append, and as long for all the rest.
@@ -129,10 +134,68 @@ impl<'a> Claims<'a> {
     }
 }
 
-/// An answer whose body is JSON already.
-pub(super) fn json(status: StatusCode, body: String) -> Response {
-    let json = HeaderValue::from_static("application/json");
-    (status, [(header::CONTENT_TYPE, json)], body).into_response()
+/// What is kept of an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    pub status: StatusCode,
+    /// JSON.
+    pub body: String,
+}
+
+impl IntoResponse for Answer {
+    fn into_response(self) -> Response {
+        let json = HeaderValue::from_static("application/json");
+        (self.status, [(header::CONTENT_TYPE, json)], self.body).into_response()
+    }
+}
+
+/// The answer that was given under a claim that was found in place of a new one; none where its
+/// request did not come to its end. The error where it is of another body.
+fn first_answer(claim: &Claim, found: &mut Claim) -> Result<Option<Answer>, ApiError> {
+    if found.body != claim.body {
+        count("other_body");
+        return Err(ApiError::Unprocessable(OTHER_BODY));
+    }
+    kept_answer(found)
+}
+
+/// The answer that is kept in a claim, if there is one.
+fn kept_answer(found: &mut Claim) -> Result<Option<Answer>, ApiError> {
+    let Some((status, body)) = found.status.zip(found.answer.take()) else { return Ok(None) };
+    count("repeated");
+    Ok(Some(Answer { status: status_code(status)?, body }))
+}
+
+/// Puts a claim down within the transaction that makes what it claims, or answers what there is.
+/// Where another such transaction is under way it waits for its end, for a second at most.
+pub(super) async fn claim_within(
+    tx: &mut Tx,
+    key: &IdempotencyKey,
+    claim: &Claim,
+) -> Result<Option<Answer>, ApiError> {
+    let inserted = rows::insert_within(tx, key, claim).await;
+    if inserted.as_ref().is_err_and(StoreError::is_locked_out) {
+        return Err(under_way());
+    }
+    if inserted? {
+        count("new");
+        return Ok(None);
+    }
+    let found = rows::load_within(tx, key).await?;
+    let answer = found.map(|mut found| first_answer(claim, &mut found)).transpose()?;
+    answer.flatten().map(Some).ok_or_else(under_way)
+}
+
+/// What a key can be refused for, and when.
+pub(super) fn refusals() -> [(ApiError, &'static str); 3] {
+    [
+        (ApiError::UnderWay(UNDER_WAY), "The first request under the key is still under way"),
+        (
+            ApiError::Conflict(UNREPEATABLE.into()),
+            "The first request under the key cannot be completed",
+        ),
+        (ApiError::Unprocessable(OTHER_BODY), "The key was used with another body"),
+    ]
 }
 
 fn under_way() -> ApiError {

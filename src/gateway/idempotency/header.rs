@@ -5,24 +5,42 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName};
 
 use crate::app::App;
-use crate::gateway::{ApiError, Caller};
+use crate::gateway::{ApiError, COMPANY, Caller, CompanyCaller};
 
-const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+/// The header's name.
+pub const HEADER: &str = "Idempotency-Key";
+
+/// What a value looks like that is one.
+pub const PATTERN: &str =
+    r##"^(?:"(?:[ !#-\[\]-~]|\\["\\]){1,255}"|[!#-~](?:[ -~]{0,253}[!-~])?)$"##;
+
+pub const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// The longest key, in characters.
 const LONGEST: usize = 255;
 
-const REFUSED: &str = "Idempotency-Key must be one string of 1 to 255 printable ASCII characters";
+pub(super) const REFUSED: &str =
+    "Idempotency-Key must be one string of 1 to 255 printable ASCII characters";
 
 /// A request's `Idempotency-Key`, and what it is a key of: the workspace and the call. As an
-/// extractor of a [`protected`](crate::gateway::protected) route, none where the header is
-/// absent; 400 where it cannot be a key.
+/// extractor of a route that knows who calls ([`Caller`], [`CompanyCaller`]), none where the
+/// header is absent; 400 where it cannot be a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdempotencyKey {
+    /// Or the [`COMPANY`].
     pub workspace: i32,
     /// Method and route, such as `POST /users/track`.
     pub endpoint: String,
     pub key: String,
+}
+
+impl IdempotencyKey {
+    /// The same, as a key of the calls about one of the things that a route is for: of another
+    /// thing it says nothing. `thing` is one that exists, and so no longer than names are.
+    pub fn within(mut self, thing: &str) -> Self {
+        self.endpoint = format!("{} {thing}", self.endpoint);
+        self
+    }
 }
 
 impl OptionalFromRequestParts<App> for IdempotencyKey {
@@ -31,18 +49,20 @@ impl OptionalFromRequestParts<App> for IdempotencyKey {
     async fn from_request_parts(head: &mut Parts, _: &App) -> Result<Option<Self>, ApiError> {
         let Some(key) = read(&head.headers)? else { return Ok(None) };
         let extensions = &head.extensions;
-        let (Some(caller), Some(path)) =
-            (extensions.get::<Caller>(), extensions.get::<MatchedPath>())
+        let of_workspace = extensions.get::<Caller>().map(|caller| caller.workspace.id);
+        let of_company = extensions.get::<CompanyCaller>().map(|_| COMPANY);
+        let (Some(workspace), Some(path)) =
+            (of_workspace.or(of_company), extensions.get::<MatchedPath>())
         else {
             return Err(ApiError::Internal("a key of a call that nobody makes".into()));
         };
         let endpoint = format!("{} {}", head.method, path.as_str());
-        Ok(Some(Self { workspace: caller.workspace.id, endpoint, key }))
+        Ok(Some(Self { workspace, endpoint, key }))
     }
 }
 
 /// The key: a string as RFC 8941 has it, in quotes, or what stands there without any.
-fn read(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
+pub fn read(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     let mut values = headers.get_all(IDEMPOTENCY_KEY).into_iter();
     let Some(value) = values.next() else { return Ok(None) };
     let text = value.to_str().ok().filter(|_| values.next().is_none());

@@ -1,6 +1,6 @@
-//! The SQL of claims: each statement is a transaction of its own. Times are the database's own,
-//! so that a gateway with a wrong clock takes nobody's claim; but for `received_at`, from which
-//! its messages are read.
+//! The SQL of claims: each statement is a transaction of its own, but for those `_within` one.
+//! Times are the database's own, so that a gateway with a wrong clock takes nobody's claim; but
+//! for `received_at`, from which its messages are read.
 
 use uuid::Uuid;
 
@@ -8,6 +8,11 @@ use super::IdempotencyKey;
 use super::claims::HOLDS;
 use crate::clock::millis;
 use crate::store::{Store, StoreError, Tx, execute, on};
+
+/// How long a request waits for another one under its key that is under way in a transaction,
+/// and then for all else.
+const BE_IMPATIENT: &str = "SET LOCAL lock_timeout TO '1s'";
+const BE_PATIENT: &str = "SET LOCAL lock_timeout TO DEFAULT";
 
 /// Claims removed by one [`sweep`].
 const SWEEP: i64 = 1_000;
@@ -78,6 +83,52 @@ macro_rules! alone_at {
     };
 }
 
+/// The same within a transaction.
+macro_rules! within_at {
+    ($tx:expr, $before:literal, NOW, $after:literal, $($value:expr),+) => {
+        match $tx {
+            Tx::Postgres(tx) => {
+                let query = sqlx::query(concat!($before, now!(postgres), $after));
+                query $(.bind($value))+ .execute(&mut **tx).await?.rows_affected()
+            }
+            Tx::Sqlite(tx) => {
+                let query = sqlx::query(concat!($before, now!(sqlite), $after));
+                query $(.bind($value))+ .execute(&mut **tx).await?.rows_affected()
+            }
+        }
+    };
+}
+
+/// Writes a claim down by one of the two.
+macro_rules! insert {
+    ($execute:ident, $place:expr, $key:expr, $claim:expr, $lease:expr) => {
+        $execute!(
+            $place,
+            "WITH clock (now) AS (SELECT ",
+            NOW,
+            ")
+             INSERT INTO idempotency_claims AS former
+                 (workspace_id, endpoint, key, id, body, messages, received_at, claimed_at,
+                  leased_until)
+             SELECT $1, $2, $3, $4, $5, $6, $7, now, now + $8 FROM clock WHERE true
+             ON CONFLICT (workspace_id, endpoint, key) DO UPDATE
+             SET id = excluded.id, body = excluded.body, messages = excluded.messages,
+                 received_at = excluded.received_at, claimed_at = excluded.claimed_at,
+                 leased_until = excluded.leased_until, status = NULL, answer = NULL
+             WHERE former.claimed_at <= excluded.claimed_at - $9",
+            $key.workspace,
+            &$key.endpoint,
+            &$key.key,
+            $claim.id,
+            &$claim.body,
+            &$claim.messages,
+            $claim.received_at,
+            $lease,
+            millis(HOLDS)
+        )
+    };
+}
+
 /// Writes a claim down, leased for so many milliseconds, where its key has none that holds;
 /// whether it is there now.
 pub(super) async fn insert(
@@ -86,50 +137,55 @@ pub(super) async fn insert(
     claim: &Claim,
     lease: i64,
 ) -> Result<bool, StoreError> {
-    let inserted = alone_at!(
-        store,
-        "WITH clock (now) AS (SELECT ",
-        NOW,
-        ")
-         INSERT INTO idempotency_claims AS former
-             (workspace_id, endpoint, key, id, body, messages, received_at, claimed_at,
-              leased_until)
-         SELECT $1, $2, $3, $4, $5, $6, $7, now, now + $8 FROM clock WHERE true
-         ON CONFLICT (workspace_id, endpoint, key) DO UPDATE
-         SET id = excluded.id, body = excluded.body, messages = excluded.messages,
-             received_at = excluded.received_at, claimed_at = excluded.claimed_at,
-             leased_until = excluded.leased_until, status = NULL, answer = NULL
-         WHERE former.claimed_at <= excluded.claimed_at - $9",
-        key.workspace,
-        &key.endpoint,
-        &key.key,
-        claim.id,
-        &claim.body,
-        &claim.messages,
-        claim.received_at,
-        lease,
-        millis(HOLDS)
-    );
-    Ok(inserted == 1)
+    Ok(insert!(alone_at, store, key, claim, lease) == 1)
+}
+
+/// The same within a transaction, and without a lease: others wait for its end, for a second at
+/// most.
+pub(super) async fn insert_within(
+    tx: &mut Tx,
+    key: &IdempotencyKey,
+    claim: &Claim,
+) -> Result<bool, StoreError> {
+    set(tx, BE_IMPATIENT).await?;
+    let inserted = insert!(within_at, tx, key, claim, 0_i64) == 1;
+    set(tx, BE_PATIENT).await?;
+    Ok(inserted)
+}
+
+/// Sets how long the transaction waits for locks. Those of SQLite that write are one at a time.
+async fn set(tx: &mut Tx, lock_timeout: &'static str) -> Result<(), StoreError> {
+    if let Tx::Postgres(tx) = tx {
+        sqlx::query(lock_timeout).execute(&mut **tx).await?;
+    }
+    Ok(())
+}
+
+/// The query of what is under a key.
+macro_rules! load {
+    ($key:expr) => {
+        sqlx::query_as(
+            "SELECT id, body, messages, received_at, status, answer
+             FROM idempotency_claims WHERE workspace_id = $1 AND endpoint = $2 AND key = $3",
+        )
+        .bind($key.workspace)
+        .bind(&$key.endpoint)
+        .bind(&$key.key)
+    };
 }
 
 pub(super) async fn load(store: &Store, key: &IdempotencyKey) -> Result<Option<Claim>, StoreError> {
-    let sql = "SELECT id, body, messages, received_at, status, answer
-               FROM idempotency_claims WHERE workspace_id = $1 AND endpoint = $2 AND key = $3";
-    macro_rules! fetch {
-        ($pool:expr) => {
-            sqlx::query_as(sql)
-                .bind(key.workspace)
-                .bind(&key.endpoint)
-                .bind(&key.key)
-                .fetch_optional($pool)
-                .await?
-        };
-    }
     Ok(match store {
-        Store::Postgres(pool) => fetch!(pool),
-        Store::Sqlite { read, .. } => fetch!(read),
+        Store::Postgres(pool) => load!(key).fetch_optional(pool).await?,
+        Store::Sqlite { read, .. } => load!(key).fetch_optional(read).await?,
     })
+}
+
+pub(super) async fn load_within(
+    tx: &mut Tx,
+    key: &IdempotencyKey,
+) -> Result<Option<Claim>, StoreError> {
+    Ok(on!(tx, c => load!(key).fetch_optional(c).await?))
 }
 
 /// Leases a claim for so many milliseconds; false where it is leased, or was answered.
@@ -177,6 +233,23 @@ pub(super) async fn release(
     Ok(())
 }
 
+/// The statement that writes an answer down, unless there is one.
+macro_rules! finish {
+    ($key:expr, $claim:expr, $status:expr, $answer:expr) => {
+        sqlx::query(
+            "UPDATE idempotency_claims SET status = $5, answer = $6
+             WHERE workspace_id = $1 AND endpoint = $2 AND key = $3 AND id = $4
+               AND status IS NULL",
+        )
+        .bind($key.workspace)
+        .bind(&$key.endpoint)
+        .bind(&$key.key)
+        .bind($claim.id)
+        .bind($status)
+        .bind($answer)
+    };
+}
+
 /// Writes the answer down, unless there is one.
 pub(super) async fn finish(
     store: &Store,
@@ -185,20 +258,18 @@ pub(super) async fn finish(
     status: i32,
     answer: &str,
 ) -> Result<(), StoreError> {
-    alone!(
-        store,
-        sqlx::query(
-            "UPDATE idempotency_claims SET status = $5, answer = $6
-             WHERE workspace_id = $1 AND endpoint = $2 AND key = $3 AND id = $4
-               AND status IS NULL",
-        )
-        .bind(key.workspace)
-        .bind(&key.endpoint)
-        .bind(&key.key)
-        .bind(claim.id)
-        .bind(status)
-        .bind(answer)
-    );
+    alone!(store, finish!(key, claim, status, answer));
+    Ok(())
+}
+
+pub(super) async fn finish_within(
+    tx: &mut Tx,
+    key: &IdempotencyKey,
+    claim: &Claim,
+    status: i32,
+    answer: &str,
+) -> Result<(), StoreError> {
+    execute!(tx, finish!(key, claim, status, answer));
     Ok(())
 }
 

@@ -1,5 +1,7 @@
 use std::collections::BTreeMap;
 
+use serde_json::Value;
+
 use super::*;
 use crate::log::partition_of;
 use crate::tracking::message::Batch;

@@ -21,7 +21,7 @@ const MAX_BATCH: usize = 16 * MAX_BYTES;
 pub struct Input {
     /// What messages call it.
     name: Arc<str>,
-    reader: Box<dyn BufRead + Send>,
+    pub(crate) reader: Box<dyn BufRead + Send>,
 }
 
 impl Input {
@@ -106,7 +106,7 @@ fn record(line: &[u8], number: u64, clock: &Clock, currency: &str) -> Result<Rec
     Record::parse(line, clock.now_ms(), currency).map_err(|error| error.to_string())
 }
 
-enum Line {
+pub(crate) enum Line {
     Read,
     /// Longer than a line may be; it was skipped to its end.
     TooLong,
@@ -114,7 +114,7 @@ enum Line {
 }
 
 /// Reads the next line without its end into `line`. Holds no more of it than [`MAX_LINE`].
-fn next_line(reader: &mut dyn BufRead, line: &mut Vec<u8>) -> std::io::Result<Line> {
+pub(crate) fn next_line(reader: &mut dyn BufRead, line: &mut Vec<u8>) -> std::io::Result<Line> {
     line.clear();
     let mut too_long = false;
     loop {

@@ -11,10 +11,10 @@ use crate::clock::parse_time;
 use crate::users::BUCKETS;
 use crate::users::json::{self, Members, Text};
 
-const SUBSCRIPTION: &[&str] = &["opted_in", "subscribed", "unsubscribed"];
-const GROUP_STATES: &[&str] = &["subscribed", "unsubscribed"];
-const TOKEN_KINDS: &[&str] = &["alert", "live_activity"];
-const GENDERS: &[&str] = &["M", "F", "O", "N", "P", "nil"];
+pub const SUBSCRIPTION: &[&str] = &["opted_in", "subscribed", "unsubscribed"];
+pub const GROUP_STATES: &[&str] = &["subscribed", "unsubscribed"];
+pub const TOKEN_KINDS: &[&str] = &["alert", "live_activity"];
+pub const GENDERS: &[&str] = &["M", "F", "O", "N", "P", "nil"];
 
 /// The value of a field in the form in which it is stored; none where it has no data.
 pub fn value(
@@ -126,12 +126,19 @@ fn plain_identifier(text: &str) -> Result<(), String> {
 
 /// An external id, or a part of an alias.
 pub fn identifier(json: &str) -> Result<Cow<'_, str>, String> {
-    let text = text(json)?;
-    plain_identifier(&text)?;
+    let Text(text) = json::parse(json)?;
+    identifier_text(&text)?;
+    Ok(text)
+}
+
+/// The same of a text that is read already.
+pub fn identifier_text(text: &str) -> Result<(), String> {
+    short(text)?;
+    plain_identifier(text)?;
     if text.is_empty() {
         return Err("is empty".to_owned());
     }
-    Ok(text)
+    Ok(())
 }
 
 /// A string of at most [`MAX_TEXT`] characters.

@@ -1,7 +1,10 @@
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use proptest::prelude::*;
 
+use serde_json::json;
+
 use super::*;
+use crate::campaigns::Kind;
 
 const GOOD: &str = r#"
 workspace: acme
@@ -23,6 +26,13 @@ storage:
 control_group: {percent: 5}
 ---
 workspace: other
+---
+company: Acme Inc.
+scim_tokens: [{name: idp, secret: "${ACME_KEY}"}]
+dashboard_users:
+  - user_name: ann@acme.example
+    given_name: Ann
+    permissions: {company: [admin], workspaces: [{workspace: acme, teams: [{id: t, permissions: [send]}]}]}
 "#;
 
 fn environment(name: &str) -> Option<String> {
@@ -50,7 +60,8 @@ fn problem(text: &str) -> String {
 #[test]
 fn a_file_is_read_whole() {
     let declared = read(GOOD, &environment).unwrap();
-    let [acme, other] = declared.as_slice() else { panic!("two documents") };
+    assert!(declared.company.is_some_and(|company| company.name == "Acme Inc."));
+    let [acme, other] = declared.workspaces.as_slice() else { panic!("two documents") };
     assert_eq!(acme.name, "acme");
     assert_eq!(acme.exchange_rates["EUR"], 1_080_000);
     assert_eq!(acme.exchange_rates["JPY"], 6_700);
@@ -67,6 +78,71 @@ fn a_file_is_read_whole() {
     assert_eq!(other.currency, "USD");
     assert_eq!(other.export_bytes_limit, EXPORT_BYTES);
     assert!(other.keys.is_empty() && other.s3.is_none() && other.percent.is_none());
+}
+
+#[test]
+fn campaigns_and_canvases_are_read_whole() {
+    let text = r#"
+workspace: acme
+campaigns:
+  - id: 7b1f8a34-8f4e-4d0e-9a55-0c5a2f3f6d02
+    name: "${ACME_KEY}"
+    type: transactional
+    tags: [a, b]
+    paused: true
+    email: {subject: "{{${first_name}}}"}
+    sla_per_hour: 50000
+canvases:
+  - {id: 7b1f8a34-8f4e-4d0e-9a55-0c5a2f3f6d03, name: Onboarding, conversion_window: 12h}
+"#;
+    let declared = read(text, &environment).unwrap().workspaces.remove(0).campaigns;
+    let [receipt, onboarding] = declared.as_slice() else { panic!("{declared:?}") };
+    assert_eq!((receipt.kind, onboarding.kind), (Kind::Transactional, Kind::Canvas));
+    assert_eq!(receipt.name, "a-secret-of-the-environment");
+    assert_eq!((receipt.archived, receipt.paused, receipt.tags.len()), (false, true, 2));
+    let content = json!({ "email": { "subject": "{{${first_name}}}" }, "sla_per_hour": 50_000 });
+    assert_eq!(serde_json::Value::Object(receipt.content.clone()), content);
+    let content = json!({ "conversion_window": "12h" });
+    assert_eq!(serde_json::Value::Object(onboarding.content.clone()), content);
+}
+
+#[test]
+fn each_mistake_in_a_campaign_is_named() {
+    const ID: &str = "7b1f8a34-8f4e-4d0e-9a55-0c5a2f3f6d02";
+    let campaign = |rest: &str| {
+        format!("workspace: a\ncampaigns:\n  - {{id: {ID}, name: n, type: api{rest}}}\n")
+    };
+    for (text, expected) in [
+        (
+            campaign("").replace("api", "ap"),
+            "line 3: campaigns[0].type: \"ap\": api, transactional",
+        ),
+        (campaign("").replace(ID, "7"), "line 3: campaigns[0].id: \"7\" is no UUID"),
+        (campaign(", tags: [a, b, a]"), "line 3: campaigns[0].tags[2]: an earlier one"),
+        (campaign(", sla_per_hour: 0"), "line 3: campaigns[0].sla_per_hour: "),
+        (campaign(", conversion_window: 3w"), "line 3: campaigns[0].conversion_window: \"3w\""),
+        (campaign(", variations: [{id: 7}]"), "line 3: campaigns[0].variations[0].id: "),
+        (campaign(", messages: [a]"), "line 3: members are meant here"),
+        (campaign(", trigger: now"), "line 3: members are meant here"),
+        (campaign(", email: {a: {b: 1}, a: 2}"), "line 3: duplicate mapping key"),
+        (
+            format!("{}canvases:\n  - {{id: {ID}, name: m}}\n", campaign("")),
+            "line 5: canvases[0].id: an earlier one has the same",
+        ),
+    ] {
+        let problem = problem(&text);
+        assert!(problem.starts_with(expected), "{text}\n{problem}");
+    }
+}
+
+#[test]
+fn the_published_example_is_taken() {
+    let environment = |name: &str| match name {
+        "ACME_CALLBACK_SECRET" => Some(format!("whsec_{}", BASE64_STANDARD.encode([9; 24]))),
+        name => Some(format!("a-long-secret-for-{name}")),
+    };
+    let declared = read(include_str!("../../../deploy/example.yaml"), &environment);
+    assert!(declared.is_ok_and(|declared| declared.company.is_some()));
 }
 
 #[test]
@@ -89,7 +165,7 @@ fn unknown_names_are_refused_with_their_line() {
     for (text, line, name) in [
         ("workspace: a\ncurency: USD\n", "line 2: ", "curency"),
         ("workspace: a\nkeys:\n  - name: x\n    secert: y\n", "line 4: ", "secert"),
-        ("workspace: a\n\n\ncampaigns: []\n", "line 4: ", "campaigns"),
+        ("workspace: a\n\n\ncampains: []\n", "line 4: ", "campains"),
         ("workspace: a\n---\nworkspace: b\nstorage: {gcs: {}}\n", "line 4: ", "gcs"),
     ] {
         let problem = problem(text);
@@ -115,6 +191,18 @@ fn each_bad_value_is_named_with_its_line_and_path() {
             "line 2: exchange_rates.EUR: \"1.0000001\"",
         ),
         ("workspace: a\nip_allowlist:\n  - ::1\n  - x\n".into(), "line 4: ip_allowlist[1]: \"x\""),
+        (
+            "workspace: a\nrate_limits:\n  users.trak: {requests: 1, seconds: 1}\n".into(),
+            "line 3: rate_limits.users.trak: there is no such budget; there are: campaigns.list,",
+        ),
+        (
+            "workspace: a\nrate_limits: {catalogs: {requests: 0, seconds: 60}}\n".into(),
+            "line 2: rate_limits.catalogs.requests: \"0\"",
+        ),
+        (
+            "workspace: a\nrate_limits: {catalogs: {requests: 1, seconds: 7}}\n".into(),
+            "line 2: rate_limits.catalogs.seconds: \"7\": whole seconds that divide a day",
+        ),
         ("workspace: a\nexport_limits: {users: 0}\n".into(), "line 2: export_limits.users: "),
         ("workspace: a\nexport_limits: {bytes: 5 gigs}\n".into(), "line 2: export_limits.bytes: "),
         ("workspace: a\ncontrol_group: {percent: 0}\n".into(), "line 2: control_group.percent: "),
@@ -148,7 +236,41 @@ fn each_bad_value_is_named_with_its_line_and_path() {
             "workspace: a\nstorage:\n  azure: {account: acme, container: a--b, sas_token: x}\n".into(),
             "line 3: storage.azure.container: ",
         ),
+        ("workspace: a\ncatalogs: [{name: a b}]\n".into(), "line 2: catalogs[0].name: \"a b\""),
+        (
+            "workspace: a\ncatalogs:\n  - name: x\n  - name: x\n".into(),
+            "line 4: catalogs[1].name: an earlier one",
+        ),
+        (
+            "workspace: a\ncatalogs: [{name: x, fields: [{name: C, type: text}]}]\n".into(),
+            "line 2: catalogs[0].fields[0].type: \"text\": one of string, number,",
+        ),
+        (
+            "workspace: a\ncatalogs: [{name: x, fields: [{name: a.b, type: string}]}]\n".into(),
+            "line 2: catalogs[0].fields[0].name: 1 to 250",
+        ),
+        (
+            "workspace: a\ncatalogs: [{name: x, fields: [{name: id, type: string}]}]\n".into(),
+            "line 2: catalogs[0].fields[0].name: every item",
+        ),
         ("workspace: a\n---\nworkspace: a\n".into(), "line 3: workspace: "),
+        ("company: A\n---\ncompany: B\n".into(), "line 3: company: an earlier document"),
+        ("company: ''\n".into(), "line 1: company: "),
+        ("company: A\nworkspace: a\n".into(), "line 2: "),
+        ("workspace: a\ncompany: A\n".into(), "line 2: "),
+        ("company: A\nscim_tokens:\n  - {name: t, secret: short}\n".into(), "line 3: scim_tokens[0].secret: "),
+        (
+            "company: A\ndashboard_users:\n  - {user_name: A@b}\n  - {user_name: a@B}\n".into(),
+            "line 4: dashboard_users[1].user_name: an earlier one",
+        ),
+        (
+            "company: A\ndashboard_users:\n  - user_name: a\n    permissions: {workspaces: [{workspace: b c}]}\n".into(),
+            "line 4: dashboard_users[0].permissions.workspaces[0].workspace: ",
+        ),
+        (
+            "company: A\ndashboard_users:\n  - user_name: a\n    permissions: {workspaces: [{workspace: b, teams: [{}]}]}\n".into(),
+            "line 4: dashboard_users[0].permissions.workspaces[0].teams[0]: ",
+        ),
         ("".into(), "it declares no workspace"),
     ] {
         let problem = problem(&text);
@@ -189,7 +311,7 @@ fn an_empty_variable_stands_for_absent() {
     let text = "workspace: a\nstorage:\n  s3: {bucket: acme, region: e, access_key_id: AKIA, \
                 secret_access_key: s, session_token: \"${EMPTY}\"}\n";
     let declared = read(text, &environment).unwrap();
-    let Some(Settings::S3(s3)) = &declared[0].s3 else { panic!("s3") };
+    let Some(Settings::S3(s3)) = &declared.workspaces[0].s3 else { panic!("s3") };
     assert_eq!(s3.session_token, None);
 }
 
@@ -198,7 +320,7 @@ fn a_callback_secret_of_the_one_form_is_taken() {
     let secret = BASE64_STANDARD.encode([9; 24]);
     let text = format!("workspace: a\ncallbacks: {{secret: whsec_{secret}}}\n");
     let declared = read(&text, &environment).unwrap();
-    assert_eq!(declared[0].callback_secret.as_deref(), Some([9; 24].as_slice()));
+    assert_eq!(declared.workspaces[0].callback_secret.as_deref(), Some([9; 24].as_slice()));
 }
 
 proptest! {

@@ -88,6 +88,7 @@ impl Scene {
         let mut fleet = Fleet::start(Backend::Fleet(3), &settings).await;
         let place = Place::s3().await;
         let workspace = WorkspaceFile::new("acme")
+            .unlimited()
             .with_storage(&place)
             .with("exchange_rates", json!({ "EUR": EUR_RATE }));
         let api = fleet.apply(std::slice::from_ref(&workspace)).await.remove(0);

@@ -7,6 +7,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::checker;
+use super::contract::CONTRACT;
 
 /// How long an export may take, unless a test says otherwise.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -123,6 +124,10 @@ impl Api {
         answer(self.request(Method::POST, path).json(body)).await
     }
 
+    pub async fn patch(&self, path: &str, body: &Value) -> Answer {
+        answer(self.request(Method::PATCH, path).json(body)).await
+    }
+
     /// GET of an address, without a key, following nothing.
     pub async fn open(&self, address: &str) -> Answer {
         answer(self.client.get(address)).await
@@ -226,10 +231,14 @@ pub fn files_done(status: &Value) -> u64 {
     status["files"]["done"].as_u64().unwrap_or_default()
 }
 
-/// Sends a request and reads what is answered.
+/// Sends a request and reads what is answered, which must be as the API's document has it.
 pub async fn answer(request: reqwest::RequestBuilder) -> Answer {
-    let response = request.send().await.expect("the gateway answers");
+    let (client, request) = request.build_split();
+    let request = request.expect("a request");
+    let (method, path) = (request.method().clone(), request.url().path().to_owned());
+    let response = client.execute(request).await.expect("the gateway answers");
     let (status, headers) = (response.status(), response.headers().clone());
     let bytes = response.bytes().await.expect("a body");
+    CONTRACT.check(&method, &path, status.as_u16(), &headers, &bytes);
     Answer { status, headers, body: serde_json::from_slice(&bytes).unwrap_or(Value::Null) }
 }

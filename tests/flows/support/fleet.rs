@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::{LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
-use longshore::config::Config;
+use longshore::config::{Config, Mode};
 use longshore::log::Log;
 use longshore::secrets::SecretKey;
 use serde_json::Value;
@@ -173,15 +173,15 @@ impl Fleet {
         }
     }
 
+    /// The settings of its processes.
+    pub fn config(&self) -> Config {
+        let environment = self.environment.iter().map(|(name, value)| (name.into(), value.into()));
+        Config::load(None, environment, Mode::Command).expect("the settings serve")
+    }
+
     /// The log, for a test that looks into it beside the program.
     pub async fn log(&self) -> Log {
-        let variable = |name: &str| self.environment.get(name).cloned();
-        let mut config = Config { data: self.directory().join("data"), ..Config::default() };
-        config.log.partitions = variable("LONGSHORE_LOG__PARTITIONS").unwrap().parse().unwrap();
-        config.log.url = variable("LONGSHORE_LOG_URL").unwrap_or(config.log.url);
-        config.log.topic_prefix =
-            variable("LONGSHORE_LOG__TOPIC_PREFIX").unwrap_or(config.log.topic_prefix);
-        Log::open(&config).await.expect("the log opens")
+        Log::open(&self.config()).await.expect("the log opens")
     }
 
     /// Runs a command of the binary on this installation, whatever comes of it.
@@ -229,8 +229,9 @@ impl Fleet {
         let text = String::from_utf8(output.stdout).expect("UTF-8");
         let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
         let behind: Vec<i64> = lines.map(|line| line["behind"].as_i64()).collect::<Option<_>>()?;
-        let partitions = &self.environment["LONGSHORE_LOG__PARTITIONS"];
-        (behind.len().to_string() == *partitions).then(|| behind.iter().sum())
+        let partitions: usize = self.environment["LONGSHORE_LOG__PARTITIONS"].parse().unwrap();
+        // Of tracking, and of catalogs.
+        (behind.len() == 2 * partitions).then(|| behind.iter().sum())
     }
 
     /// Applies workspaces; answers a client of each, in their order.
@@ -398,10 +399,11 @@ impl Fleet {
         self.processes[name].status(field)
     }
 
-    /// The status of a process's `/readyz`.
-    pub async fn readiness(&self, name: &str) -> u16 {
+    /// What a process's `/readyz` answers.
+    pub async fn readiness(&self, name: &str) -> (u16, String) {
         let address = format!("http://127.0.0.1:{}/readyz", self.ops[name]);
-        reqwest::get(address).await.expect("the operations listener answers").status().as_u16()
+        let answer = reqwest::get(address).await.expect("the operations listener answers");
+        (answer.status().as_u16(), answer.text().await.expect("a text"))
     }
 
     /// What each process has done so far.

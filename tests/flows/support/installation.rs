@@ -1,18 +1,21 @@
 //! An installation to run parts of Longshore in: a store of its own, settings for tests, and
 //! a workspace that is declared as an operator would.
 
+use std::process::Output;
+
 use longshore::app::App;
 use longshore::config::Config;
+use longshore::setup;
 use longshore::workspaces::{apply, file};
 
-use super::servers;
 use super::stores::TestStore;
+use super::{process, servers};
 
 pub struct Installation {
     pub app: App,
     /// The id of the workspace.
     pub workspace: i32,
-    _store: TestStore,
+    pub store: TestStore,
 }
 
 impl Installation {
@@ -23,12 +26,47 @@ impl Installation {
         let mut config = store.config.clone();
         change(&mut config);
         let app = App::open(config).await.expect("all opens");
+        setup::run(&app).await.expect("it becomes an installation");
         let declared = file::read(yaml, &|_| None).expect("a workspace file");
-        for declaration in &declared {
-            apply::apply(&app, declaration, apply::Options::default()).await.expect("it applies");
+        let options = apply::Options::default();
+        for declaration in &declared.workspaces {
+            apply::apply(&app, declaration, options).await.expect("it applies");
+        }
+        if let Some(company) = &declared.company {
+            apply::apply_company(&app, company, options).await.expect("it applies");
         }
         let mut tx = app.store.snapshot().await.unwrap();
-        let workspace = longshore::workspaces::by_name(&mut tx, &declared[0].name).await.unwrap();
-        Self { workspace: workspace.expect("the workspace").id, app, _store: store }
+        let workspace =
+            longshore::workspaces::by_name(&mut tx, &declared.workspaces[0].name).await.unwrap();
+        Self { workspace: workspace.expect("the workspace").id, app, store }
+    }
+
+    /// Applies a file again; answers what changed, and what was noted.
+    pub async fn apply(&self, yaml: &str, prune: bool) -> Vec<String> {
+        let options = apply::Options { dry_run: false, prune };
+        let mut said = Vec::new();
+        for declaration in file::read(yaml, &|_| None).expect("a workspace file").workspaces {
+            let applied = apply::apply(&self.app, &declaration, options).await.expect("it applies");
+            said.extend(applied.changes.iter().map(ToString::to_string));
+            said.extend(applied.notes);
+        }
+        said
+    }
+
+    /// Runs a command of the program itself on this installation; whatever comes of
+    /// it.
+    pub async fn run(&self, arguments: &[&str]) -> Output {
+        let mut command = process::command(&self.store.config.data, &self.store.environment());
+        command.args(arguments);
+        process::output(command).await
+    }
+
+    /// The lines that a command printed, which must succeed.
+    pub async fn printed(&self, arguments: &[&str]) -> Vec<String> {
+        let output = self.run(arguments).await;
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {error}");
+        let text = String::from_utf8(output.stdout).expect("UTF-8");
+        text.lines().map(str::to_owned).collect()
     }
 }

@@ -11,8 +11,9 @@ use super::places::Place;
 #[derive(Clone)]
 pub struct WorkspaceFile {
     pub name: String,
-    /// Of a key that may export and track.
+    /// Of a key that may export, track and edit catalogs, unless it is told otherwise.
     pub key: String,
+    permissions: Vec<String>,
     /// The bytes behind `callbacks.secret`.
     pub callback_secret: Vec<u8>,
     /// Percent of the control group; none without one.
@@ -30,6 +31,13 @@ impl WorkspaceFile {
         Self {
             name: name.to_owned(),
             key: format!("test-key-{}", Uuid::new_v4().simple()),
+            permissions: [
+                "users.export.global_control_group",
+                "users.track",
+                "catalogs.update_items",
+            ]
+            .map(str::to_owned)
+            .into(),
             callback_secret: Uuid::new_v4().into_bytes().repeat(2),
             percent: Some(100),
             storage: Map::new(),
@@ -60,10 +68,22 @@ impl WorkspaceFile {
         self
     }
 
+    /// With a key that has other permissions.
+    pub fn permitted(mut self, permissions: &[&str]) -> Self {
+        self.permissions = permissions.iter().map(|name| (*name).to_owned()).collect();
+        self
+    }
+
     /// With another member.
     pub fn with(mut self, name: &str, value: Value) -> Self {
         self.more.insert(name.to_owned(), value);
         self
+    }
+
+    /// As if no call were limited.
+    pub fn unlimited(self) -> Self {
+        let most = json!({ "requests": 1_000_000_000, "seconds": 3_600 });
+        self.with("rate_limits", json!({ "users.track": most }))
     }
 
     /// The secret of the callbacks as written in the file.
@@ -85,7 +105,7 @@ impl WorkspaceFile {
             "keys": [{
                 "name": "integrator",
                 "secret": self.key,
-                "permissions": ["users.export.global_control_group", "users.track"],
+                "permissions": self.permissions,
             }],
             "callbacks": { "secret": self.callback_text() },
         });

@@ -1,0 +1,120 @@
+//! What keys, rate limits and `Idempotency-Key` cost: the same calls of one purchase on servers
+//! in this process, one of which asks for no key. Nothing is logged here, so that what is
+//! compared weighs as much as it can.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::{Extension, Router};
+use longshore::app::App;
+use longshore::gateway::{self, Caller};
+use longshore::tracking;
+use longshore::workspaces;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::WARM_UP;
+use crate::figures::Figures;
+use crate::load::{Calls, Kind, send_for};
+use crate::support::WorkspaceFile;
+use crate::support::fleet::Fleet;
+
+/// Calls under a key, of which each run needs new ones: more than a run makes.
+const KEYED: usize = 60_000;
+
+/// A limit that is counted as the API's are, and beyond what can be called here: the database
+/// is asked about 200 times a second.
+pub fn workspace() -> WorkspaceFile {
+    let limit = serde_json::json!({ "requests": 60_000, "seconds": 3 });
+    WorkspaceFile::new("limited").with("rate_limits", serde_json::json!({ "users.track": limit }))
+}
+
+/// Two servers of one installation.
+pub struct Checks<'a> {
+    key: String,
+    customers: &'a [String],
+    open: Server,
+    guarded: Server,
+    calls: Arc<Vec<Vec<u8>>>,
+    runs: u64,
+}
+
+impl<'a> Checks<'a> {
+    /// `key` is the one of the [`workspace`].
+    pub async fn start(fleet: &Fleet, key: &str, customers: &'a [String]) -> Self {
+        let app = App::open(fleet.config()).await.expect("all opens");
+        let mut tx = app.store.snapshot().await.expect("the store answers");
+        let workspace = workspaces::by_name(&mut tx, "limited").await.expect("the store answers");
+        drop(tx);
+        let caller = Caller {
+            workspace: Arc::new(workspace.expect("the workspace is applied")),
+            key_id: Uuid::new_v4(),
+            request_id: Uuid::new_v4().to_string(),
+        };
+        let open = Router::new()
+            .route(tracking::api::PATH, tracking::api::unprotected())
+            .layer(Extension(caller));
+        let open = Server::start(&app, open).await;
+        let guarded = Server::start(&app, tracking::api::routes()).await;
+        let mut calls = Calls::new(2, customers, guarded.address, key);
+        let calls = calls.make(50_000, Kind::Purchase, 1);
+        Self { key: key.to_owned(), customers, open, guarded, calls, runs: 0 }
+    }
+
+    pub async fn run(&mut self, time: Duration, figures: &mut Figures) {
+        self.runs += 1;
+        let calls = Calls::new(10 + self.runs, self.customers, self.guarded.address, &self.key);
+        let keyed = calls.under_keys().make(KEYED, Kind::Purchase, 1);
+        let mut bound = None;
+        for (name, server, calls) in [
+            ("no key, no limit", &self.open, &self.calls),
+            ("key and limit", &self.guarded, &self.calls),
+            ("key, limit and Idempotency-Key", &self.guarded, &keyed),
+        ] {
+            send_for(WARM_UP, server.address, self.calls.clone()).await;
+            let taken = send_for(time, server.address, calls.clone()).await;
+            assert!(!Arc::ptr_eq(calls, &keyed) || taken.calls() < KEYED, "more keys are needed");
+            let per_second = taken.calls() as f64 / taken.seconds;
+            let of_bound = per_second / *bound.get_or_insert(per_second);
+            figures.add(
+                name,
+                vec![
+                    ("calls/s", per_second),
+                    ("of no key", of_bound),
+                    ("p50 ms", taken.percentile(50)),
+                    ("p99 ms", taken.percentile(99)),
+                ],
+            );
+        }
+    }
+
+    pub async fn stop(self) {
+        self.open.stop().await;
+        self.guarded.stop().await;
+    }
+}
+
+struct Server {
+    address: SocketAddr,
+    shutdown: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl Server {
+    async fn start(app: &App, routes: impl Into<Router<App>>) -> Self {
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        let listener = gateway::bind(any, "the benchmark").await.expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        let shutdown = CancellationToken::new();
+        let router = gateway::router(app.clone(), routes);
+        let task = tokio::spawn(gateway::serve(app.clone(), router, listener, shutdown.clone()));
+        Self { address, shutdown, task }
+    }
+
+    async fn stop(self) {
+        self.shutdown.cancel();
+        self.task.await.expect("the server ends");
+    }
+}

@@ -1,0 +1,158 @@
+//! Reads an audience from JSON.
+
+use serde_json::{Map, Value};
+
+use super::test::{Comparisons, Kind, OF_ATTRIBUTES, OF_LAST_USES, OF_SUBSCRIPTIONS};
+use super::{Audience, AudienceError, Test};
+
+/// Nodes from the root to a leaf, both counted.
+pub(super) const MAX_DEPTH: usize = 32;
+
+/// Conditions of one audience: each is looked at for each user.
+pub(super) const MAX_CONDITIONS: usize = 250;
+
+/// Regular expressions of one audience: each takes time to compile, and room.
+pub(super) const MAX_PATTERNS: usize = 25;
+
+pub(super) const MAX_NAME: usize = 255;
+
+const NODES: &str =
+    "AND, OR, custom_attribute, push_subscription_status, email_subscription_status, last_used_app";
+
+type Read<T> = Result<T, AudienceError>;
+
+impl Audience {
+    /// Reads a tree. Members that no node has are ignored within a leaf, and an explicit null
+    /// means absent.
+    pub fn read(value: &Value) -> Result<Self, AudienceError> {
+        Reader { conditions: 0, patterns: 0 }.node(value, &Place::Root, 1)
+    }
+}
+
+/// Where a value is, written out only where it is wrong.
+enum Place<'a> {
+    Root,
+    Member(&'a Place<'a>, &'a str),
+    Element(&'a Place<'a>, usize),
+}
+
+impl Place<'_> {
+    fn path(&self) -> String {
+        match self {
+            Self::Root => String::new(),
+            Self::Member(Self::Root, name) => (*name).to_owned(),
+            Self::Member(place, name) => format!("{}.{name}", place.path()),
+            Self::Element(place, index) => format!("{}[{index}]", place.path()),
+        }
+    }
+
+    fn wrong<T>(&self, text: impl Into<String>) -> Read<T> {
+        Err(AudienceError { path: self.path(), text: text.into() })
+    }
+}
+
+struct Reader {
+    conditions: usize,
+    patterns: usize,
+}
+
+impl Reader {
+    fn node(&mut self, value: &Value, at: &Place<'_>, depth: usize) -> Read<Audience> {
+        if depth > MAX_DEPTH {
+            return at.wrong(format!("an audience is nested {MAX_DEPTH} levels at most"));
+        }
+        let Some(object) = value.as_object() else {
+            return at.wrong("an object with one condition is meant");
+        };
+        let mut members = object.iter().filter(|(_, value)| !value.is_null());
+        let (Some((name, value)), None) = (members.next(), members.next()) else {
+            return at.wrong(format!("a node has one member, of {NODES}"));
+        };
+        let inside = Place::Member(at, name);
+        match name.as_str() {
+            "AND" => self.nodes(value, &inside, depth).map(Audience::And),
+            "OR" => self.nodes(value, &inside, depth).map(Audience::Or),
+            _ => self.leaf(name, value, &inside, at),
+        }
+    }
+
+    fn nodes(&mut self, value: &Value, at: &Place<'_>, depth: usize) -> Read<Vec<Audience>> {
+        let Some(nodes) = value.as_array().filter(|nodes| !nodes.is_empty()) else {
+            return at.wrong("an array of at least one condition is meant");
+        };
+        let nodes = nodes.iter().enumerate();
+        nodes.map(|(i, node)| self.node(node, &Place::Element(at, i), depth + 1)).collect()
+    }
+
+    fn leaf(
+        &mut self,
+        name: &str,
+        value: &Value,
+        at: &Place<'_>,
+        node: &Place<'_>,
+    ) -> Read<Audience> {
+        let (comparisons, make): (Comparisons, fn(Test) -> Audience) = match name {
+            "custom_attribute" => {
+                let members = self.members(value, at)?;
+                self.count_pattern(members, at)?;
+                let test = read_test(members, OF_ATTRIBUTES, at)?;
+                return Ok(Audience::CustomAttribute { name: attribute_name(members, at)?, test });
+            }
+            "push_subscription_status" => (OF_SUBSCRIPTIONS, Audience::PushSubscriptionStatus),
+            "email_subscription_status" => (OF_SUBSCRIPTIONS, Audience::EmailSubscriptionStatus),
+            "last_used_app" => (OF_LAST_USES, Audience::LastUsedApp),
+            _ => return node.wrong(format!("no condition has this name; there are: {NODES}")),
+        };
+        read_test(self.members(value, at)?, comparisons, at).map(make)
+    }
+
+    fn count_pattern(&mut self, members: &Map<String, Value>, at: &Place<'_>) -> Read<()> {
+        let comparison = members.get("comparison").and_then(Value::as_str);
+        self.patterns += usize::from(comparison.is_some_and(|name| name.ends_with("_regex")));
+        match self.patterns > MAX_PATTERNS {
+            true => at.wrong(format!("an audience has at most {MAX_PATTERNS} regular expressions")),
+            false => Ok(()),
+        }
+    }
+
+    fn members<'a>(&mut self, value: &'a Value, at: &Place<'_>) -> Read<&'a Map<String, Value>> {
+        self.conditions += 1;
+        if self.conditions > MAX_CONDITIONS {
+            return at.wrong(format!("an audience has at most {MAX_CONDITIONS} conditions"));
+        }
+        value.as_object().map_or_else(|| at.wrong("an object is meant"), Ok)
+    }
+}
+
+fn attribute_name(members: &Map<String, Value>, at: &Place<'_>) -> Read<String> {
+    const NAME: &str = "custom_attribute_name";
+    let name = members.get(NAME).and_then(Value::as_str);
+    let name = name.filter(|name| (1..=MAX_NAME).contains(&name.chars().count()));
+    name.map(str::to_owned).map_or_else(
+        || {
+            Place::Member(at, NAME)
+                .wrong(format!("a string of 1 to {MAX_NAME} characters is meant"))
+        },
+        Ok,
+    )
+}
+
+fn read_test(members: &Map<String, Value>, all: Comparisons, at: &Place<'_>) -> Read<Test> {
+    let name = members.get("comparison").and_then(Value::as_str);
+    let found = all.iter().find(|(comparison, _)| Some(comparison.name()) == name);
+    let Some((comparison, kinds)) = found else {
+        let names: Vec<&str> = all.iter().map(|(comparison, _)| comparison.name()).collect();
+        return Place::Member(at, "comparison")
+            .wrong(format!("one of {} is meant", names.join(", ")));
+    };
+    let value = members.get("value").filter(|value| !value.is_null());
+    let at = Place::Member(at, "value");
+    match kinds.iter().find_map(|kind| kind.read(value)) {
+        Some(Ok(operand)) => Ok(Test { comparison: *comparison, operand }),
+        Some(Err(text)) => at.wrong(text),
+        None => {
+            let meant: Vec<String> = kinds.iter().copied().map(Kind::in_words).collect();
+            at.wrong(format!("{} goes with {}", comparison.name(), meant.join(" or ")))
+        }
+    }
+}

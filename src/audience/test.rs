@@ -1,0 +1,177 @@
+//! What a condition asks of a value.
+
+use serde_json::{Number, Value};
+
+use crate::clock::parse_time;
+
+/// How a value is compared, and with what.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Test {
+    pub comparison: Comparison,
+    pub operand: Operand,
+}
+
+/// What a value is compared with.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Operand {
+    /// The comparison has none.
+    None,
+    Text(String),
+    Number(Number),
+    Boolean(bool),
+    /// A point in time, in milliseconds since the epoch, and how it was written.
+    Time(i64, String),
+    Days(u32),
+}
+
+/// Declares the comparisons with their names in JSON.
+macro_rules! comparisons {
+    ($($comparison:ident = $name:literal,)+) => {
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Comparison {
+            $($comparison,)+
+        }
+
+        impl Comparison {
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$comparison => $name,)+
+                }
+            }
+        }
+    };
+}
+
+comparisons! {
+    Equals = "equals",
+    NotEqual = "not_equal",
+    DoesNotEqual = "does_not_equal",
+    MatchesRegex = "matches_regex",
+    DoesNotMatchRegex = "does_not_match_regex",
+    IncludesValue = "includes_value",
+    DoesNotIncludeValue = "does_not_include_value",
+    GreaterThan = "greater_than",
+    GreaterThanOrEqualTo = "greater_than_or_equal_to",
+    LessThan = "less_than",
+    LessThanOrEqualTo = "less_than_or_equal_to",
+    LessThanDaysAgo = "less_than_x_days_ago",
+    GreaterThanDaysAgo = "greater_than_x_days_ago",
+    LessThanDaysInTheFuture = "less_than_x_days_in_the_future",
+    GreaterThanDaysInTheFuture = "greater_than_x_days_in_the_future",
+    After = "after",
+    Before = "before",
+    Exists = "exists",
+    DoesNotExist = "does_not_exist",
+    Is = "is",
+    IsNot = "is_not",
+}
+
+/// What an operand may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    None,
+    Text,
+    Regex,
+    Number,
+    Boolean,
+    Time,
+    Days,
+    Status,
+}
+
+/// The comparisons of a leaf, each with what its operand may be.
+pub(super) type Comparisons = &'static [(Comparison, &'static [Kind])];
+
+pub(super) const OF_ATTRIBUTES: Comparisons = &[
+    (Comparison::Equals, &[Kind::Text, Kind::Number, Kind::Boolean]),
+    (Comparison::NotEqual, &[Kind::Text, Kind::Number]),
+    (Comparison::DoesNotEqual, &[Kind::Boolean]),
+    (Comparison::MatchesRegex, &[Kind::Regex]),
+    (Comparison::DoesNotMatchRegex, &[Kind::Regex]),
+    (Comparison::IncludesValue, SCALARS),
+    (Comparison::DoesNotIncludeValue, SCALARS),
+    (Comparison::GreaterThan, &[Kind::Number]),
+    (Comparison::GreaterThanOrEqualTo, &[Kind::Number]),
+    (Comparison::LessThan, &[Kind::Number]),
+    (Comparison::LessThanOrEqualTo, &[Kind::Number]),
+    (Comparison::LessThanDaysAgo, &[Kind::Days]),
+    (Comparison::GreaterThanDaysAgo, &[Kind::Days]),
+    (Comparison::LessThanDaysInTheFuture, &[Kind::Days]),
+    (Comparison::GreaterThanDaysInTheFuture, &[Kind::Days]),
+    (Comparison::After, &[Kind::Time]),
+    (Comparison::Before, &[Kind::Time]),
+    (Comparison::Exists, &[Kind::None]),
+    (Comparison::DoesNotExist, &[Kind::None]),
+];
+
+pub(super) const OF_SUBSCRIPTIONS: Comparisons =
+    &[(Comparison::Is, &[Kind::Status]), (Comparison::IsNot, &[Kind::Status])];
+
+pub(super) const OF_LAST_USES: Comparisons =
+    &[(Comparison::After, &[Kind::Time]), (Comparison::Before, &[Kind::Time])];
+
+/// What an element of an array may be compared with.
+const SCALARS: &[Kind] = &[Kind::Text, Kind::Number, Kind::Boolean];
+
+pub(super) const STATUSES: [&str; 3] = ["opted_in", "subscribed", "unsubscribed"];
+
+/// Characters that a pattern may have, and bytes that it may take once it is compiled.
+pub(super) const MAX_PATTERN: usize = 255;
+const MAX_COMPILED: usize = 256 << 10;
+
+impl Kind {
+    /// Reads a value that is of this kind; the error is for one that is and cannot be used.
+    pub fn read(self, value: Option<&Value>) -> Option<Result<Operand, String>> {
+        Some(match (self, value) {
+            (Self::None, None) => Ok(Operand::None),
+            (Self::Text, Some(Value::String(text))) => Ok(Operand::Text(text.clone())),
+            (Self::Regex, Some(Value::String(text))) => {
+                check_pattern(text).map(|()| Operand::Text(text.clone()))
+            }
+            (Self::Status, Some(Value::String(text))) if STATUSES.contains(&text.as_str()) => {
+                Ok(Operand::Text(text.clone()))
+            }
+            (Self::Time, Some(Value::String(text))) => {
+                parse_time(text).map(|at| Operand::Time(at, text.clone()))
+            }
+            (Self::Number, Some(Value::Number(number))) => Ok(Operand::Number(number.clone())),
+            (Self::Days, Some(Value::Number(number))) => {
+                let days = number.as_u64().and_then(|days| u32::try_from(days).ok());
+                return days.map(|days| Ok(Operand::Days(days)));
+            }
+            (Self::Boolean, Some(Value::Bool(boolean))) => Ok(Operand::Boolean(*boolean)),
+            _ => return None,
+        })
+    }
+
+    /// What is meant, in words.
+    pub fn in_words(self) -> String {
+        match self {
+            Self::None => "no value".into(),
+            Self::Text => "a string".into(),
+            Self::Regex => "a regular expression".into(),
+            Self::Number => "a number".into(),
+            Self::Boolean => "true or false".into(),
+            Self::Time => "a date and time in ISO 8601".into(),
+            Self::Days => "a whole number of days from 0".into(),
+            Self::Status => format!("one of {}", STATUSES.join(", ")),
+        }
+    }
+}
+
+/// Whether a pattern can be matched: in linear time, whatever it is.
+fn check_pattern(pattern: &str) -> Result<(), String> {
+    if pattern.chars().count() > MAX_PATTERN {
+        return Err(format!("a regular expression has at most {MAX_PATTERN} characters"));
+    }
+    let compiled = regex::RegexBuilder::new(pattern).size_limit(MAX_COMPILED).build();
+    compiled.map(|_| ()).map_err(|error| match error {
+        regex::Error::CompiledTooBig(_) => "the regular expression is too large".into(),
+        // Its text shows the pattern over several lines, the reason in the last.
+        error => {
+            let text = error.to_string();
+            let reason = text.lines().last().unwrap_or_default().trim();
+            format!("is no regular expression: {}", reason.trim_start_matches("error: "))
+        }
+    })
+}

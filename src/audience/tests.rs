@@ -1,0 +1,234 @@
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+
+fn leaf(comparison: &str, value: Value) -> Value {
+    json!({ "custom_attribute": {
+        "custom_attribute_name": "tier", "comparison": comparison, "value": value
+    }})
+}
+
+fn refusal(value: &Value) -> String {
+    Audience::read(value).expect_err(&value.to_string()).to_string()
+}
+
+#[test]
+fn a_tree_is_read_and_written_back() {
+    let tree = json!({ "AND": [
+        leaf("includes_value", json!("gold")),
+        { "OR": [
+            { "push_subscription_status": { "comparison": "is", "value": "opted_in" } },
+            { "email_subscription_status": { "comparison": "is_not", "value": "unsubscribed" } },
+            { "last_used_app": { "comparison": "after", "value": "2026-11-01T00:00:00+0100" } },
+        ]},
+        leaf("less_than_x_days_ago", json!(3)),
+        leaf("equals", json!(2.5)),
+        { "custom_attribute": { "custom_attribute_name": "x", "comparison": "exists" } },
+    ]});
+    let read = Audience::read(&tree).unwrap();
+    assert_eq!(read.to_json(), tree);
+    let Audience::And(nodes) = &read else { panic!("{read:?}") };
+    let Audience::CustomAttribute { name, test } = &nodes[0] else { panic!("{read:?}") };
+    assert_eq!((name.as_str(), test.comparison), ("tier", Comparison::IncludesValue));
+    assert_eq!(test.operand, Operand::Text("gold".into()));
+}
+
+#[test]
+fn every_comparison_of_the_list_takes_its_types_and_no_others() {
+    let text = json!("2026-11-01T00:00:00Z");
+    let (number, boolean, days) = (json!(1.5), json!(true), json!(7));
+    let takes: [(&str, &[&Value]); 19] = [
+        ("equals", &[&text, &number, &boolean, &days]),
+        ("not_equal", &[&text, &number, &days]),
+        ("does_not_equal", &[&boolean]),
+        ("matches_regex", &[&text]),
+        ("does_not_match_regex", &[&text]),
+        ("includes_value", &[&text, &number, &boolean, &days]),
+        ("does_not_include_value", &[&text, &number, &boolean, &days]),
+        ("greater_than", &[&number, &days]),
+        ("greater_than_or_equal_to", &[&number, &days]),
+        ("less_than", &[&number, &days]),
+        ("less_than_or_equal_to", &[&number, &days]),
+        ("less_than_x_days_ago", &[&days]),
+        ("greater_than_x_days_ago", &[&days]),
+        ("less_than_x_days_in_the_future", &[&days]),
+        ("greater_than_x_days_in_the_future", &[&days]),
+        ("after", &[&text]),
+        ("before", &[&text]),
+        ("exists", &[]),
+        ("does_not_exist", &[]),
+    ];
+    let (none, list, object) = (Value::Null, json!(["a"]), json!({ "a": 1 }));
+    for (comparison, taken) in takes {
+        for value in [&text, &number, &boolean, &days, &list, &object, &none] {
+            let needs_none = taken.is_empty() && value.is_null();
+            let read = Audience::read(&leaf(comparison, value.clone()));
+            assert_eq!(read.is_ok(), taken.contains(&value) || needs_none, "{comparison} {value}");
+        }
+    }
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_path() {
+    let inside = |node: Value| json!({ "AND": [leaf("exists", Value::Null), { "OR": [node] }] });
+    let two = json!({ "AND": [leaf("exists", Value::Null)], "OR": [leaf("exists", Value::Null)] });
+    for (tree, expected) in [
+        (json!([]), "an object with one condition is meant"),
+        (json!({}), "a node has one member, of AND, OR, "),
+        (two, "a node has one member"),
+        (json!({ "AND": [] }), "AND: an array of at least one condition is meant"),
+        (json!({ "OR": {} }), "OR: an array"),
+        (inside(json!({ "NOT": [] })), "AND[1].OR[0]: no condition has this name; there are: AND"),
+        (inside(json!({ "purchase_property": {} })), "AND[1].OR[0]: no condition"),
+        (inside(json!({ "last_used_app": [] })), "AND[1].OR[0].last_used_app: an object is meant"),
+        (
+            json!({ "custom_attribute": { "comparison": "exists" } }),
+            "custom_attribute.custom_attribute_name: a string of 1 to 255",
+        ),
+        (leaf("is", json!("x")), "custom_attribute.comparison: one of equals, not_equal, "),
+        (leaf("after", json!("soon")), "custom_attribute.value: a date and time in ISO 8601"),
+        (leaf("after", json!(5)), "custom_attribute.value: after goes with a date and time"),
+        (
+            leaf("equals", json!([1])),
+            "custom_attribute.value: equals goes with a string or a number or true",
+        ),
+        (
+            leaf("less_than_x_days_ago", json!(-1)),
+            "custom_attribute.value: less_than_x_days_ago goes with",
+        ),
+        (
+            leaf("matches_regex", json!("a(")),
+            "custom_attribute.value: is no regular expression: unclosed group",
+        ),
+        (
+            leaf("matches_regex", json!("(a{1000}){1000}")),
+            "custom_attribute.value: the regular expression is too large",
+        ),
+        (
+            leaf("matches_regex", json!("a".repeat(256))),
+            "custom_attribute.value: a regular expression has at most 255",
+        ),
+        (
+            json!({ "push_subscription_status": { "comparison": "is", "value": "maybe" } }),
+            "push_subscription_status.value: is goes with one of opted_in, subscribed, unsubscribed",
+        ),
+    ] {
+        let text = refusal(&tree);
+        assert!(text.starts_with(expected), "{tree}\n{text}");
+    }
+}
+
+#[test]
+fn depth_and_number_are_bounded() {
+    let nested =
+        |levels| (1..levels).fold(leaf("exists", Value::Null), |node, _| json!({ "AND": [node] }));
+    assert!(Audience::read(&nested(32)).is_ok());
+    assert!(refusal(&nested(33)).ends_with(": an audience is nested 32 levels at most"));
+    let wide = |conditions| json!({ "OR": vec![leaf("exists", Value::Null); conditions] });
+    assert!(Audience::read(&wide(250)).is_ok());
+    assert!(refusal(&wide(251)).ends_with("at most 250 conditions"));
+}
+
+/// JSON of members and values that mean something here, put together anyhow.
+fn any_json() -> impl Strategy<Value = Value> {
+    let word = prop::sample::select(vec![
+        "AND",
+        "OR",
+        "custom_attribute",
+        "custom_attribute_name",
+        "comparison",
+        "value",
+        "push_subscription_status",
+        "last_used_app",
+        "equals",
+        "exists",
+        "is",
+        "after",
+        "opted_in",
+        "2026-11-01T00:00:00Z",
+        "matches_regex",
+        "(",
+        "",
+    ]);
+    let scalar = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        word.clone().prop_map(Value::from),
+        "\\PC{0,8}".prop_map(Value::from),
+    ];
+    scalar.prop_recursive(6, 64, 4, move |inner| {
+        let name = prop_oneof![word.clone().prop_map(str::to_owned), "\\PC{0,4}"];
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::hash_map(name, inner, 0..4)
+                .prop_map(|members| members.into_iter().collect()),
+        ]
+    })
+}
+
+/// Trees that are right.
+fn any_tree() -> impl Strategy<Value = Value> {
+    let scalar = || {
+        prop_oneof![
+            "\\PC{0,12}".prop_map(Value::from),
+            any::<i32>().prop_map(Value::from),
+            (-1e9..1e9f64).prop_map(Value::from),
+        ]
+    };
+    let attribute = |comparisons: &'static [&'static str], value: BoxedStrategy<Value>| {
+        ("\\PC{1,20}", prop::sample::select(comparisons), value).prop_map(
+            |(name, comparison, value)| {
+                json!({ "custom_attribute": {
+                    "custom_attribute_name": name, "comparison": comparison, "value": value
+                }})
+            },
+        )
+    };
+    let time = (0..4_000_000_000_000i64).prop_map(|ms| Value::from(crate::clock::format_time(ms)));
+    let status = prop::sample::select(vec!["opted_in", "subscribed", "unsubscribed"]);
+    let leaf = prop_oneof![
+        attribute(&["equals", "not_equal", "includes_value"], scalar().boxed()),
+        attribute(&["does_not_equal", "equals"], any::<bool>().prop_map(Value::from).boxed()),
+        attribute(&["less_than_x_days_ago"], any::<u32>().prop_map(Value::from).boxed()),
+        attribute(&["after", "before"], time.clone().boxed()),
+        attribute(
+            &["matches_regex"],
+            "[a-z.*+]?[a-z]{0,9}"
+                .prop_filter_map("a pattern", |text| {
+                    regex::Regex::new(&text).ok().map(|_| Value::from(text))
+                })
+                .boxed()
+        ),
+        "\\PC{1,20}".prop_map(|name| json!({ "custom_attribute": {
+            "custom_attribute_name": name, "comparison": "does_not_exist"
+        }})),
+        status.prop_map(|value| json!({ "email_subscription_status": {
+            "comparison": "is_not", "value": value
+        }})),
+        time.prop_map(
+            |value| json!({ "last_used_app": { "comparison": "before", "value": value } })
+        ),
+    ];
+    leaf.prop_recursive(8, 64, 4, |inner| {
+        let name = prop::sample::select(vec!["AND", "OR"]);
+        (name, prop::collection::vec(inner, 1..4)).prop_map(|(name, nodes)| json!({ name: nodes }))
+    })
+}
+
+proptest! {
+    #[test]
+    fn what_is_right_is_taken_and_written_back_the_same(tree in any_tree()) {
+        let read = Audience::read(&tree).map_err(|error| TestCaseError::fail(error.to_string()))?;
+        prop_assert_eq!(read.to_json(), tree);
+    }
+
+    #[test]
+    fn nothing_panics_and_what_is_taken_stays_the_same(value in any_json()) {
+        if let Ok(read) = Audience::read(&value) {
+            prop_assert_eq!(Audience::read(&read.to_json()), Ok(read));
+        }
+    }
+}

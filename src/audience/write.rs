@@ -1,0 +1,48 @@
+//! Writes an audience as JSON, as it was read.
+
+use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
+
+use super::{Audience, Operand, Test};
+
+impl Audience {
+    /// The tree as JSON.
+    pub fn to_json(&self) -> Value {
+        let nodes = |nodes: &[Self]| nodes.iter().map(Self::to_json).collect::<Value>();
+        match self {
+            Self::And(all) => json!({ "AND": nodes(all) }),
+            Self::Or(any) => json!({ "OR": nodes(any) }),
+            Self::CustomAttribute { name, test } => {
+                let mut leaf = test.to_json();
+                leaf["custom_attribute_name"] = name.as_str().into();
+                json!({ "custom_attribute": leaf })
+            }
+            Self::PushSubscriptionStatus(test) => {
+                json!({ "push_subscription_status": test.to_json() })
+            }
+            Self::EmailSubscriptionStatus(test) => {
+                json!({ "email_subscription_status": test.to_json() })
+            }
+            Self::LastUsedApp(test) => json!({ "last_used_app": test.to_json() }),
+        }
+    }
+}
+
+impl Serialize for Audience {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.to_json().serialize(serializer)
+    }
+}
+
+impl Test {
+    fn to_json(&self) -> Value {
+        let value: Value = match &self.operand {
+            Operand::None => return json!({ "comparison": self.comparison.name() }),
+            Operand::Text(text) | Operand::Time(_, text) => text.as_str().into(),
+            Operand::Number(number) => number.clone().into(),
+            Operand::Boolean(boolean) => (*boolean).into(),
+            Operand::Days(days) => (*days).into(),
+        };
+        json!({ "comparison": self.comparison.name(), "value": value })
+    }
+}

@@ -1,0 +1,166 @@
+//! `GET /campaigns/list` (operation 11).
+
+use axum::Extension;
+use axum::extract::{RawQuery, State};
+use axum::routing::get;
+use schemars::JsonSchema;
+use serde::Serialize;
+use uuid::Uuid;
+
+use super::rows::{self, Filter, Listed};
+use super::{Kind, openapi};
+use crate::app::App;
+use crate::clock::{parse_time, serialize_time};
+use crate::gateway::{self, ApiError, Caller, Routes, parameter};
+
+pub(super) const PERMISSION: &str = "campaigns.list";
+
+/// Campaigns on a page (Limits).
+pub(super) const PAGE: i64 = 100;
+
+/// The last page that is looked for: none has so many before it.
+const LAST_PAGE: i64 = i64::MAX / PAGE / 2;
+
+/// The routes of campaigns.
+pub fn routes() -> Routes {
+    let route = gateway::protected(PERMISSION, get(list));
+    Routes::new().route("/campaigns/list", route, [openapi::list()])
+}
+
+async fn list(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    RawQuery(query): RawQuery,
+) -> Result<axum::Json<Answer>, ApiError> {
+    let filter = read(query.as_deref().unwrap_or_default()).map_err(ApiError::Invalid)?;
+    let mut tx = app.calls.snapshot().await?;
+    let page = rows::page(&mut tx, caller.workspace.id, &filter, PAGE).await?;
+    let campaigns = page.into_iter().map(Entry::from).collect();
+    Ok(axum::Json(Answer { message: "success", campaigns }))
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "CampaignPage")]
+pub(super) struct Answer {
+    #[schemars(extend("const" = "success"))]
+    message: &'static str,
+    #[schemars(length(max = PAGE))]
+    campaigns: Vec<Entry>,
+}
+
+// api.md: Campaign list entry.
+/// A campaign that the workspace file declares.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Campaign")]
+struct Entry {
+    id: Uuid,
+    /// When what the file declares of it last changed.
+    #[serde(serialize_with = "serialize_time")]
+    #[schemars(with = "String", extend("format" = "date-time"))]
+    last_edited: i64,
+    name: String,
+    /// Whether it is of the type `api`.
+    is_api_campaign: bool,
+    tags: Vec<String>,
+}
+
+impl From<Listed> for Entry {
+    fn from(Listed { id, kind, name, tags, edited_at }: Listed) -> Self {
+        let is_api_campaign = kind == Kind::Api;
+        Self { id, last_edited: edited_at, name, is_api_campaign, tags }
+    }
+}
+
+/// Reads the parameters; the error names the one that is wrong. Unknown ones are ignored.
+pub(crate) fn read(query: &str) -> Result<Filter, String> {
+    let page = parameter(query, "page", "a whole number from 0", |text| {
+        // One that no number holds is past the end as well.
+        let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+        is_number.then(|| text.parse().unwrap_or(LAST_PAGE).min(LAST_PAGE))
+    })?;
+    let archived_too =
+        parameter(query, "include_archived", "true or false", |text| text.parse().ok())?;
+    let newest_first = parameter(query, "sort_direction", "asc or desc", |text| match text {
+        "asc" => Some(false),
+        "desc" => Some(true),
+        _ => None,
+    })?;
+    let time = "a date and time in ISO 8601";
+    let edited_after = parameter(query, "last_edit.time[gt]", time, |text| parse_time(text).ok())?;
+    Ok(Filter {
+        archived_too: archived_too.unwrap_or(false),
+        edited_after: edited_after.unwrap_or(i64::MIN),
+        newest_first: newest_first.unwrap_or(false),
+        offset: page.unwrap_or(0) * PAGE,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const ALL: Filter =
+        Filter { archived_too: false, edited_after: i64::MIN, newest_first: false, offset: 0 };
+
+    #[test]
+    fn parameters_are_read() {
+        for (query, filter) in [
+            ("", ALL),
+            ("other=1&other=&another", ALL),
+            ("page=3", Filter { offset: 300, ..ALL }),
+            ("page=007&sort_direction=asc", Filter { offset: 700, ..ALL }),
+            (
+                "sort_direction=desc&include_archived=true",
+                Filter { archived_too: true, newest_first: true, ..ALL },
+            ),
+            ("include_archived=false", ALL),
+            (
+                "last_edit.time[gt]=2021-06-28T17:02:43",
+                Filter { edited_after: 1_624_899_763_000, ..ALL },
+            ),
+            (
+                "last_edit.time%5Bgt%5D=2021-06-28T19%3A02%3A43%2B0200",
+                Filter { edited_after: 1_624_899_763_000, ..ALL },
+            ),
+        ] {
+            assert_eq!(read(query), Ok(filter), "{query}");
+        }
+        let far = read("page=99999999999999999999999999").unwrap();
+        assert!(far.offset > i64::MAX / 4 && far.offset.checked_add(PAGE).is_some());
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (query, text) in [
+            ("page=", "page must be a whole number from 0"),
+            ("page", "page must be"),
+            ("page=-1", "page must be"),
+            ("page=1.0", "page must be"),
+            ("page=+1", "page must be"),
+            ("page=%2B1", "page must be"),
+            ("page=1&page=1", "page is given more than once"),
+            ("include_archived=TRUE", "include_archived must be true or false"),
+            ("include_archived=1", "include_archived must be"),
+            ("sort_direction=newest", "sort_direction must be asc or desc"),
+            ("sort_direction=", "sort_direction must be"),
+            ("last_edit.time[gt]=yesterday", "last_edit.time[gt] must be a date and time"),
+            ("last_edit.time[gt]=", "last_edit.time[gt] must be"),
+            (
+                "last_edit.time[gt]=2021-06-28&last_edit.time%5Bgt%5D=2021-06-28",
+                "last_edit.time[gt] is given more than once",
+            ),
+        ] {
+            let error = read(query).expect_err(query);
+            assert!(error.starts_with(text), "{query}: {error}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_panics(query in "(page|include_archived|last_edit|sort_direction|[=&%0-9a-fT:.-]|\\PC)*") {
+            let _ = read(&query);
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Campaigns and Canvases: declared by the workspace file, listed by the API.
+//!
+//! A Canvas is kept as one more kind of campaign, so that an id means one of either. Of what a
+//! campaign sends, and to whom and when, only the shape of the file is checked: it is kept as it
+//! was declared, and nothing here reads it.
+
+pub mod api;
+pub mod declare;
+mod openapi;
+mod rows;
+
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+pub use rows::{has_canvas, stored};
+
+/// A campaign, or a Canvas, as the workspace file declares it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Campaign {
+    /// The API identifier, unique in the workspace.
+    pub id: Uuid,
+    pub kind: Kind,
+    pub name: String,
+    pub tags: Vec<String>,
+    pub archived: bool,
+    pub paused: bool,
+    /// The other members, by their names in the file; absent ones are not there.
+    pub content: Map<String, Value>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
+#[sqlx(type_name = "text", rename_all = "snake_case")]
+pub enum Kind {
+    Api,
+    Transactional,
+    Triggered,
+    Canvas,
+}
+
+impl Kind {
+    /// The types that a campaign of the file may have.
+    pub const CAMPAIGNS: [Self; 3] = [Self::Api, Self::Transactional, Self::Triggered];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Api => "api",
+            Self::Transactional => "transactional",
+            Self::Triggered => "triggered",
+            Self::Canvas => "canvas",
+        }
+    }
+
+    /// The type of a campaign that is called so; the error says which there are.
+    pub fn of_campaign(name: &str) -> Result<Self, String> {
+        Self::CAMPAIGNS
+            .into_iter()
+            .find(|kind| kind.name() == name)
+            .ok_or_else(|| format!("{name:?}: api, transactional or triggered is meant"))
+    }
+
+    /// What people call one.
+    fn in_words(self) -> &'static str {
+        if self == Self::Canvas { "canvas" } else { "campaign" }
+    }
+}

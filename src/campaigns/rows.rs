@@ -1,0 +1,203 @@
+//! The SQL of campaigns and Canvases.
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::{Campaign, Kind};
+use crate::store::{StoreError, Tx, execute, on};
+
+#[derive(sqlx::FromRow)]
+struct CampaignRow {
+    id: Uuid,
+    kind: Kind,
+    name: String,
+    tags: String,
+    archived: bool,
+    paused: bool,
+    content: String,
+}
+
+impl TryFrom<CampaignRow> for Campaign {
+    type Error = StoreError;
+
+    fn try_from(row: CampaignRow) -> Result<Self, StoreError> {
+        Ok(Self {
+            tags: parsed("tags", row.id, &row.tags)?,
+            content: parsed("content", row.id, &row.content)?,
+            id: row.id,
+            kind: row.kind,
+            name: row.name,
+            archived: row.archived,
+            paused: row.paused,
+        })
+    }
+}
+
+fn parsed<T: DeserializeOwned>(column: &str, id: Uuid, text: &str) -> Result<T, StoreError> {
+    serde_json::from_str(text)
+        .map_err(|error| StoreError::Corrupt(format!("campaigns.{column} of {id}: {error}")))
+}
+
+/// All campaigns and Canvases of a workspace, the oldest first.
+pub async fn stored(tx: &mut Tx, workspace: i32) -> Result<Vec<Campaign>, StoreError> {
+    on!(tx, c => sqlx::query_as::<_, CampaignRow>(
+        "SELECT id, kind, name, tags, archived, paused, content FROM campaigns
+         WHERE workspace_id = $1 ORDER BY created_at, number",
+    )
+    .bind(workspace).fetch_all(c).await?)
+    .into_iter()
+    .map(Campaign::try_from)
+    .collect()
+}
+
+/// The number of the youngest.
+pub(super) async fn last_number(tx: &mut Tx, workspace: i32) -> Result<i64, StoreError> {
+    Ok(on!(tx, c => sqlx::query_scalar(
+        "SELECT coalesce(max(number), 0) FROM campaigns WHERE workspace_id = $1",
+    )
+    .bind(workspace).fetch_one(c).await?))
+}
+
+/// Writes a campaign: a new one under this number, one that is there under the one that it has.
+pub(super) async fn put(
+    tx: &mut Tx,
+    workspace: i32,
+    number: i64,
+    campaign: &Campaign,
+    now: i64,
+) -> Result<(), StoreError> {
+    let Campaign { id, kind, name, tags, archived, paused, content } = campaign;
+    execute!(
+        tx,
+        sqlx::query(
+            "INSERT INTO campaigns (workspace_id, id, number, kind, name, tags, archived, paused,
+                                    content, created_at, edited_at)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10)
+             ON CONFLICT (workspace_id, id) DO UPDATE SET
+                 kind = excluded.kind, name = excluded.name, tags = excluded.tags,
+                 archived = excluded.archived, paused = excluded.paused,
+                 content = excluded.content, edited_at = excluded.edited_at",
+        )
+        .bind(workspace)
+        .bind(id)
+        .bind(number)
+        .bind(kind.name())
+        .bind(name)
+        .bind(Value::from(tags.as_slice()).to_string())
+        .bind(archived)
+        .bind(paused)
+        .bind(Value::Object(content.clone()).to_string())
+        .bind(now)
+    );
+    Ok(())
+}
+
+pub(super) async fn remove(tx: &mut Tx, workspace: i32, id: Uuid) -> Result<(), StoreError> {
+    execute!(
+        tx,
+        sqlx::query("DELETE FROM campaigns WHERE workspace_id = $1 AND id = $2")
+            .bind(workspace)
+            .bind(id)
+    );
+    Ok(())
+}
+
+macro_rules! canvas {
+    ($lock:literal) => {
+        concat!(
+            "SELECT id FROM campaigns WHERE workspace_id = $1 AND id = $2 AND kind = 'canvas' ",
+            $lock
+        )
+    };
+}
+
+/// Whether the workspace has a Canvas of that id; it is not removed before the end of the
+/// transaction.
+pub async fn has_canvas(tx: &mut Tx, workspace: i32, id: Uuid) -> Result<bool, StoreError> {
+    let sql = if tx.is_postgres() { canvas!("FOR KEY SHARE") } else { canvas!("") };
+    let found: Option<Uuid> = on!(tx, c => sqlx::query_scalar(sql)
+        .bind(workspace).bind(id).fetch_optional(c).await?);
+    Ok(found.is_some())
+}
+
+/// Which campaigns are listed, and from which place on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Filter {
+    pub archived_too: bool,
+    /// Only those that were edited later, in milliseconds since the epoch.
+    pub edited_after: i64,
+    pub newest_first: bool,
+    pub offset: i64,
+}
+
+/// A campaign as it is listed.
+pub(super) struct Listed {
+    pub id: Uuid,
+    pub kind: Kind,
+    pub name: String,
+    pub tags: Vec<String>,
+    pub edited_at: i64,
+}
+
+/// A page is found by walking the index alone, which has all that is asked for; the rows of that
+/// page are then read by their key. So what lies before a page costs its entries in the index.
+macro_rules! page {
+    ($order:literal) => {
+        concat!(
+            "SELECT c.id, c.kind, c.name, c.tags, c.edited_at
+             FROM (SELECT id, created_at, number FROM campaigns
+                   WHERE workspace_id = $1 AND kind <> 'canvas' AND ($2 OR NOT archived)
+                     AND edited_at > $3
+                   ORDER BY created_at ",
+            $order,
+            ", number LIMIT $4 OFFSET $5) AS page
+             JOIN campaigns c ON c.workspace_id = $1 AND c.id = page.id
+             ORDER BY page.created_at ",
+            $order,
+            ", page.number"
+        )
+    };
+}
+
+/// The campaigns of a page, in order of their creation; those of one moment in their file's.
+pub(super) async fn page(
+    tx: &mut Tx,
+    workspace: i32,
+    filter: &Filter,
+    limit: i64,
+) -> Result<Vec<Listed>, StoreError> {
+    let sql = if filter.newest_first { page!("DESC") } else { page!("ASC") };
+    let rows: Vec<(Uuid, Kind, String, String, i64)> = on!(tx, c => sqlx::query_as(sql)
+        .bind(workspace)
+        .bind(filter.archived_too)
+        .bind(filter.edited_after)
+        .bind(limit)
+        .bind(filter.offset)
+        .fetch_all(c)
+        .await?);
+    rows.into_iter()
+        .map(|(id, kind, name, tags, edited_at)| {
+            Ok(Listed { tags: parsed("tags", id, &tags)?, id, kind, name, edited_at })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use sqlx::{Connection as _, Row as _, SqliteConnection};
+
+    #[tokio::test]
+    async fn what_lies_before_a_page_is_passed_in_the_index_alone() {
+        let mut connection = SqliteConnection::connect("sqlite::memory:").await.unwrap();
+        let schema = include_str!("../../deploy/migrations/sqlite/0001_first.sql");
+        sqlx::raw_sql(schema).execute(&mut connection).await.unwrap();
+        for page in [page!("ASC"), page!("DESC")] {
+            let sql = sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {page}"));
+            let steps = sqlx::query(sql).fetch_all(&mut connection).await.unwrap();
+            let steps: Vec<String> = steps.iter().map(|step| step.get("detail")).collect();
+            let plan = steps.join("\n");
+            assert!(plan.contains("USING COVERING INDEX campaigns_listed"), "{plan}");
+        }
+    }
+}

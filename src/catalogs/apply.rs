@@ -1,0 +1,255 @@
+//! Edits become items, a batch of messages at a time.
+//!
+//! ```text
+//! messages ── decode ── catalogs (share) ── items (read) ── merge, in order ── items, records
+//! ```
+//!
+//! Items are read and written with one statement a batch, each once, and only what changed. An
+//! item always falls on one partition, whose offset is locked by whoever applies, so nobody
+//! else edits it meanwhile, except for a dead letter that is tried again: the item's version
+//! tells, and one of the two is tried once more.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+
+use super::coerce::coerce;
+use super::message::{Edit, ITEMS, MessageError, Values};
+use super::rows::{self, EditRow, StoredItem};
+use super::{Catalog, Fields};
+use crate::app::App;
+use crate::clock::Clock;
+use crate::compute::Cores;
+use crate::log::Message;
+use crate::retry::Retry;
+use crate::store::{Room, StoreError, Tx};
+use crate::worker::batches::{Handler, arrays};
+
+/// Why messages could not be applied.
+#[derive(Debug, thiserror::Error)]
+pub enum ApplyError {
+    #[error(transparent)]
+    Message(#[from] MessageError),
+    #[error("the item {id} of catalog {catalog} cannot be read: {why}")]
+    Item { catalog: i32, id: String, why: String },
+    /// The next try sees it as it is then.
+    #[error("an item was edited by somebody else meanwhile")]
+    Meanwhile,
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Retry for ApplyError {
+    fn can_retry(&self) -> bool {
+        match self {
+            Self::Meanwhile => true,
+            Self::Store(error) => error.can_retry(),
+            Self::Message(error) => error.can_retry(),
+            Self::Item { .. } => false,
+        }
+    }
+
+    fn is_too_much(&self) -> bool {
+        matches!(self, Self::Store(error) if error.is_too_much())
+    }
+}
+
+/// What one transaction holds at once, unless it is of a single item: items, and bytes of their
+/// documents, of which each is there about three times while it is changed.
+const MOST_ITEMS: usize = 16_000;
+const MOST_BYTES: usize = 8 << 20;
+
+/// Ids of unknown items that a record has.
+const MOST_UNKNOWN: usize = 10;
+
+/// Applies messages of [`Topic::Catalogs`](crate::log::Topic::Catalogs).
+pub struct ApplyEdits {
+    cores: Cores,
+    clock: Clock,
+}
+
+impl ApplyEdits {
+    pub fn new(app: &App) -> Self {
+        Self { cores: app.cores.clone(), clock: app.clock.clone() }
+    }
+}
+
+/// Messages that can be read, each with the id of its request.
+pub struct Prepared<'m>(Vec<(Edit<'m>, &'m str)>);
+
+/// What became of items.
+#[derive(Debug, Default)]
+pub struct Tally {
+    applied: u64,
+    unknown: u64,
+}
+
+impl Handler for ApplyEdits {
+    type Error = ApplyError;
+    type Prepared<'m> = Prepared<'m>;
+    type Applied = Tally;
+
+    async fn prepare<'m>(&self, messages: &'m [Message]) -> Result<Prepared<'m>, ApplyError> {
+        let decode = |message: &'m Message| {
+            Ok((Edit::decode(&message.payload)?, message.request_id.as_str()))
+        };
+        let edits: Vec<(Edit<'m>, &str)> = self
+            .cores
+            .compute_here(|| messages.iter().map(decode).collect::<Result<_, ApplyError>>())?;
+        match count(&edits) {
+            0..=MOST_ITEMS => Ok(Prepared(edits)),
+            _ => Err(StoreError::TooMuch.into()),
+        }
+    }
+
+    async fn apply(&self, tx: &mut Tx, prepared: &Self::Prepared<'_>) -> Result<Tally, ApplyError> {
+        let Prepared(edits) = prepared;
+        let mut ids: Vec<i32> = edits.iter().map(|(edit, _)| edit.catalog).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let catalogs = rows::share(tx, &ids).await?;
+        let catalogs: BTreeMap<i32, Catalog> =
+            catalogs.into_iter().map(|catalog| (catalog.id, catalog)).collect();
+        let mut room = if count(edits) == 1 { Room::endless() } else { Room::new(MOST_BYTES) };
+        let stored = rows::find_items(tx, &wanted(edits, &catalogs), &mut room).await?;
+        let now = self.clock.now_ms();
+        let outcome = self.cores.compute_here(|| merge(edits, &catalogs, &stored, now))?;
+        if rows::update_items(tx, &outcome.changed).await? != outcome.changed.len() as u64 {
+            return Err(ApplyError::Meanwhile);
+        }
+        rows::insert_edits(tx, &outcome.records).await?;
+        Ok(outcome.tally)
+    }
+
+    fn split(&self, message: &Message) -> Vec<Message> {
+        self.cores.compute_here(|| arrays::split(message, ITEMS))
+    }
+
+    fn join(&self, parts: &[&Message]) -> Message {
+        arrays::join(parts, ITEMS)
+    }
+
+    fn applied(&self, tally: Tally) {
+        metrics::counter!("longshore_catalog_items_applied_total").increment(tally.applied);
+        metrics::counter!("longshore_catalog_items_unknown_total").increment(tally.unknown);
+    }
+}
+
+fn count(edits: &[(Edit<'_>, &str)]) -> usize {
+    edits.iter().map(|(edit, _)| edit.items.len()).sum()
+}
+
+/// The catalog that an edit is of, as long as it is there and the workspace's.
+fn catalog_of<'c>(edit: &Edit<'_>, catalogs: &'c BTreeMap<i32, Catalog>) -> Option<&'c Catalog> {
+    catalogs.get(&edit.catalog).filter(|catalog| catalog.workspace == edit.workspace)
+}
+
+/// The items that edits are about, each once, in the order of their keys. Of a catalog that is
+/// gone there are none.
+fn wanted<'p>(
+    edits: &'p [(Edit<'_>, &str)],
+    catalogs: &BTreeMap<i32, Catalog>,
+) -> Vec<(i32, &'p str)> {
+    let edits = edits.iter().filter(|(edit, _)| catalog_of(edit, catalogs).is_some());
+    let mut wanted: Vec<(i32, &str)> = edits
+        .flat_map(|(edit, _)| edit.items.iter().map(|item| (edit.catalog, item.id.as_ref())))
+        .collect();
+    wanted.sort_unstable();
+    wanted.dedup();
+    wanted
+}
+
+/// What edits come to.
+#[derive(Default)]
+struct Outcome {
+    /// In the order of their keys.
+    changed: Vec<StoredItem>,
+    records: Vec<EditRow>,
+    tally: Tally,
+}
+
+/// An item that edits are merged into.
+struct Open<'a> {
+    stored: &'a StoredItem,
+    values: Values<'a>,
+    changed: bool,
+}
+
+/// Merges edits, in their order, into the items that there are.
+fn merge(
+    edits: &[(Edit<'_>, &str)],
+    catalogs: &BTreeMap<i32, Catalog>,
+    stored: &[StoredItem],
+    now: i64,
+) -> Result<Outcome, ApplyError> {
+    let mut items = stored
+        .iter()
+        .map(|stored| {
+            let values =
+                serde_json::from_str(&stored.doc).map_err(|why| unreadable(stored, &why))?;
+            let open = Open { stored, values, changed: false };
+            Ok(((stored.catalog_id, stored.item_id.as_str()), open))
+        })
+        .collect::<Result<HashMap<_, _>, ApplyError>>()?;
+    let mut outcome = Outcome::default();
+    for (edit, request_id) in edits {
+        let Some(catalog) = catalog_of(edit, catalogs) else {
+            outcome.tally.unknown += edit.items.len() as u64;
+            continue;
+        };
+        let mut unknown = Vec::new();
+        for item in &edit.items {
+            match items.get_mut(&(edit.catalog, item.id.as_ref())) {
+                Some(open) => {
+                    open.changed |= open.values.merge(&fitting(&item.values, &catalog.fields));
+                }
+                None => unknown.push(item.id.as_ref()),
+            }
+        }
+        let applied = edit.items.len() - unknown.len();
+        outcome.tally.applied += applied as u64;
+        outcome.tally.unknown += unknown.len() as u64;
+        outcome.records.push(EditRow {
+            catalog_id: edit.catalog,
+            request_id: (*request_id).to_owned(),
+            received_at: edit.received_at,
+            applied: applied as i32,
+            unknown: unknown.len() as i32,
+            unknown_ids: to_json(&&unknown[..unknown.len().min(MOST_UNKNOWN)]),
+            applied_at: now,
+        });
+    }
+    let changed = items.into_values().filter(|open| open.changed).map(|open| {
+        let StoredItem { catalog_id, load, version, .. } = *open.stored;
+        let item_id = open.stored.item_id.clone();
+        StoredItem { catalog_id, item_id, load, version: version + 1, doc: to_json(&open.values) }
+    });
+    outcome.changed = changed.collect();
+    outcome
+        .changed
+        .sort_unstable_by(|a, b| (a.catalog_id, &a.item_id).cmp(&(b.catalog_id, &b.item_id)));
+    Ok(outcome)
+}
+
+/// The values whose fields the catalog has now, and as it has them now: it may have been
+/// declared anew since the gateway looked.
+fn fitting<'a>(values: &'a Values<'_>, fields: &Fields) -> Values<'a> {
+    let fits = |(name, value): &'a (Cow<'_, str>, Cow<'_, serde_json::value::RawValue>)| {
+        let kind = fields.kind(name)?;
+        let value = match value.get() {
+            "null" => Cow::Borrowed(value.as_ref()),
+            _ => coerce(kind, value)?,
+        };
+        Some((Cow::Borrowed(name.as_ref()), value))
+    };
+    Values(values.0.iter().filter_map(fits).collect())
+}
+
+fn unreadable(stored: &StoredItem, why: &serde_json::Error) -> ApplyError {
+    let (catalog, id) = (stored.catalog_id, stored.item_id.clone());
+    ApplyError::Item { catalog, id, why: why.to_string() }
+}
+
+/// Texts and values that are JSON already are JSON.
+fn to_json(value: &impl serde::Serialize) -> String {
+    serde_json::to_string(value).expect("what was JSON is JSON")
+}

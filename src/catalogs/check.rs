@@ -1,0 +1,377 @@
+//! The items of a request, or of a file: read into the form that the log carries, or
+//! everything that is wrong with them (api.md, Catalog item edit errors).
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
+
+use serde::de::{IgnoredAny, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::coerce::coerce;
+use super::message::{Item, Values};
+use super::{Fields, ID, MAX_NAME, has_plain_characters, is_reserved};
+use crate::users::json::{self, Length, MOST_MEMBERS, Members, Text};
+use crate::words::beginning;
+
+/// Items of a request. Those past them are counted and not looked at.
+pub const MOST_ITEMS: usize = 50;
+
+/// Characters of a value: of a text, or of the compact JSON of anything else.
+pub const MOST_CHARACTERS: usize = 5_000;
+
+/// Levels of arrays and objects in a value, the value's own among them.
+pub const MOST_LEVELS: usize = 50;
+
+/// Names of fields that the message of one error has.
+const MOST_NAMED: usize = 10;
+
+/// What can be wrong. The order is that of the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Code {
+    CatalogNotFound,
+    ItemArrayInvalid,
+    TooManyItems,
+    ItemsMissingIds,
+    IdsNotStrings,
+    IdsTooLarge,
+    InvalidIds,
+    IdsNotUnique,
+    InvalidFields,
+    InvalidKeys,
+    TooDeepNesting,
+    ItemsTooLarge,
+    UnableToCoerce,
+}
+
+impl Code {
+    pub const ALL: [Self; 13] = [
+        Self::CatalogNotFound,
+        Self::ItemArrayInvalid,
+        Self::TooManyItems,
+        Self::ItemsMissingIds,
+        Self::IdsNotStrings,
+        Self::IdsTooLarge,
+        Self::InvalidIds,
+        Self::IdsNotUnique,
+        Self::InvalidFields,
+        Self::InvalidKeys,
+        Self::TooDeepNesting,
+        Self::ItemsTooLarge,
+        Self::UnableToCoerce,
+    ];
+
+    /// As `errors[].id` has it.
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::CatalogNotFound => "catalog-not-found",
+            Self::ItemArrayInvalid => "item-array-invalid",
+            Self::TooManyItems => "request-includes-too-many-items",
+            Self::ItemsMissingIds => "items-missing-ids",
+            Self::IdsNotStrings => "ids-not-strings",
+            Self::IdsTooLarge => "ids-too-large",
+            Self::InvalidIds => "invalid-ids",
+            Self::IdsNotUnique => "ids-not-unique",
+            Self::InvalidFields => "invalid-fields",
+            Self::InvalidKeys => "invalid-keys-in-value-object",
+            Self::TooDeepNesting => "too-deep-nesting-in-value-object",
+            Self::ItemsTooLarge => "items-too-large",
+            Self::UnableToCoerce => "unable-to-coerce-value",
+        }
+    }
+
+    fn message(self) -> String {
+        match self {
+            Self::CatalogNotFound => "Could not find catalog".into(),
+            Self::ItemArrayInvalid => format!(
+                "items must be an array of at least one object, none with a name twice or more \
+                 than {MOST_MEMBERS} members"
+            ),
+            Self::TooManyItems => format!("A request may have at most {MOST_ITEMS} items"),
+            Self::ItemsMissingIds => "Every item must have an id".into(),
+            Self::IdsNotStrings => "Item ids must be strings".into(),
+            Self::IdsTooLarge => format!("Item ids may have at most {MAX_NAME} characters"),
+            Self::InvalidIds => {
+                "Item ids may have only letters, digits, hyphens and underscores".into()
+            }
+            Self::IdsNotUnique => "Item ids must be unique within the request".into(),
+            Self::InvalidFields => "Fields do not exist in the catalog".into(),
+            Self::InvalidKeys => "Keys in items must not contain . or $".into(),
+            Self::TooDeepNesting => format!("Values may have at most {MOST_LEVELS} nesting levels"),
+            Self::ItemsTooLarge => {
+                format!("Values may have at most {MOST_CHARACTERS} characters")
+            }
+            Self::UnableToCoerce => "Values cannot be taken as the type of their field".into(),
+        }
+    }
+
+    /// What the values of `parameter_values` are: ids, or places in the array from 0.
+    fn parameter(self) -> &'static str {
+        match self {
+            Self::CatalogNotFound => "catalog_name",
+            Self::ItemArrayInvalid | Self::TooManyItems | Self::ItemsMissingIds => "items",
+            _ => ID,
+        }
+    }
+}
+
+/// What is wrong with a request, by code.
+#[derive(Clone, Debug, Default)]
+pub struct Faults(BTreeMap<Code, Fault>);
+
+#[derive(Clone, Debug, Default)]
+struct Fault {
+    values: Vec<String>,
+    fields: Vec<String>,
+    /// What is said instead of the code's message.
+    text: Option<String>,
+}
+
+impl Faults {
+    /// That a body has no items that can be read, and why.
+    pub fn no_items(why: String) -> Self {
+        let fault = Fault { text: Some(why), ..Fault::default() };
+        Self(BTreeMap::from([(Code::ItemArrayInvalid, fault)]))
+    }
+
+    /// Beside the rest, that there is no such catalog.
+    pub fn note_no_catalog(&mut self, name: &str) {
+        self.note(Code::CatalogNotFound, name, None);
+    }
+
+    fn note(&mut self, code: Code, value: &str, field: Option<&str>) {
+        let fault = self.0.entry(code).or_default();
+        note(&mut fault.values, value);
+        field.into_iter().for_each(|field| note(&mut fault.fields, field));
+    }
+
+    /// `errors` of the answer.
+    pub fn errors(&self) -> Vec<Value> {
+        let error = |(code, fault): (&Code, &Fault)| {
+            json!({
+                "id": code.id(),
+                "message": fault.message(*code),
+                "parameters": [code.parameter()],
+                "parameter_values": fault.values,
+            })
+        };
+        self.0.iter().map(error).collect()
+    }
+}
+
+impl Fault {
+    fn message(&self, code: Code) -> String {
+        let text = self.text.clone().unwrap_or_else(|| code.message());
+        if self.fields.is_empty() {
+            return text;
+        }
+        let names: Vec<String> =
+            self.fields.iter().take(MOST_NAMED).map(|name| format!("{name:?}")).collect();
+        let more = if self.fields.len() > MOST_NAMED { " and more" } else { "" };
+        format!("{text}: {}{more}", names.join(", "))
+    }
+}
+
+impl fmt::Display for Faults {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, (code, fault)) in self.0.iter().enumerate() {
+            write!(f, "{}{}", if at == 0 { "" } else { "; " }, fault.message(*code))?;
+        }
+        Ok(())
+    }
+}
+
+/// Adds a text that a customer chose, once, and of the first of them.
+fn note(noted: &mut Vec<String>, text: &str) {
+    if noted.len() < MOST_ITEMS {
+        let text = beginning(text, MAX_NAME);
+        if !noted.iter().any(|known| *known == text) {
+            noted.push(text.into_owned());
+        }
+    }
+}
+
+/// The elements of an array, as many as may be there, and how many there are.
+struct Elements<'a> {
+    first: Vec<&'a RawValue>,
+    count: usize,
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Elements<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct ElementsVisitor;
+
+        impl<'de> Visitor<'de> for ElementsVisitor {
+            type Value = Elements<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an array")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+                let mut first = Vec::new();
+                while first.len() < MOST_ITEMS
+                    && let Some(element) = seq.next_element()?
+                {
+                    first.push(element);
+                }
+                let mut count = first.len();
+                while seq.next_element::<IgnoredAny>()?.is_some() {
+                    count += 1;
+                }
+                Ok(Elements { first, count })
+            }
+        }
+
+        deserializer.deserialize_seq(ElementsVisitor)
+    }
+}
+
+/// Reads the `items` of a request; without fields, as far as that goes without a catalog.
+pub fn items<'a>(
+    items: Option<&'a RawValue>,
+    fields: Option<&Fields>,
+) -> Result<Vec<Item<'a>>, Faults> {
+    let mut faults = Faults::default();
+    let text = items.map_or("null", RawValue::get);
+    let Ok(Elements { first, count }) = json::parse::<Elements<'_>>(text) else {
+        faults.note(Code::ItemArrayInvalid, kind_of(text), None);
+        return Err(faults);
+    };
+    if count == 0 {
+        faults.note(Code::ItemArrayInvalid, "[]", None);
+    }
+    if count > MOST_ITEMS {
+        faults.note(Code::TooManyItems, &count.to_string(), None);
+    }
+    let mut ids = HashSet::with_capacity(first.len());
+    let mut taken = Vec::with_capacity(first.len());
+    for (index, element) in first.into_iter().enumerate() {
+        let Some(item) = item(element.get(), index, fields, &mut faults) else { continue };
+        if !ids.insert(item.id.clone()) {
+            faults.note(Code::IdsNotUnique, &item.id, None);
+        }
+        taken.push(item);
+    }
+    if faults.0.is_empty() { Ok(taken) } else { Err(faults) }
+}
+
+/// Reads one item of a file.
+pub fn line<'a>(json: &'a str, fields: &Fields) -> Result<Item<'a>, String> {
+    // A syntax error is one of the line, not of the item.
+    json::parse::<IgnoredAny>(json).map_err(|why| format!("is not JSON: {why}"))?;
+    let mut faults = Faults::default();
+    let item = item(json.trim_ascii(), 0, Some(fields), &mut faults);
+    item.filter(|_| faults.0.is_empty()).ok_or_else(|| faults.to_string())
+}
+
+/// Reads one item; none where it has no id that others could share.
+fn item<'a>(
+    json: &'a str,
+    index: usize,
+    fields: Option<&Fields>,
+    faults: &mut Faults,
+) -> Option<Item<'a>> {
+    let place = index.to_string();
+    let members = json::members(json, MOST_MEMBERS).ok();
+    if members.as_ref().is_none_or(|members| members.repeated().is_some()) {
+        faults.note(Code::ItemArrayInvalid, &place, None);
+    }
+    let members = members?;
+    let id = id(&members, &place, faults);
+    let label = id.as_deref().unwrap_or(&place).to_owned();
+    let mut values = Vec::with_capacity(members.0.len());
+    for (name, value) in members.0 {
+        if name == ID {
+            continue;
+        }
+        match check(&name, value, fields) {
+            Ok(value) => values.push((name, value)),
+            Err(codes) => {
+                codes.into_iter().for_each(|code| faults.note(code, &label, Some(&name)));
+            }
+        }
+    }
+    Some(Item { id: id?, values: Values(values) })
+}
+
+/// The item's id, where it is a string.
+fn id<'a>(members: &Members<'a>, place: &str, faults: &mut Faults) -> Option<Cow<'a, str>> {
+    let json = members.get(ID).filter(|json| *json != "null");
+    let Some(json) = json else {
+        faults.note(Code::ItemsMissingIds, place, None);
+        return None;
+    };
+    if !json.starts_with('"') {
+        faults.note(Code::IdsNotStrings, json, None);
+        return None;
+    }
+    let id = json::parse::<Text<'a>>(json).ok().map(|Text(id)| id);
+    let shown = id.as_deref().unwrap_or(json);
+    if characters(json) > MAX_NAME {
+        faults.note(Code::IdsTooLarge, shown, None);
+    }
+    if id.as_ref().is_none_or(|id| id.is_empty() || !has_plain_characters(id)) {
+        faults.note(Code::InvalidIds, shown, None);
+    }
+    id
+}
+
+/// A value as the type of its field has it, or everything that is wrong with it; without fields,
+/// as it is.
+fn check<'a>(
+    name: &str,
+    value: &'a RawValue,
+    fields: Option<&Fields>,
+) -> Result<Cow<'a, RawValue>, Vec<Code>> {
+    let json = value.get();
+    let kind = fields.map(|fields| fields.kind(name));
+    let is_too_deep = json::depth(json) > MOST_LEVELS;
+    // What reads values by recursion must not be given one that is too deep.
+    let can_be_read = is_too_deep || json::check(json).is_ok();
+    let coerced = match kind.flatten() {
+        Some(kind) if json != "null" => coerce(kind, value),
+        _ => Some(Cow::Borrowed(value)),
+    };
+    let coerced = coerced.filter(|_| can_be_read);
+    let is_reserved_name = |name: &str| name.contains(is_reserved);
+    let faults = [
+        (Code::InvalidFields, kind == Some(None)),
+        (Code::InvalidKeys, is_reserved_name(name) || json::any_name(json, is_reserved_name)),
+        (Code::TooDeepNesting, is_too_deep),
+        (Code::ItemsTooLarge, characters(json) > MOST_CHARACTERS),
+        (Code::UnableToCoerce, coerced.is_none()),
+    ];
+    let codes = faults.into_iter().filter(|(_, is_so)| *is_so).map(|(code, _)| code);
+    let codes: Vec<Code> = codes.collect();
+    coerced.filter(|_| codes.is_empty()).ok_or(codes)
+}
+
+/// Of a text, or of the compact JSON of anything else.
+fn characters(json: &str) -> usize {
+    match json.as_bytes().first() {
+        Some(b'"') => json::parse::<Length>(json).map_or(usize::MAX, |Length(count)| count),
+        _ => {
+            let mut count = 0;
+            json::compact(json, |piece| count += piece.chars().count());
+            count
+        }
+    }
+}
+
+/// What a value is, in a word.
+fn kind_of(json: &str) -> &'static str {
+    match json.trim_ascii_start().as_bytes().first() {
+        Some(b'{') => "an object",
+        Some(b'"') => "a string",
+        Some(b't' | b'f') => "a boolean",
+        Some(b'-' | b'0'..=b'9') => "a number",
+        Some(b'[') => "an array that cannot be read",
+        _ => "null",
+    }
+}
+
+#[cfg(test)]
+mod tests;

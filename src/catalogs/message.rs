@@ -1,0 +1,180 @@
+//! What the log carries from the gateway to the workers: the items of one request that fall
+//! on one partition, checked and with coerced values, so that a worker only merges them.
+//!
+//! A message is an [`Edit`] as compact JSON:
+//!
+//! ```json
+//! {"v":1,"workspace":7,"catalog":3,"received_at":1624899763032,
+//!  "items":[{"id":"restaurant1","values":{"City":"Oslo","Rating":4.5,"Closed_at":null}}]}
+//! ```
+//!
+//! A value that is null is removed; members that are not there stay as they are. The catalog
+//! is its number in the store: one that is removed and declared again is another.
+
+use std::borrow::Cow;
+
+use serde::ser::SerializeMap as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use crate::retry::Retry;
+use crate::users::json::Members;
+
+/// The version that this program writes, and the only one that it reads.
+pub const VERSION: u32 = 1;
+
+/// The member of a payload that has the items.
+pub const ITEMS: &str = "items";
+
+/// The payload of a message of [`Topic::Catalogs`](crate::log::Topic::Catalogs).
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Edit<'a> {
+    pub v: u32,
+    pub workspace: i32,
+    pub catalog: i32,
+    /// When the gateway took the request, in milliseconds since the epoch.
+    pub received_at: i64,
+    /// In the request's order.
+    #[serde(borrow)]
+    pub items: Vec<Item<'a>>,
+}
+
+/// What becomes of one item.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Item<'a> {
+    #[serde(borrow)]
+    pub id: Cow<'a, str>,
+    #[serde(borrow)]
+    pub values: Values<'a>,
+}
+
+/// Fields and their values as JSON, in an order; no field is there twice.
+#[derive(Clone, Debug, Default)]
+pub struct Values<'a>(pub Vec<(Cow<'a, str>, Cow<'a, RawValue>)>);
+
+impl<'a> Values<'a> {
+    /// Takes over what another has: null removes, anything else replaces or is added.
+    /// Whether anything changed.
+    pub fn merge(&mut self, newer: &Values<'a>) -> bool {
+        let mut changed = false;
+        for (name, value) in &newer.0 {
+            let at = self.0.iter().position(|(known, _)| known == name);
+            match (at, value.get()) {
+                (None, "null") => continue,
+                (Some(at), "null") => _ = self.0.remove(at),
+                (Some(at), json) if self.0[at].1.get() == json => continue,
+                (Some(at), _) => self.0[at].1 = value.clone(),
+                (None, _) => self.0.push((name.clone(), value.clone())),
+            }
+            changed = true;
+        }
+        changed
+    }
+}
+
+impl Serialize for Values<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (name, value) in &self.0 {
+            map.serialize_entry(name, &**value)?;
+        }
+        map.end()
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Values<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Members(members) = Members::deserialize(deserializer)?;
+        Ok(Self(members.into_iter().map(|(name, value)| (name, Cow::Borrowed(value))).collect()))
+    }
+}
+
+/// Why a message cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MessageError {
+    #[error("messages of version {0} are not known to this program")]
+    Version(u32),
+    #[error("not an edit of a catalog: {0}")]
+    Damaged(String),
+}
+
+impl Retry for MessageError {
+    /// A newer gateway's messages wait for a worker of its version.
+    fn can_retry(&self) -> bool {
+        matches!(self, Self::Version(_))
+    }
+}
+
+impl<'a> Edit<'a> {
+    /// Reads a payload; texts without escapes are borrowed from it.
+    pub fn decode(payload: &'a [u8]) -> Result<Self, MessageError> {
+        #[derive(Deserialize)]
+        struct Version {
+            v: u32,
+        }
+        match serde_json::from_slice::<Self>(payload) {
+            Ok(edit) if edit.v == VERSION => Ok(edit),
+            Ok(edit) => Err(MessageError::Version(edit.v)),
+            Err(error) => Err(match serde_json::from_slice(payload) {
+                Ok(Version { v }) if v != VERSION => MessageError::Version(v),
+                _ => MessageError::Damaged(error.to_string()),
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read() {
+        let text = r#"{"v":1,"workspace":7,"catalog":3,"received_at":5,"items":[{"id":"a","values":{"A \"b\"":1.10,"c":null}}]}"#;
+        let edit = Edit::decode(text.as_bytes()).unwrap();
+        assert_eq!(serde_json::to_string(&edit).unwrap(), text);
+        let error = Edit::decode(br#"{"v":2,"other":1}"#).unwrap_err();
+        assert_eq!(error, MessageError::Version(2));
+        assert!(error.can_retry(), "it waits for a worker that knows it");
+        let error = Edit::decode(b"{").unwrap_err();
+        assert!(matches!(error, MessageError::Damaged(_)) && !error.can_retry(), "{error}");
+    }
+
+    fn any_update() -> impl Strategy<Value = Value> {
+        let value = prop_oneof![
+            Just(Value::Null),
+            any::<i32>().prop_map(Value::from),
+            "[a-c]{0,2}".prop_map(Value::from),
+            Just(json!({"deep": [1, null]})),
+        ];
+        prop::collection::hash_map("[a-e]", value, 0..4)
+            .prop_map(|map| Value::Object(map.into_iter().collect()))
+    }
+
+    proptest! {
+        #[test]
+        fn partial_updates_come_to_what_a_plain_map_does(
+            updates in prop::collection::vec(any_update(), 0..8),
+        ) {
+            let texts: Vec<String> = updates.iter().map(Value::to_string).collect();
+            let (mut values, mut model) = (Values::default(), BTreeMap::new());
+            for (update, text) in updates.iter().zip(&texts) {
+                let before = model.clone();
+                for (name, value) in update.as_object().unwrap() {
+                    match value {
+                        Value::Null => _ = model.remove(name),
+                        value => _ = model.insert(name.clone(), value.clone()),
+                    }
+                }
+                let newer: Values<'_> = serde_json::from_str(text).unwrap();
+                prop_assert_eq!(values.merge(&newer), before != model);
+            }
+            let stored = serde_json::to_string(&values).unwrap();
+            prop_assert_eq!(serde_json::from_str::<BTreeMap<String, Value>>(&stored).unwrap(), model);
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Catalogs: items with typed fields, declared in the workspace file, loaded from a file of
+//! lines and edited by customers' servers.
+//!
+//! | module | is about |
+//! |---|---|
+//! | [`api`] | `PATCH /catalogs/{catalog_name}/items` |
+//! | [`check`] | from a request's items to what is applied, or everything that is wrong with them |
+//! | [`coerce`](mod@coerce) | values as the type of their field has them |
+//! | [`known`] | definitions that a gateway keeps for some seconds |
+//! | [`message`] | what the log carries from the gateway to the workers |
+//! | `openapi` | the call as it is described |
+//! | [`apply`] | from messages to items, in batches; what became of each edit |
+//! | [`declare`] | brings catalogs to what the workspace file says |
+//! | [`items`] | a file of items |
+//! | [`rows`] | the SQL |
+
+pub mod api;
+pub mod apply;
+pub mod check;
+pub mod coerce;
+pub mod declare;
+pub mod items;
+pub mod known;
+pub mod message;
+mod openapi;
+pub mod rows;
+pub mod sweep;
+
+use std::collections::HashMap;
+
+use serde::{Deserialize, Serialize};
+
+/// The longest name of a catalog, name of a field and id of an item, in characters.
+pub const MAX_NAME: usize = 250;
+
+/// Fields that a catalog may have.
+pub const MAX_FIELDS: usize = 500;
+
+/// What every item has beside its fields.
+pub const ID: &str = "id";
+
+/// A catalog as stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Catalog {
+    pub id: i32,
+    pub workspace: i32,
+    pub name: String,
+    pub fields: Fields,
+}
+
+/// The fields of a catalog, each found by its name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Fields {
+    all: Vec<Field>,
+    kinds: HashMap<String, Type>,
+}
+
+impl Fields {
+    /// In the order in which they are declared.
+    pub fn all(&self) -> &[Field] {
+        &self.all
+    }
+
+    /// The type of the field of that name.
+    pub fn kind(&self, name: &str) -> Option<Type> {
+        self.kinds.get(name).copied()
+    }
+}
+
+impl From<Vec<Field>> for Fields {
+    fn from(all: Vec<Field>) -> Self {
+        let kinds = all.iter().map(|field| (field.name.clone(), field.kind)).collect();
+        Self { all, kinds }
+    }
+}
+
+/// A field of a catalog's items.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Field {
+    pub name: String,
+    #[serde(rename = "type")]
+    pub kind: Type,
+}
+
+/// What the values of a field are (decisions.md, Catalogs).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Type {
+    String,
+    Number,
+    Boolean,
+    Time,
+    Object,
+    Array,
+}
+
+impl Type {
+    pub const ALL: [Self; 6] =
+        [Self::String, Self::Number, Self::Boolean, Self::Time, Self::Object, Self::Array];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::String => "string",
+            Self::Number => "number",
+            Self::Boolean => "boolean",
+            Self::Time => "time",
+            Self::Object => "object",
+            Self::Array => "array",
+        }
+    }
+
+    /// The type of that name; the error says which there are.
+    pub fn parse(name: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(|| {
+            let all = Self::ALL.map(Self::name).join(", ");
+            format!("{name:?}: one of {all} is meant")
+        })
+    }
+}
+
+/// The name of a catalog, which stands in a path, and the id of an item: 1 to [`MAX_NAME`]
+/// letters, digits, hyphens and underscores.
+pub fn is_plain_name(name: &str) -> bool {
+    (1..=MAX_NAME).contains(&name.len()) && has_plain_characters(name)
+}
+
+fn has_plain_characters(name: &str) -> bool {
+    name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+}
+
+/// Checks the name of a field: items' members must be able to have it.
+pub fn check_field_name(name: &str) -> Result<(), String> {
+    if name == ID {
+        return Err("every item has an id already: it is not declared".to_owned());
+    }
+    let is_plain = |c: char| !c.is_control() && !is_reserved(c);
+    if (1..=MAX_NAME).contains(&name.chars().count()) && name.chars().all(is_plain) {
+        Ok(())
+    } else {
+        Err(format!("1 to {MAX_NAME} characters are meant, no `.`, `$` or control characters"))
+    }
+}
+
+/// What no key in an item may contain (api.md, Catalog item).
+fn is_reserved(c: char) -> bool {
+    matches!(c, '.' | '$')
+}

@@ -1,0 +1,482 @@
+//! The SQL of catalogs, in bulk: one statement a kind, whatever the number of rows.
+//!
+//! Whoever applies edits shares a lock on the catalogs, whoever declares them has it alone, and
+//! so nothing comes or goes under an edit. Two edits of one item are told apart by the item's
+//! version.
+
+use futures::TryStreamExt as _;
+use sqlx::{QueryBuilder, Sqlite};
+
+use super::{Catalog, Field};
+use crate::store::{Room, StoreError, Tx, execute, on};
+
+/// Rows of one SQLite statement: of 7 columns, well below the parameters it may have.
+const SQLITE_ROWS: usize = 250;
+
+/// Records of edits removed by one [`sweep_edits`].
+const SWEEP: i64 = 10_000;
+
+/// What the locks of catalogs are called among PostgreSQL's advisory locks, beside the id. Those
+/// are given out in the order in which they were asked for; that of a row, when it is shared
+/// already, at once, so that whoever wants it alone could wait for ever.
+const LOCK_CLASS: i32 = 0x6361_7461;
+
+// Catalogs -----------------------------------------------------------------------------
+
+/// A catalog beside what was loaded into it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored {
+    pub catalog: Catalog,
+    /// Of the file that was loaded last.
+    pub items_hash: Option<Vec<u8>>,
+    pub items: i64,
+    /// Items that the file loaded last does not have.
+    pub left: i64,
+}
+
+type CatalogColumns = (i32, i32, String, String);
+
+fn catalog((id, workspace, name, fields): CatalogColumns) -> Result<Catalog, StoreError> {
+    let fields: Vec<Field> = serde_json::from_str(&fields)
+        .map_err(|error| StoreError::Corrupt(format!("catalogs.fields of {id}: {error}")))?;
+    Ok(Catalog { id, workspace, name, fields: fields.into() })
+}
+
+/// The catalogs of a workspace, by name.
+pub async fn of_workspace(tx: &mut Tx, workspace: i32) -> Result<Vec<Catalog>, StoreError> {
+    on!(tx, c => sqlx::query_as::<_, CatalogColumns>(
+        "SELECT id, workspace_id, name, fields FROM catalogs WHERE workspace_id = $1 ORDER BY name",
+    )
+    .bind(workspace).fetch_all(c).await?)
+    .into_iter()
+    .map(catalog)
+    .collect()
+}
+
+/// The same with what was loaded.
+pub async fn stored(tx: &mut Tx, workspace: i32) -> Result<Vec<Stored>, StoreError> {
+    on!(tx, c => sqlx::query_as::<_, (i32, String, String, Option<Vec<u8>>, i64, i64)>(
+        "SELECT id, name, fields, items_hash,
+                (SELECT count(*) FROM catalog_items WHERE catalog_id = catalogs.id),
+                (SELECT count(*) FROM catalog_items
+                 WHERE catalog_id = catalogs.id AND load <> catalogs.load)
+         FROM catalogs WHERE workspace_id = $1 ORDER BY name",
+    )
+    .bind(workspace).fetch_all(c).await?)
+    .into_iter()
+    .map(|(id, name, fields, items_hash, items, left)| {
+        Ok(Stored { catalog: catalog((id, workspace, name, fields))?, items_hash, items, left })
+    })
+    .collect()
+}
+
+/// The ids of the catalogs of a workspace, and their names.
+pub async fn names(tx: &mut Tx, workspace: i32) -> Result<Vec<(i32, String)>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_as("SELECT id, name FROM catalogs WHERE workspace_id = $1")
+        .bind(workspace).fetch_all(c).await?))
+}
+
+/// Makes whoever applies edits to some catalogs, given in the order of their ids, wait for the
+/// end of this transaction.
+pub async fn lock(tx: &mut Tx, ids: &[i32]) -> Result<(), StoreError> {
+    const LOCK: &str = "SELECT pg_advisory_xact_lock($1, id) FROM unnest($2::integer[]) AS c (id)";
+    take_locks(tx, LOCK, ids).await
+}
+
+/// Those of some catalogs, given in the order of their ids, that there are; until the end of the
+/// transaction nobody declares them anew.
+pub async fn share(tx: &mut Tx, ids: &[i32]) -> Result<Vec<Catalog>, StoreError> {
+    const LOCK: &str =
+        "SELECT pg_advisory_xact_lock_shared($1, id) FROM unnest($2::integer[]) AS c (id)";
+    take_locks(tx, LOCK, ids).await?;
+    let rows: Vec<CatalogColumns> = match tx {
+        Tx::Postgres(tx) => {
+            let sql = "SELECT id, workspace_id, name, fields FROM catalogs WHERE id = ANY($1)";
+            sqlx::query_as(sql).bind(ids).fetch_all(&mut **tx).await?
+        }
+        Tx::Sqlite(tx) => {
+            sqlx::query_as(
+                "SELECT id, workspace_id, name, fields FROM catalogs
+                 WHERE id IN (SELECT wanted.value FROM json_each($1) AS wanted)",
+            )
+            .bind(json(&ids)?)
+            .fetch_all(&mut **tx)
+            .await?
+        }
+    };
+    rows.into_iter().map(catalog).collect()
+}
+
+/// Takes locks one after the other. SQLite has one writer at a time, and needs none.
+async fn take_locks(tx: &mut Tx, sql: &'static str, ids: &[i32]) -> Result<(), StoreError> {
+    if let Tx::Postgres(tx) = tx {
+        sqlx::query(sql).bind(LOCK_CLASS).bind(ids).execute(&mut **tx).await?;
+    }
+    Ok(())
+}
+
+/// Makes a catalog; answers its id.
+pub async fn insert(
+    tx: &mut Tx,
+    workspace: i32,
+    name: &str,
+    fields: &[Field],
+    now: i64,
+) -> Result<i32, StoreError> {
+    Ok(on!(tx, c => sqlx::query_scalar(
+        "INSERT INTO catalogs (workspace_id, name, fields, created_at)
+         VALUES ($1, $2, $3, $4) RETURNING id",
+    )
+    .bind(workspace).bind(name).bind(json(&fields)?).bind(now).fetch_one(c).await?))
+}
+
+pub async fn set_fields(tx: &mut Tx, id: i32, fields: &[Field]) -> Result<(), StoreError> {
+    let fields = json(&fields)?;
+    execute!(
+        tx,
+        sqlx::query("UPDATE catalogs SET fields = $2 WHERE id = $1").bind(id).bind(fields)
+    );
+    Ok(())
+}
+
+/// Removes a catalog with its items. The records of its edits, of which there may be millions,
+/// are left to be swept.
+pub async fn delete(tx: &mut Tx, id: i32) -> Result<(), StoreError> {
+    for sql in
+        ["DELETE FROM catalog_items WHERE catalog_id = $1", "DELETE FROM catalogs WHERE id = $1"]
+    {
+        execute!(&mut *tx, sqlx::query(sql).bind(id));
+    }
+    Ok(())
+}
+
+// Items --------------------------------------------------------------------------------
+
+/// An item as stored.
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct StoredItem {
+    pub catalog_id: i32,
+    pub item_id: String,
+    /// The load of its catalog that it came with last.
+    pub load: i32,
+    /// Counts its changes.
+    pub version: i64,
+    /// Its values, a JSON object.
+    pub doc: String,
+}
+
+/// As found: PostgreSQL leaves the documents out where there is no room for them.
+type Found = (i32, String, i32, i64, Option<String>);
+
+/// Those of some items, given by catalog and id, that there are; as long as there is room for
+/// their documents.
+pub async fn find_items(
+    tx: &mut Tx,
+    wanted: &[(i32, &str)],
+    room: &mut Room,
+) -> Result<Vec<StoredItem>, StoreError> {
+    // The limit keeps it at a look into the index for each. How long they are together is known
+    // without reading any.
+    const POSTGRES: &str = "SELECT found.catalog_id, found.item_id, found.load, found.version,
+             CASE WHEN sum(octet_length(found.doc)) OVER () <= $3 THEN found.doc END
+         FROM unnest($1::integer[], $2::text[]) AS wanted (catalog_id, item_id)
+         CROSS JOIN LATERAL (
+             SELECT catalog_id, item_id, load, version, doc FROM catalog_items
+             WHERE catalog_id = wanted.catalog_id AND item_id = wanted.item_id
+             LIMIT 1) AS found";
+    // Read one by one.
+    const SQLITE: &str =
+        "SELECT items.catalog_id, items.item_id, items.load, items.version, items.doc
+         FROM json_each($1) AS wanted CROSS JOIN catalog_items AS items
+         WHERE items.catalog_id = wanted.value ->> 0
+           AND items.item_id = wanted.value ->> 1";
+    if wanted.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut items = Vec::with_capacity(wanted.len());
+    let most = i64::try_from(room.left()).unwrap_or(i64::MAX);
+    let mut take = |(catalog_id, item_id, load, version, doc): Found| {
+        let doc = doc.ok_or(StoreError::TooMuch)?;
+        room.take(doc.len())?;
+        items.push(StoredItem { catalog_id, item_id, load, version, doc });
+        Ok::<_, StoreError>(())
+    };
+    match tx {
+        Tx::Postgres(tx) => {
+            let (catalogs, ids): (Vec<i32>, Vec<&str>) = wanted.iter().copied().unzip();
+            let query = sqlx::query_as::<_, Found>(POSTGRES).bind(catalogs).bind(ids).bind(most);
+            let mut found = query.fetch(&mut **tx);
+            while let Some(found) = found.try_next().await? {
+                take(found)?;
+            }
+        }
+        Tx::Sqlite(tx) => {
+            let wanted = json(&wanted)?;
+            let mut found = sqlx::query_as::<_, Found>(SQLITE).bind(wanted).fetch(&mut **tx);
+            while let Some(found) = found.try_next().await? {
+                take(found)?;
+            }
+        }
+    }
+    Ok(items)
+}
+
+/// Writes items that were found with the version before theirs, in the order of their keys;
+/// answers how many: one that somebody else has written since is left out.
+pub async fn update_items(tx: &mut Tx, items: &[StoredItem]) -> Result<u64, StoreError> {
+    // As an insert it goes by the index alone; the planner would read all for some of them.
+    const ON_CONFLICT: &str = "ON CONFLICT (catalog_id, item_id) DO UPDATE SET
+             doc = excluded.doc, version = excluded.version
+         WHERE catalog_items.version = excluded.version - 1";
+    write_items(tx, items, ON_CONFLICT).await
+}
+
+/// What becomes of items of a load that there are: all is replaced.
+const ON_LOAD: &str = "ON CONFLICT (catalog_id, item_id) DO UPDATE SET
+         doc = excluded.doc, load = excluded.load, version = catalog_items.version + 1";
+
+/// Writes the items of a load, in the order of their keys.
+pub async fn load_items(tx: &mut Tx, items: &[StoredItem]) -> Result<(), StoreError> {
+    write_items(tx, items, ON_LOAD).await.map(|_| ())
+}
+
+const INSERT_ITEMS: &str = "INSERT INTO catalog_items (catalog_id, item_id, load, version, doc) ";
+
+async fn write_items(
+    tx: &mut Tx,
+    items: &[StoredItem],
+    on_conflict: &'static str,
+) -> Result<u64, StoreError> {
+    let mut written = 0;
+    match tx {
+        _ if items.is_empty() => {}
+        Tx::Postgres(tx) => {
+            let mut sql = QueryBuilder::new(INSERT_ITEMS);
+            sql.push("SELECT * FROM unnest(");
+            let mut arrays = sql.separated(", ");
+            arrays.push_bind(items.iter().map(|item| item.catalog_id).collect::<Vec<_>>());
+            arrays.push_bind(items.iter().map(|item| item.item_id.as_str()).collect::<Vec<_>>());
+            arrays.push_bind(items.iter().map(|item| item.load).collect::<Vec<_>>());
+            arrays.push_bind(items.iter().map(|item| item.version).collect::<Vec<_>>());
+            arrays.push_bind(items.iter().map(|item| item.doc.as_str()).collect::<Vec<_>>());
+            sql.push(") ").push(on_conflict);
+            written += sql.build().execute(&mut **tx).await?.rows_affected();
+        }
+        Tx::Sqlite(tx) => {
+            for items in items.chunks(SQLITE_ROWS) {
+                let mut sql = QueryBuilder::<Sqlite>::new(INSERT_ITEMS);
+                sql.push_values(items, |mut row, item| {
+                    row.push_bind(item.catalog_id)
+                        .push_bind(item.item_id.as_str())
+                        .push_bind(item.load)
+                        .push_bind(item.version)
+                        .push_bind(item.doc.as_str());
+                });
+                sql.push(" ").push(on_conflict);
+                written += sql.build().execute(&mut **tx).await?.rows_affected();
+            }
+        }
+    }
+    Ok(written)
+}
+
+/// Begins a load: answers its number.
+pub async fn begin_load(
+    tx: &mut Tx,
+    id: i32,
+    items_hash: Option<&[u8]>,
+) -> Result<i32, StoreError> {
+    Ok(on!(tx, c => sqlx::query_scalar(
+        "UPDATE catalogs SET load = load + 1, items_hash = $2 WHERE id = $1 RETURNING load",
+    )
+    .bind(id).bind(items_hash).fetch_one(c).await?))
+}
+
+/// Makes a table of this transaction's own for the items of files: what is read into it keeps
+/// nobody waiting. For PostgreSQL; SQLite's one writer keeps the others waiting either way.
+pub async fn begin_staging(tx: &mut Tx) -> Result<(), StoreError> {
+    const CREATE: &str = "CREATE TEMPORARY TABLE staged_items (
+             catalog TEXT NOT NULL, item_id TEXT COLLATE \"C\" NOT NULL, doc TEXT NOT NULL)
+         ON COMMIT DROP";
+    execute!(tx, sqlx::query(CREATE));
+    Ok(())
+}
+
+/// Adds items of a catalog's file, by id and document.
+pub async fn stage_items(
+    tx: &mut Tx,
+    catalog: &str,
+    items: &[(String, String)],
+) -> Result<(), StoreError> {
+    const INSERT: &str = "INSERT INTO staged_items (catalog, item_id, doc)
+         SELECT $1, item.* FROM unnest($2::text[], $3::text[]) AS item";
+    if let Tx::Postgres(tx) = tx {
+        let (ids, docs): (Vec<&str>, Vec<&str>) =
+            items.iter().map(|(id, doc)| (id.as_str(), doc.as_str())).unzip();
+        sqlx::query(INSERT).bind(catalog).bind(ids).bind(docs).execute(&mut **tx).await?;
+    }
+    Ok(())
+}
+
+/// Has the items of each catalog found together.
+pub async fn end_staging(tx: &mut Tx) -> Result<(), StoreError> {
+    execute!(tx, sqlx::query("CREATE INDEX ON staged_items (catalog, item_id)"));
+    Ok(())
+}
+
+/// Writes the staged items of a load, as [`load_items`] does.
+pub async fn load_staged(tx: &mut Tx, id: i32, catalog: &str, load: i32) -> Result<(), StoreError> {
+    let mut sql = QueryBuilder::new(INSERT_ITEMS);
+    sql.push("SELECT ").push_bind(id).push(", item_id, ").push_bind(load);
+    sql.push(", 0, doc FROM staged_items WHERE catalog = ").push_bind(catalog);
+    sql.push(" ORDER BY item_id ").push(ON_LOAD);
+    if let Tx::Postgres(tx) = tx {
+        sql.build().execute(&mut **tx).await?;
+    }
+    Ok(())
+}
+
+/// Removes the items that did not come with the last load.
+pub async fn delete_left(tx: &mut Tx, id: i32) -> Result<u64, StoreError> {
+    Ok(execute!(
+        tx,
+        sqlx::query(
+            "DELETE FROM catalog_items WHERE catalog_id = $1
+               AND load <> (SELECT load FROM catalogs WHERE id = $1)",
+        )
+        .bind(id)
+    ))
+}
+
+/// So many items after an id, by their ids.
+pub async fn items_after(
+    tx: &mut Tx,
+    catalog: i32,
+    after: &str,
+    limit: i64,
+) -> Result<Vec<StoredItem>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_as(
+        "SELECT catalog_id, item_id, load, version, doc FROM catalog_items
+         WHERE catalog_id = $1 AND item_id > $2 ORDER BY item_id LIMIT $3",
+    )
+    .bind(catalog).bind(after).bind(limit).fetch_all(c).await?))
+}
+
+// Edits --------------------------------------------------------------------------------
+
+/// What became of the items of one message.
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct EditRow {
+    pub catalog_id: i32,
+    pub request_id: String,
+    pub received_at: i64,
+    pub applied: i32,
+    /// Items that there are not.
+    pub unknown: i32,
+    /// The ids of the first of these, a JSON array.
+    pub unknown_ids: String,
+    pub applied_at: i64,
+}
+
+pub async fn insert_edits(tx: &mut Tx, edits: &[EditRow]) -> Result<(), StoreError> {
+    const INSERT: &str = "INSERT INTO catalog_edits
+             (catalog_id, request_id, received_at, applied, unknown, unknown_ids, applied_at) ";
+    match tx {
+        _ if edits.is_empty() => {}
+        Tx::Postgres(tx) => {
+            let mut sql = QueryBuilder::new(INSERT);
+            sql.push("SELECT * FROM unnest(");
+            let mut arrays = sql.separated(", ");
+            arrays.push_bind(edits.iter().map(|edit| edit.catalog_id).collect::<Vec<_>>());
+            arrays.push_bind(edits.iter().map(|edit| edit.request_id.as_str()).collect::<Vec<_>>());
+            arrays.push_bind(edits.iter().map(|edit| edit.received_at).collect::<Vec<_>>());
+            arrays.push_bind(edits.iter().map(|edit| edit.applied).collect::<Vec<_>>());
+            arrays.push_bind(edits.iter().map(|edit| edit.unknown).collect::<Vec<_>>());
+            arrays
+                .push_bind(edits.iter().map(|edit| edit.unknown_ids.as_str()).collect::<Vec<_>>());
+            arrays.push_bind(edits.iter().map(|edit| edit.applied_at).collect::<Vec<_>>());
+            sql.push(")");
+            sql.build().execute(&mut **tx).await?;
+        }
+        Tx::Sqlite(tx) => {
+            for edits in edits.chunks(SQLITE_ROWS) {
+                let mut sql = QueryBuilder::<Sqlite>::new(INSERT);
+                sql.push_values(edits, |mut row, edit| {
+                    row.push_bind(edit.catalog_id)
+                        .push_bind(edit.request_id.as_str())
+                        .push_bind(edit.received_at)
+                        .push_bind(edit.applied)
+                        .push_bind(edit.unknown)
+                        .push_bind(edit.unknown_ids.as_str())
+                        .push_bind(edit.applied_at);
+                });
+                sql.build().execute(&mut **tx).await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// So many records of a catalog, those received last first; the records of a request are
+/// together.
+pub async fn latest_edits(
+    tx: &mut Tx,
+    catalog: i32,
+    limit: i64,
+) -> Result<Vec<EditRow>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_as(
+        "SELECT catalog_id, request_id, received_at, applied, unknown, unknown_ids, applied_at
+         FROM catalog_edits WHERE catalog_id = $1
+         ORDER BY received_at DESC, request_id LIMIT $2",
+    )
+    .bind(catalog).bind(limit).fetch_all(c).await?))
+}
+
+/// The ids of all catalogs.
+pub async fn ids(tx: &mut Tx) -> Result<Vec<i32>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_scalar("SELECT id FROM catalogs ORDER BY id").fetch_all(c).await?))
+}
+
+/// The ids of the catalogs that have records of edits; some may be gone themselves.
+pub async fn edited(tx: &mut Tx) -> Result<Vec<i32>, StoreError> {
+    // A look into the index for each catalog, and not one at every record.
+    Ok(on!(tx, c => sqlx::query_scalar(
+        "WITH RECURSIVE edited (id) AS (
+             SELECT min(catalog_id) FROM catalog_edits
+             UNION ALL
+             SELECT (SELECT min(catalog_id) FROM catalog_edits WHERE catalog_id > edited.id)
+             FROM edited WHERE edited.id IS NOT NULL)
+         SELECT id FROM edited WHERE id IS NOT NULL",
+    )
+    .fetch_all(c).await?))
+}
+
+/// Whether a catalog has records of edits that were received before a time.
+pub async fn has_old_edits(tx: &mut Tx, catalog: i32, before: i64) -> Result<bool, StoreError> {
+    Ok(on!(tx, c => sqlx::query_scalar(
+        "SELECT EXISTS (SELECT 1 FROM catalog_edits WHERE catalog_id = $1 AND received_at < $2)",
+    )
+    .bind(catalog).bind(before).fetch_one(c).await?))
+}
+
+/// Removes such records, some at a time; whether more are left.
+pub async fn sweep_edits(tx: &mut Tx, catalog: i32, before: i64) -> Result<bool, StoreError> {
+    let sql = match tx.is_postgres() {
+        true => {
+            "DELETE FROM catalog_edits WHERE ctid = ANY (ARRAY (
+                 SELECT ctid FROM catalog_edits WHERE catalog_id = $1 AND received_at < $2
+                 LIMIT $3 FOR UPDATE SKIP LOCKED))"
+        }
+        false => {
+            "DELETE FROM catalog_edits WHERE rowid IN (
+                 SELECT rowid FROM catalog_edits WHERE catalog_id = $1 AND received_at < $2
+                 LIMIT $3)"
+        }
+    };
+    let removed = execute!(tx, sqlx::query(sql).bind(catalog).bind(before).bind(SWEEP));
+    Ok(removed == SWEEP as u64)
+}
+
+fn json(value: &impl serde::Serialize) -> Result<String, StoreError> {
+    serde_json::to_string(value).map_err(|error| StoreError::Corrupt(error.to_string()))
+}

@@ -1,0 +1,241 @@
+//! `longshore invalid-numbers`.
+
+use std::io::{BufRead as _, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use tokio::sync::mpsc;
+
+use super::{CommandResult, WorkspaceArgument};
+use crate::app::App;
+use crate::clock::format_time;
+use crate::config::Config;
+use crate::sms::{self, PhoneNumber};
+use crate::words::count;
+
+/// Numbers that are read or written at a time.
+const PAGE: usize = 1_000;
+
+/// Bytes of a line: a number has no more.
+const MAX_LINE: u64 = 1_024;
+
+/// Phone numbers that messages are not sent to.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  longshore invalid-numbers list
+  longshore invalid-numbers add numbers.txt
+  longshore invalid-numbers remove +15550100")]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// The numbers on the list, one a line
+    #[command(after_help = "Example:\n  longshore invalid-numbers list --workspace acme --json")]
+    List {
+        #[command(flatten)]
+        workspace: WorkspaceArgument,
+        /// A JSON object a line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Put the numbers of a file on the list, one a line; bad lines are told, the rest go in
+    #[command(after_help = "Example:\n  echo +15550100 | longshore invalid-numbers add -")]
+    Add {
+        /// The file; `-` is standard input
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        /// Why they are invalid
+        #[arg(long, value_name = "TEXT", default_value = "added by hand")]
+        reason: String,
+        #[command(flatten)]
+        workspace: WorkspaceArgument,
+        /// The outcome as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Take numbers off the list
+    #[command(after_help = "Example:\n  longshore invalid-numbers remove +15550100 +15550101")]
+    Remove {
+        /// The numbers, with their plus or without
+        #[arg(value_name = "NUMBER", required = true, value_parser = PhoneNumber::parse)]
+        numbers: Vec<PhoneNumber>,
+        #[command(flatten)]
+        workspace: WorkspaceArgument,
+        /// The outcome as JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
+    let app = super::open(config).await?;
+    match arguments.command {
+        Command::List { workspace, json } => list(&app, &workspace, json).await,
+        Command::Add { file, reason, workspace, json } => {
+            add(&app, &workspace, &file, &reason, json).await
+        }
+        Command::Remove { numbers, workspace, json } => {
+            remove(&app, &workspace, &numbers, json).await
+        }
+    }
+}
+
+async fn list(app: &App, workspace: &WorkspaceArgument, json: bool) -> CommandResult {
+    let mut tx = app.store.snapshot().await?;
+    let workspace = workspace.find(&mut tx).await?;
+    let mut after = String::new();
+    loop {
+        let page = sms::list(&mut tx, workspace.id, &after, PAGE as i64).await?;
+        let Some(last) = page.last() else { return Ok(()) };
+        after.clone_from(&last.number);
+        for invalid in &page {
+            let (number, added) = (format!("+{}", invalid.number), format_time(invalid.added_at));
+            if json {
+                let reason = &invalid.reason;
+                println!("{}", json!({"number": number, "added_at": added, "reason": reason}));
+            } else {
+                println!("{number:<16}  {added}  {}", invalid.reason);
+            }
+        }
+    }
+}
+
+async fn add(
+    app: &App,
+    workspace: &WorkspaceArgument,
+    file: &Path,
+    reason: &str,
+    json: bool,
+) -> CommandResult {
+    if reason.contains(char::is_control) {
+        return Err("a reason has no control characters".into());
+    }
+    let workspace = workspace.find(&mut app.store.snapshot().await?).await?;
+    let name = file.display().to_string();
+    let input: Box<dyn Read + Send> = if file == Path::new("-") {
+        Box::new(std::io::stdin())
+    } else {
+        Box::new(std::fs::File::open(file).map_err(|error| format!("{name}: {error}"))?)
+    };
+    let (to_writer, mut batches) = mpsc::channel(2);
+    let reader = tokio::task::spawn_blocking(move || read(&name, input, &to_writer));
+    let mut added = 0;
+    while let Some(numbers) = batches.recv().await {
+        let mut tx = app.store.write().await?;
+        added += sms::add(&mut tx, workspace.id, &numbers, reason, app.clock.now_ms()).await?;
+        tx.commit().await?;
+    }
+    let Outcome { numbers, bad } = reader.await??;
+    let there = numbers - added;
+    if json {
+        println!("{}", json!({"added": added, "already_there": there, "bad": bad}));
+    } else {
+        let (added, bad) = (count(added, "number"), count(bad, "bad line"));
+        println!("{added} added, {there} there already, {bad}");
+    }
+    match bad {
+        0 => Ok(()),
+        bad => Err(format!("{} did not go in", count(bad, "line")).into()),
+    }
+}
+
+#[derive(Default)]
+struct Outcome {
+    numbers: u64,
+    bad: u64,
+}
+
+/// Reads numbers into batches, in which none is twice, until the receiver is gone.
+fn read(
+    name: &str,
+    input: impl Read,
+    to_writer: &mpsc::Sender<Vec<PhoneNumber>>,
+) -> Result<Outcome, String> {
+    let mut input = BufReader::new(input);
+    let (mut outcome, mut batch, mut line) = (Outcome::default(), Vec::new(), Vec::new());
+    for at in 1_u64.. {
+        line.clear();
+        let failed = |error| format!("{name}:{at}: {error}");
+        let read = (&mut input).take(MAX_LINE).read_until(b'\n', &mut line).map_err(failed)?;
+        if read as u64 == MAX_LINE && !line.ends_with(b"\n") {
+            return Err(format!("{name}:{at}: the line is no phone number"));
+        }
+        let text = String::from_utf8_lossy(&line);
+        match PhoneNumber::parse(text.trim()) {
+            _ if read == 0 => break,
+            _ if text.trim().is_empty() => {}
+            Ok(number) => batch.push(number),
+            Err(error) => {
+                outcome.bad += 1;
+                eprintln!("{name}:{at}: {error}");
+            }
+        }
+        if batch.len() == PAGE {
+            let Some(sent) = send(&mut batch, to_writer) else { return Ok(outcome) };
+            outcome.numbers += sent;
+        }
+    }
+    outcome.numbers += send(&mut batch, to_writer).unwrap_or_default();
+    Ok(outcome)
+}
+
+/// Sends a batch; how many numbers it had, none where the receiver is gone, which says why
+/// itself.
+fn send(batch: &mut Vec<PhoneNumber>, to_writer: &mpsc::Sender<Vec<PhoneNumber>>) -> Option<u64> {
+    let mut numbers = std::mem::take(batch);
+    numbers.sort_unstable();
+    numbers.dedup();
+    let count = numbers.len() as u64;
+    to_writer.blocking_send(numbers).ok().map(|()| count)
+}
+
+async fn remove(
+    app: &App,
+    workspace: &WorkspaceArgument,
+    numbers: &[PhoneNumber],
+    json: bool,
+) -> CommandResult {
+    let mut tx = app.store.write().await?;
+    let workspace = workspace.find(&mut tx).await?;
+    let removed = sms::remove(&mut tx, workspace.id, numbers).await?;
+    tx.commit().await?;
+    if json {
+        println!("{}", json!({ "removed": removed }));
+    } else {
+        println!("{} removed", count(removed, "number"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_all(text: &str) -> (Result<Outcome, String>, Vec<PhoneNumber>) {
+        let (to_writer, mut batches) = mpsc::channel(100);
+        let outcome = read("file", text.as_bytes(), &to_writer);
+        drop(to_writer);
+        let mut numbers = Vec::new();
+        while let Ok(batch) = batches.try_recv() {
+            numbers.extend(batch);
+        }
+        (outcome, numbers)
+    }
+
+    #[test]
+    fn lines_are_numbers_or_bad() {
+        let (outcome, numbers) = read_all("+15550100\r\n\n  15550100 \nabc\n+15550101");
+        let outcome = outcome.unwrap();
+        assert_eq!((outcome.numbers, outcome.bad), (2, 1));
+        let digits: Vec<&str> = numbers.iter().map(PhoneNumber::digits).collect();
+        assert_eq!(digits, ["15550100", "15550101"]);
+        let many: String = (0..2_500).map(|n| format!("+1555{n:07}\n")).collect();
+        let (outcome, numbers) = read_all(&many);
+        assert_eq!((outcome.unwrap().numbers, numbers.len()), (2_500, 2_500));
+        let error = read_all(&format!("+15550100\n{}", "5".repeat(2_000))).0.err().unwrap();
+        assert_eq!(error, "file:2: the line is no phone number");
+    }
+}

@@ -1,0 +1,198 @@
+//! `longshore schedules`.
+
+use uuid::Uuid;
+
+use super::CommandResult;
+use crate::app::App;
+use crate::clock::{format_time, from_ms};
+use crate::config::Config;
+use crate::schedules::{self, Filter, Schedule, State, Timing};
+use crate::workspaces::only_or_named;
+
+/// Sends that wait for their time.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  longshore schedules list --state pending
+  longshore schedules show 0197b6a8-3c55-7e11-9a1f-3f0f3c2d6e54
+  longshore schedules cancel 0197b6a8-3c55-7e11-9a1f-3f0f3c2d6e54")]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// The youngest schedules, one a line
+    #[command(after_help = "Example:
+  longshore schedules list --workspace acme --state pending --limit 20")]
+    List(List),
+    /// One schedule with its request
+    #[command(after_help = "Example:
+  longshore schedules show 0197b6a8-3c55-7e11-9a1f-3f0f3c2d6e54 --json")]
+    Show(Show),
+    /// Cancel schedules that have not been sent
+    #[command(after_help = "Example:
+  longshore schedules cancel 0197b6a8-3c55-7e11-9a1f-3f0f3c2d6e54")]
+    Cancel(Cancel),
+}
+
+#[derive(clap::Args)]
+struct List {
+    /// Only those in this state
+    #[arg(long)]
+    state: Option<State>,
+    /// Only those of this workspace
+    #[arg(long, value_name = "NAME")]
+    workspace: Option<String>,
+    /// How many at most
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    limit: u32,
+    /// A JSON object a line
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args)]
+struct Show {
+    /// The schedule_id
+    id: Uuid,
+    /// As a JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args)]
+struct Cancel {
+    /// The schedule_ids
+    #[arg(required = true, value_name = "ID")]
+    ids: Vec<Uuid>,
+}
+
+pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
+    let app = super::open(config).await?;
+    match arguments.command {
+        Command::List(arguments) => list(&app, arguments).await,
+        Command::Show(arguments) => show(&app, arguments).await,
+        Command::Cancel(arguments) => cancel(&app, arguments).await,
+    }
+}
+
+async fn list(app: &App, arguments: List) -> CommandResult {
+    let List { state, workspace, limit, json } = arguments;
+    let mut tx = app.store.snapshot().await?;
+    if let Some(name) = &workspace {
+        only_or_named(&mut tx, Some(name)).await?;
+    }
+    let found = schedules::list(&mut tx, &Filter { state, workspace, limit }).await?;
+    if !json {
+        println!("{:<36}  {:<9}  {:<26}  {:<12}  CANVAS", "ID", "STATE", "TIME", "WORKSPACE");
+    }
+    for schedule in &found {
+        println!("{}", if json { serde_json::to_string(schedule)? } else { line(schedule) });
+    }
+    Ok(())
+}
+
+async fn show(app: &App, arguments: Show) -> CommandResult {
+    let mut tx = app.store.snapshot().await?;
+    let found = schedules::by_id(&mut tx, arguments.id).await?;
+    let schedule = found.ok_or_else(|| unknown(arguments.id))?;
+    if arguments.json {
+        println!("{}", serde_json::to_string_pretty(&schedule)?);
+    } else {
+        print!("{}", details(&schedule));
+    }
+    Ok(())
+}
+
+/// Cancels what can be cancelled, says what cannot, and fails where there was any.
+async fn cancel(app: &App, arguments: Cancel) -> CommandResult {
+    let mut failed = 0;
+    for id in &arguments.ids {
+        let mut tx = app.store.write().await?;
+        let state = schedules::cancel(&mut tx, *id, app.clock.now_ms()).await?;
+        tx.commit().await?;
+        match state {
+            Some(State::Cancelled) => println!("{id} is cancelled"),
+            state => {
+                failed += 1;
+                let why = state.map_or_else(|| unknown(*id), |_| format!("{id} has been sent"));
+                eprintln!("longshore: {why}");
+            }
+        }
+    }
+    match failed {
+        0 => Ok(()),
+        _ => Err(format!("{failed} of {} were not cancelled", arguments.ids.len()).into()),
+    }
+}
+
+fn unknown(id: Uuid) -> String {
+    format!("no schedule has the id {id}")
+}
+
+fn line(schedule: &Schedule) -> String {
+    format!(
+        "{:<36}  {:<9}  {:<26}  {:<12}  {}",
+        schedule.id,
+        schedule.state.name(),
+        time(schedule),
+        schedule.workspace,
+        canvas(schedule),
+    )
+}
+
+fn details(schedule: &Schedule) -> String {
+    [
+        ("id", schedule.id.to_string()),
+        ("dispatch id", schedule.dispatch_id.simple().to_string()),
+        ("workspace", schedule.workspace.clone()),
+        ("canvas", canvas(schedule)),
+        ("state", schedule.state.name().to_owned()),
+        ("time", time(schedule)),
+        ("created", format_time(schedule.created_at)),
+        ("ended", schedule.ended_at.map_or("-".to_owned(), format_time)),
+        ("request id", schedule.request_id.clone()),
+        ("request", schedule.request.clone()),
+    ]
+    .map(|(name, value)| format!("{name:<12} {value}\n"))
+    .concat()
+}
+
+fn canvas(schedule: &Schedule) -> String {
+    schedule.canvas_id.map_or("-".to_owned(), |id| id.to_string())
+}
+
+/// In whole seconds: in UTC, or as it is on walls.
+fn time(schedule: &Schedule) -> String {
+    let time = from_ms(schedule.time - schedule.time.rem_euclid(1_000)).to_string();
+    match schedule.timing {
+        Timing::Instant => time,
+        timing => format!("{} {}", time.trim_end_matches('Z'), timing.name()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_on_the_wall_names_no_zone() {
+        let schedule = |timing| Schedule {
+            id: Uuid::nil(),
+            workspace_id: 1,
+            workspace: "acme".into(),
+            dispatch_id: Uuid::nil(),
+            canvas_id: None,
+            state: State::Pending,
+            timing,
+            time: 1_624_899_763_032,
+            created_at: 0,
+            ended_at: None,
+            request_id: "r".into(),
+            request: "{}".into(),
+        };
+        assert_eq!(time(&schedule(Timing::Instant)), "2021-06-28T17:02:43Z");
+        assert_eq!(time(&schedule(Timing::Local)), "2021-06-28T17:02:43 local");
+    }
+}

@@ -1,0 +1,149 @@
+//! `longshore scim-token`.
+
+use ipnet::IpNet;
+use serde_json::json;
+
+use super::CommandResult;
+use crate::app::App;
+use crate::clock::from_ms;
+use crate::config::Config;
+use crate::scim::tokens::{self, NewToken, TokenInfo};
+use crate::workspaces::{network, networks};
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Example:
+  $ longshore scim-token create --name idp
+  lss_…
+  $ longshore scim-token list
+  $ longshore scim-token revoke idp")]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// Make a token and print its secret, this once
+    #[command(
+        after_help = "Example:\n  $ longshore scim-token create --name idp --allow 203.0.113.0/24"
+    )]
+    Create(Create),
+    /// List tokens: name, networks, created, last used, revoked
+    #[command(after_help = "Example:\n  $ longshore scim-token list --json")]
+    List(List),
+    /// End a token: within five seconds nobody can use it
+    #[command(after_help = "Example:\n  $ longshore scim-token revoke idp")]
+    Revoke(Revoke),
+}
+
+#[derive(clap::Args)]
+struct Create {
+    /// What to call it
+    #[arg(long)]
+    name: String,
+    /// Network that it may be used from; give it once for each [default: everywhere]
+    #[arg(long, value_name = "CIDR", value_parser = network)]
+    allow: Vec<IpNet>,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args)]
+struct List {
+    /// Print as JSON, a line each
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args)]
+struct Revoke {
+    /// The token's name or id
+    token: String,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
+    let app = super::open(config).await?;
+    match arguments.command {
+        Command::Create(arguments) => create(&app, arguments).await,
+        Command::List(arguments) => list(&app, arguments).await,
+        Command::Revoke(arguments) => revoke(&app, arguments).await,
+    }
+}
+
+async fn create(app: &App, arguments: Create) -> CommandResult {
+    let mut tx = app.store.write().await?;
+    let token = NewToken { name: &arguments.name, allow: &arguments.allow, declared: false };
+    let secret = tokens::create(&mut tx, &app.clock, token).await?;
+    tx.commit().await?;
+    if arguments.json {
+        println!("{}", json!({"name": arguments.name, "secret": secret}));
+    } else {
+        eprintln!("SCIM token {}; its secret is shown this once:", arguments.name);
+        println!("{secret}");
+    }
+    Ok(())
+}
+
+async fn list(app: &App, arguments: List) -> CommandResult {
+    let mut tx = app.store.snapshot().await?;
+    let tokens = tokens::list(&mut tx).await?;
+    tx.commit().await?;
+    for token in &tokens {
+        if arguments.json {
+            println!("{}", as_json(token));
+        } else {
+            print(token);
+        }
+    }
+    if tokens.is_empty() && !arguments.json {
+        println!("no SCIM tokens");
+    }
+    Ok(())
+}
+
+async fn revoke(app: &App, arguments: Revoke) -> CommandResult {
+    let mut tx = app.store.write().await?;
+    let token = tokens::revoke(&mut tx, &app.clock, &arguments.token).await?;
+    tx.commit().await?;
+    if arguments.json {
+        println!("{}", json!({"id": token.id, "name": token.name, "revoked": true}));
+    } else {
+        println!("revoked {}", token.name);
+    }
+    if token.declared {
+        eprintln!(
+            "the workspace file declares it: take it out there, or the next apply makes it again"
+        );
+    }
+    Ok(())
+}
+
+fn print(token: &TokenInfo) {
+    let time = |time: Option<i64>| time.map_or("never".into(), |ms| from_ms(ms).to_string());
+    println!("{}{}", token.name, if token.declared { " (declared)" } else { "" });
+    println!("  id           {}", token.id);
+    println!("  from         {}", networks(&token.allow));
+    println!("  created      {}", time(Some(token.created_at)));
+    println!("  last used    {}", time(token.last_used_at));
+    if token.revoked_at.is_some() {
+        println!("  revoked      {}", time(token.revoked_at));
+    }
+}
+
+fn as_json(token: &TokenInfo) -> serde_json::Value {
+    let time = |time: Option<i64>| time.map(|ms| from_ms(ms).to_string());
+    json!({
+        "id": token.id,
+        "name": token.name,
+        "allow": token.allow,
+        "declared": token.declared,
+        "created_at": time(Some(token.created_at)),
+        "last_used_at": time(token.last_used_at),
+        "revoked_at": time(token.revoked_at),
+    })
+}

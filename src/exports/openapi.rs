@@ -1,0 +1,230 @@
+//! The calls of exports as they are described (operation 2, and those around it).
+
+use axum::http::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use super::api::{
+    Accepted, LARGEST_PAGE, NO_GROUP, PAGE, PERMISSION, Page, Status, Wanted, ended, read_page,
+    unknown,
+};
+use super::download::{EXPIRED, not_found, not_yet};
+use super::fields::{CUSTOM_ATTRIBUTES, MOST_BYTES, MOST_NAMES, record};
+use super::{Format, State};
+use crate::deliveries;
+use crate::gateway::openapi::Tag;
+use crate::gateway::openapi::shapes::{members, shape};
+use crate::gateway::{Access, ApiError, Operation};
+
+const TAG: Tag = Tag { name: "Exports", about: "The users of the global control group as files." };
+
+const PREFIX: &str = "9d2261c4-4cf3-44b0-909b-455baf540288-1795249898";
+
+fn prefix_in_path(operation: Operation) -> Operation {
+    let schema = json!({
+        "type": "string", "examples": [PREFIX],
+        "pattern": "^[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}-[0-9]{1,19}$",
+    });
+    operation.in_path("object_prefix", "As the request for the export was answered.", schema)
+}
+
+pub(super) fn request() -> Operation {
+    let operation = Operation::new(Method::POST, "requestExport", TAG, "Ask for an export")
+        .by(Access::Key(PERMISSION))
+        .about(
+            "Every user of the global control group, one JSON object a line, in files of up to \
+             5,000 users. They go to the workspace's own storage (Azure where it is the default \
+             destination, else S3), else behind the download address. With a `callback_endpoint` \
+             the end is told by a signed POST to it.\n\nEvery call makes another export, unless \
+             it has the `Idempotency-Key` of an earlier one.",
+        )
+        .repeatable()
+        .takes::<ExportRequest>([(
+            "Some fields, and a callback",
+            json!({
+                "fields_to_export": ["external_id", "email", "custom_attributes.loyalty_tier"],
+                "callback_endpoint": "https://example.com/exports",
+            }),
+        )])
+        .answers::<Accepted<'static>>(
+            StatusCode::CREATED,
+            "The export is stored and will be made.",
+            json!({
+                "message": "success", "object_prefix": PREFIX,
+                "url": format!(
+                    "http://127.0.0.1:8080/users/export/{PREFIX}/download?signature=dqIqj_fo"
+                ),
+            }),
+        )
+        .with_link(
+            "exportStatus",
+            json!({
+                "parameters": { "object_prefix": "$response.body#/object_prefix" },
+            }),
+        )
+        .with_link(
+            "cancelExport",
+            json!({
+                "parameters": { "object_prefix": "$response.body#/object_prefix" },
+            }),
+        );
+    operation
+        .refuses_some(wrong_requests(), "A member is wrong")
+        .refuses(&ApiError::Invalid(NO_GROUP.into()), "There is no active control group")
+}
+
+/// Refusals of bodies, each wrong in another way.
+fn wrong_requests() -> [Result<Wanted, ApiError>; 4] {
+    let email = json!(["email"]);
+    let bodies = [
+        json!({}),
+        json!({ "fields_to_export": ["e-mail", "x"] }),
+        json!({ "fields_to_export": email, "output_format": "rar" }),
+        json!({ "fields_to_export": email, "callback_endpoint": "http://localhost/" }),
+    ];
+    let check = |address: &str| {
+        deliveries::check_address(address, &crate::config::Config::default()).map(String::from)
+    };
+    bodies.map(|body| Wanted::read(&members(body), check))
+}
+
+shape! {
+    /// What is asked for.
+    ExportRequest = |_| json!({
+        "type": "object",
+        "properties": {
+            "fields_to_export": {
+                "type": "array", "minItems": 1, "maxItems": MOST_NAMES,
+                "description": format!(
+                    "Members of the user record, `{CUSTOM_ATTRIBUTES}` for all custom attributes, \
+                     `{CUSTOM_ATTRIBUTES}.<name>` for one. A name given twice counts once. At \
+                     most {MOST_BYTES} bytes in all.",
+                ),
+                "items": { "anyOf": [
+                    { "enum": record().collect::<Vec<_>>() },
+                    { "type": "string", "pattern": format!(r"^{CUSTOM_ATTRIBUTES}\.[^\u0000]+$") },
+                ] },
+            },
+            "callback_endpoint": {
+                "type": ["string", "null"], "maxLength": deliveries::LONGEST,
+                "pattern": r"^(?:|[hH][tT][tT][pP][sS]?://[a-z][a-z0-9-]*(?:\.[a-z][a-z0-9-]*)*\.[a-z]{2,}(?::[0-9]{1,4})?(?:[/?][!-~]*)?)$",
+                "not": { "pattern": r"\.localhost(?:[:/?]|$)" },
+                "description": "Where the end is told: an http or https URL whose host is a name, \
+                                or an address, and not in a private network. An empty text means \
+                                none.",
+            },
+            "output_format": {
+                "enum": [Format::Zip.name(), Format::Gzip.name(), null], "default": Format::default().name(),
+                "description": "Of the files in own storage; behind a download address there is \
+                                always one ZIP.",
+            },
+        },
+        "required": ["fields_to_export"],
+    })
+}
+
+fn example_status() -> Value {
+    json!({
+        "object_prefix": PREFIX, "state": State::Done.name(),
+        "users": { "done": 2013, "total": 2013 }, "files": { "done": 1, "total": 1 },
+        "bytes": 66425, "requested_at": "2026-11-21T08:29:28.910Z",
+        "started_at": "2026-11-21T08:29:28.916Z", "finished_at": "2026-11-21T08:29:29.052Z",
+        "expires_at": "2026-11-21T12:29:29.052Z",
+    })
+}
+
+pub(super) fn status() -> Operation {
+    let operation = Operation::new(Method::GET, "exportStatus", TAG, "How far an export is")
+        .by(Access::Key(PERMISSION))
+        .answers::<Status>(StatusCode::OK, "The status.", example_status())
+        .refuses(&unknown(), "The workspace has no such export");
+    prefix_in_path(operation)
+}
+
+pub(super) fn cancel() -> Operation {
+    let operation = Operation::new(Method::DELETE, "cancelExport", TAG, "Cancel an export")
+        .by(Access::Key(PERMISSION))
+        .about(
+            "One that is queued, planning or running. What it wrote is removed, and there is no \
+             callback. It stays in the list; cancelling again gives the same answer.",
+        )
+        .answers::<Status>(StatusCode::OK, "The status.", example_status())
+        .refuses(&unknown(), "The workspace has no such export")
+        .refuses(&ended(State::Done), "It has ended, or is about to");
+    prefix_in_path(operation)
+}
+
+pub(super) fn list() -> Operation {
+    let limit = json!({
+        "type": "integer", "minimum": 1, "maximum": LARGEST_PAGE, "default": PAGE,
+    });
+    let mut entry = example_status();
+    entry["state"] = State::Done.name().into();
+    let operation =
+        Operation::new(Method::GET, "listExports", TAG, "The workspace's exports, latest first")
+            .by(Access::Key(PERMISSION))
+            .in_query("limit", "Exports on a page.", limit)
+            .in_query(
+                "cursor",
+                "The `next_cursor` of the page before.",
+                json!({ "type": "string", "minLength": 1 }),
+            )
+            .answers::<Page>(
+                StatusCode::OK,
+                "A page.",
+                json!({ "exports": [entry], "next_cursor": "MTc5NTI0OTc2ODkxMCAwMWEx" }),
+            );
+    let wrong = ["limit=0", "cursor=x", "limit=1&limit=2"];
+    operation.refuses_some(wrong.map(read_page), "A parameter is wrong, or is there twice")
+}
+
+pub(super) fn download() -> Operation {
+    let operation = Operation::new(Method::GET, "downloadExport", TAG, "Download an export")
+        .about(
+            "The `url` that a request without own storage is answered with: one ZIP with all \
+             files. It is signed, so whoever has it can download until it expires. Keep it, \
+             rather than what it redirects to.",
+        )
+        .in_query(
+            "signature",
+            "What shows that the address is the service's.",
+            json!({ "type": "string" }),
+        )
+        .answers_empty(StatusCode::FOUND, "Follow it: a short-lived address of the storage.")
+        .with_header("Location", "The address.", json!({ "type": "string", "format": "uri" }))
+        .refuses(&not_found(), "The signature is wrong or missing, or there is no such export");
+    let ends = [State::Running, State::Failed, State::Cancelled];
+    let refusals = ends.into_iter().filter_map(not_yet).chain([ApiError::Forbidden(EXPIRED)]);
+    let operation = refusals.fold(operation, |operation, error| {
+        operation.refuses(&error, "It cannot be downloaded, yet or any more")
+    });
+    prefix_in_path(operation)
+}
+
+shape! {
+    /// The bytes of a file.
+    File = |_| json!({})
+}
+
+pub(super) fn serve() -> Operation {
+    let file = |operation: Operation, status, about| {
+        operation.answers_as::<File>(status, about, "application/zip")
+    };
+    let operation = Operation::new(
+        Method::GET,
+        "downloadFile",
+        TAG,
+        "A file, where they are the gateway's",
+    )
+    .about(
+        "What a download redirects to where objects are files: signed, short-lived, and not \
+             to be made by clients. It can be asked for in ranges.",
+    )
+    .in_path("path", "Has slashes.", json!({ "type": "string", "minLength": 1 }))
+    .refuses(&not_found(), "The signature is wrong or missing, or there is no such file")
+    .refuses(&ApiError::Forbidden(EXPIRED), "The address has expired")
+    .answers_empty(StatusCode::NOT_MODIFIED, "What `If-Modified-Since` names is the same.")
+    .answers_empty(StatusCode::PRECONDITION_FAILED, "It is not what `If-Unmodified-Since` names.")
+    .answers_empty(StatusCode::RANGE_NOT_SATISFIABLE, "The range is outside of the file.");
+    let operation = file(operation, StatusCode::OK, "The file.");
+    file(operation, StatusCode::PARTIAL_CONTENT, "The range that was asked for.")
+}

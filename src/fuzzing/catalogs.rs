@@ -1,0 +1,84 @@
+//! `PATCH /catalogs/{catalog_name}/items`, from the body to the stored values.
+
+use std::collections::HashSet;
+use std::sync::{Arc, LazyLock};
+
+use super::{NOW, body, check_refusal};
+use crate::catalogs::api::Work;
+use crate::catalogs::coerce::coerce;
+use crate::catalogs::message::{Edit, Item, Values};
+use crate::catalogs::{Catalog, Field, Type, is_plain_name};
+use crate::gateway::ApiError;
+use crate::gateway::idempotency::Work as _;
+
+/// A catalog with a field of each type.
+pub(super) static CATALOG: LazyLock<Arc<Catalog>> = LazyLock::new(|| {
+    let field = |kind: Type| Field { name: format!("a_{}", kind.name()), kind };
+    let fields = Vec::from(Type::ALL.map(field)).into();
+    Arc::new(Catalog { id: 3, workspace: 7, name: "restaurants".to_owned(), fields })
+});
+
+pub fn items(bytes: &[u8]) {
+    let Some(body) = body(bytes) else { return };
+    let work = Work {
+        workspace: 7,
+        catalog: Some(CATALOG.clone()),
+        name: CATALOG.name.clone(),
+        partitions: 8,
+        request_id: "r".to_owned(),
+    };
+    let messages = match work.read(&body, NOW) {
+        Ok((_, messages)) => messages,
+        Err(error) => return check_refusals(&error),
+    };
+    let mut ids = HashSet::new();
+    for message in &messages {
+        let edit = Edit::decode(&message.payload).expect("what is written is read");
+        assert_eq!(serde_json::to_vec(&edit).expect("JSON"), message.payload);
+        for item in &edit.items {
+            assert!(is_plain_name(&item.id) && ids.insert(item.id.to_string()), "{item:?}");
+            check_values(item);
+        }
+    }
+    assert!((1..=50).contains(&ids.len()));
+}
+
+/// A message of the log, which any version of the program may have written.
+pub fn message(bytes: &[u8]) {
+    let Ok(edit) = Edit::decode(bytes) else { return };
+    let written = serde_json::to_vec(&edit).expect("JSON");
+    let read = Edit::decode(&written).expect("what is written is read");
+    assert_eq!(serde_json::to_vec(&read).expect("JSON"), written);
+    for item in &edit.items {
+        Values::default().merge(&item.values);
+    }
+}
+
+fn check_refusals(error: &ApiError) {
+    check_refusal(error);
+    let ApiError::InvalidMany(_, errors) = error else { return };
+    assert!((1..=13).contains(&errors.len()), "{errors:?}");
+    for error in errors {
+        let (id, message) = (error["id"].as_str(), error["message"].as_str());
+        assert!(id.is_some() && message.is_some_and(|text| !text.is_empty()), "{error}");
+        let length = |list: &str| error[list].as_array().map(Vec::len);
+        assert_eq!(length("parameters"), Some(1), "{error}");
+        // None of a body that is not JSON.
+        let fewest = usize::from(id != Some("item-array-invalid"));
+        assert!(length("parameter_values").is_some_and(|n| (fewest..=50).contains(&n)), "{error}");
+    }
+}
+
+/// The values are of their fields' types, and applied once more they change nothing.
+pub(super) fn check_values(item: &Item<'_>) {
+    for (name, value) in &item.values.0 {
+        let kind = CATALOG.fields.kind(name).expect("a field of the catalog");
+        if value.get() != "null" {
+            let again = coerce(kind, value).expect("a value of the type");
+            assert_eq!(again.get(), value.get());
+        }
+    }
+    let mut stored = Values::default();
+    stored.merge(&item.values);
+    assert!(!stored.clone().merge(&item.values), "{item:?}");
+}

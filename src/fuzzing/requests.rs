@@ -1,0 +1,132 @@
+//! The calls that are small.
+
+use std::net::IpAddr;
+use std::sync::LazyLock;
+
+use axum::http::{HeaderMap, HeaderValue, header};
+use serde_json::{Map, Value, json};
+
+use super::{body, check_reason, check_refusal, text};
+use crate::campaigns;
+use crate::config::Config;
+use crate::deliveries::{check_address, check_kept};
+use crate::exports::api::Wanted;
+use crate::exports::fields::FieldSet;
+use crate::gateway::idempotency::header::{IDEMPOTENCY_KEY, read as read_key};
+use crate::gateway::{address, bearer};
+use crate::schedules::request::{CanvasRequest, read_delete};
+use crate::sms::{self, PhoneNumber};
+
+static CONFIG: LazyLock<Config> = LazyLock::new(Config::default);
+
+/// `POST /users/export/global_control_group`.
+pub fn export(bytes: &[u8]) {
+    let Some(members) = members(bytes) else { return };
+    let check = |address: &str| check_address(address, &CONFIG).map(String::from);
+    match Wanted::read(&members, check) {
+        Ok(wanted) => {
+            FieldSet::parse(&wanted.fields).expect("the fields are known");
+            if let Some(address) = wanted.callback_endpoint {
+                assert_eq!(check_kept(&address, &CONFIG).map(String::from), Ok(address));
+            }
+        }
+        Err(error) => check_refusal(&error),
+    }
+}
+
+/// `POST /canvas/trigger/schedule/create`, and `…/delete`.
+pub fn schedule(bytes: &[u8]) {
+    let Some(members) = members(bytes) else { return };
+    if let Err(reason) = read_delete(&members) {
+        check_reason(&reason);
+    }
+    let request = match CanvasRequest::read(&members) {
+        Ok(request) => request,
+        Err(reason) => return check_reason(&reason),
+    };
+    let _ = request.when.is_past(super::NOW);
+    // What is kept has the names of the call, and is read as the same.
+    let kept = serde_json::to_value(&request.target).expect("JSON");
+    let mut again = json!({ "canvas_id": request.canvas_id, "schedule": members["schedule"] });
+    if let (Some(again), Value::Object(kept)) = (again.as_object_mut(), kept.clone()) {
+        again.extend(kept);
+        let again = CanvasRequest::read(again).expect("what is kept is read");
+        assert_eq!(serde_json::to_value(&again.target).expect("JSON"), kept_of(&request));
+        assert_eq!(again.when, request.when);
+    }
+}
+
+fn kept_of(request: &CanvasRequest) -> Value {
+    serde_json::to_value(&request.target).expect("JSON")
+}
+
+/// `POST /sms/invalid_phone_numbers/remove`.
+pub fn phone_numbers(bytes: &[u8]) {
+    let Some(members) = members(bytes) else { return };
+    match sms::api::read(&members) {
+        Ok(numbers) => {
+            assert!((1..=50).contains(&numbers.len()));
+            for number in numbers {
+                assert_eq!(PhoneNumber::parse(&number.to_string()), Ok(number));
+            }
+        }
+        Err(reason) => check_reason(&reason),
+    }
+}
+
+/// `GET /campaigns/list`: what follows the question mark.
+pub fn campaigns_query(bytes: &[u8]) {
+    let Some(query) = text(bytes) else { return };
+    match campaigns::api::read(query) {
+        Ok(filter) => assert!(filter.offset >= 0 && filter.offset < i64::MAX / 2, "{filter:?}"),
+        Err(reason) => check_reason(&reason),
+    }
+}
+
+/// Each line is the value of the headers that every call may have.
+pub fn headers(bytes: &[u8]) {
+    let mut headers = HeaderMap::new();
+    let names = [IDEMPOTENCY_KEY, header::FORWARDED, header::AUTHORIZATION];
+    let names = names.map(|name| match name {
+        header::FORWARDED => header::HeaderName::from_static("x-forwarded-for"),
+        name => name,
+    });
+    for value in bytes.split(|byte| *byte == b'\n').take(8) {
+        let Ok(value) = HeaderValue::from_bytes(value) else { continue };
+        // By itself, since a key may be there once only.
+        let one = HeaderMap::from_iter([(IDEMPOTENCY_KEY, value.clone())]);
+        check_key(&one);
+        for name in &names {
+            headers.append(name, value.clone());
+        }
+    }
+    assert!(bearer(&headers).is_none_or(|key| !key.is_empty() && key.trim() == key));
+    let peer = IpAddr::from([10, 1, 1, 1]);
+    let trusted = ["10.0.0.0/8".parse().expect("a network")];
+    let _ = address::of_client(peer, &headers, &trusted);
+    assert_eq!(address::of_client(peer, &headers, &[]), Some(peer), "nobody is believed");
+}
+
+fn check_key(headers: &HeaderMap) {
+    match read_key(headers) {
+        Ok(key) => {
+            let key = key.expect("the header is there");
+            assert!((1..=255).contains(&key.len()) && key.is_ascii(), "{key:?}");
+            let quoted = format!("\"{}\"", key.replace('\\', "\\\\").replace('"', "\\\""));
+            let quoted = HeaderValue::from_str(&quoted).expect("printable");
+            let again = read_key(&HeaderMap::from_iter([(IDEMPOTENCY_KEY, quoted)]));
+            assert_eq!(again.expect("a string"), Some(key));
+        }
+        Err(error) => check_refusal(&error),
+    }
+}
+
+fn members(bytes: &[u8]) -> Option<Map<String, Value>> {
+    match body(bytes)?.object() {
+        Ok(members) => Some(members),
+        Err(error) => {
+            check_refusal(&error);
+            None
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! The API described as OpenAPI 3.1, and served: `GET /openapi.json` for programs, `GET /docs`
+//! for people.
+//!
+//! A route is given together with what each of its methods is for ([`Routes::route`]), so there
+//! is none that the document lacks. What it says comes from what calls are checked by: limits
+//! are the same constants, examples of errors are errors, shapes of answers are those of the
+//! types that are serialized. What bodies may be stands beside the code that reads them, in the
+//! `openapi` of each domain.
+
+mod access;
+mod document;
+mod operation;
+mod page;
+pub mod shapes;
+
+use axum::Router;
+use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE};
+use axum::http::{Method, StatusCode};
+use axum::routing::{MethodRouter, get};
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+pub use access::Access;
+pub use operation::{Operation, Refusal, Tag, Worded};
+
+use crate::app::App;
+use crate::config::Config;
+use shapes::shape;
+
+const TAG: Tag = Tag { name: "This document", about: "The API as it is described here." };
+
+/// What the page may load: nothing but itself.
+const ONLY_ITSELF: &str = "default-src 'none'; style-src 'unsafe-inline'";
+
+/// Routes, each with its operations.
+#[derive(Default)]
+pub struct Routes {
+    router: Router<App>,
+    operations: Vec<(String, Operation)>,
+}
+
+impl Routes {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// With a route that has an operation for each method; none where it only refuses.
+    pub fn route(
+        mut self,
+        path: &str,
+        route: MethodRouter<App>,
+        operations: impl IntoIterator<Item = Operation>,
+    ) -> Self {
+        self.router = self.router.route(path, route);
+        // A parameter with slashes is one like any other there.
+        let path = path.replace("{*", "{");
+        self.operations.extend(operations.into_iter().map(|one| (path.clone(), one)));
+        self
+    }
+
+    pub fn merge(mut self, other: Self) -> Self {
+        self.router = self.router.merge(other.router);
+        self.operations.extend(other.operations);
+        self
+    }
+
+    /// The same below a path.
+    pub fn below(self, path: &str) -> Self {
+        let operations = self.operations.into_iter();
+        Self {
+            router: Router::new().nest(path, self.router),
+            operations: operations.map(|(rest, one)| (format!("{path}{rest}"), one)).collect(),
+        }
+    }
+
+    /// With the two routes that describe them all, and themselves.
+    pub fn documented(self, config: &Config) -> Self {
+        let document = self.document(config);
+        self.merge(own_routes(&document))
+    }
+
+    /// The document of [`documented`](Self::documented).
+    pub fn document(&self, config: &Config) -> Value {
+        let own = own_routes(&Value::Null).operations;
+        document::document(self.operations.iter().chain(&own), config)
+    }
+}
+
+/// The routes that serve the document, and the page made of it.
+fn own_routes(document: &Value) -> Routes {
+    let served = |text: String, kind: &'static str| {
+        let headers = [(CONTENT_TYPE, kind), (CONTENT_SECURITY_POLICY, ONLY_ITSELF)];
+        let text = Bytes::from(text);
+        get(async move || (headers, text))
+    };
+    let json = served(document.to_string(), "application/json");
+    let html = served(page::page(document), "text/html; charset=utf-8");
+    Routes::new().route("/openapi.json", json, [document_operation()]).route(
+        "/docs",
+        html,
+        [page_operation()],
+    )
+}
+
+impl From<Routes> for Router<App> {
+    fn from(routes: Routes) -> Self {
+        routes.router
+    }
+}
+
+shape! {
+    /// A document as the OpenAPI Specification 3.1 has it.
+    OpenApi = |_| json!({
+        "type": "object",
+        "properties": { "openapi": { "type": "string", "pattern": r"^3\.1\.[0-9]+$" } },
+        "required": ["openapi", "info", "paths", "components"],
+        "additionalProperties": true,
+    })
+}
+
+shape! {
+    /// HTML.
+    Page = |_| json!({ "type": "string" })
+}
+
+fn document_operation() -> Operation {
+    Operation::new(Method::GET, "openapi", TAG, "This document")
+        .about("The API as OpenAPI 3.1, made from the code that answers it.")
+        .answers::<OpenApi>(
+            StatusCode::OK,
+            "The document.",
+            json!({ "openapi": document::VERSION, "info": {}, "paths": {}, "components": {} }),
+        )
+}
+
+fn page_operation() -> Operation {
+    Operation::new(Method::GET, "docs", TAG, "This document, to be read")
+        .about("The same as a page that needs nothing but itself.")
+        .answers_as::<Page>(StatusCode::OK, "The page.", "text/html")
+}

@@ -1,0 +1,358 @@
+//! The document: all operations, what they have in common, and the schemas that they name.
+
+use std::collections::BTreeMap;
+
+use axum::http::StatusCode;
+use schemars::generate::{SchemaGenerator, SchemaSettings};
+use schemars::transform::RecursiveTransform;
+use schemars::{JsonSchema, Schema};
+use serde_json::{Map, Value, json};
+
+use super::Access;
+use super::operation::{Answer, Body, Operation, Refusals, Shape};
+use super::shapes::Error;
+use crate::config::Config;
+use crate::gateway::{ApiError, idempotency};
+use crate::scim::error::ScimErrorBody;
+
+pub(super) const VERSION: &str = "3.1.1";
+
+type Object = Map<String, Value>;
+
+/// The document of the operations, each with its path.
+pub(super) fn document<'a>(
+    operations: impl Iterator<Item = &'a (String, Operation)>,
+    config: &Config,
+) -> Value {
+    let mut writer = Writer::new();
+    let (mut paths, mut tags) = (Object::new(), Vec::new());
+    for (path, operation) in operations {
+        let tag = json!({ "name": operation.tag.name, "description": operation.tag.about });
+        if !tags.contains(&tag) {
+            tags.push(tag);
+        }
+        let method = operation.method.as_str().to_ascii_lowercase();
+        let at = paths.entry(path).or_insert_with(|| json!({}));
+        at[method] = writer.operation(operation);
+    }
+    let responses = share_responses(&mut paths);
+    json!({
+        "openapi": VERSION,
+        "info": {
+            "title": "Longshore",
+            "version": env!("CARGO_PKG_VERSION"),
+            "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
+            "description": introduction(config),
+        },
+        "servers": [{ "url": config.public_base() }],
+        "tags": tags,
+        "paths": paths,
+        "components": {
+            "securitySchemes": security_schemes(),
+            "parameters": parameters(),
+            "headers": headers(),
+            "responses": responses,
+            "schemas": writer.schemas(),
+        },
+    })
+}
+
+fn introduction(config: &Config) -> String {
+    format!(
+        "The bulk-data side of a customer-engagement service. Bodies and answers are JSON in \
+         UTF-8, except files; a body has at most {} bytes.\n\n\
+         The first check that fails decides the answer: path 404, method 405 with `Allow`, key \
+         401, sender's address 403, permission 403, rate 429, `Idempotency-Key` 400, size 413, \
+         time 408, Content-Type 415, JSON 400, members 400. Members of a body that no schema \
+         names are ignored, and parameters likewise.\n\n\
+         HEAD is answered as GET without the body, OPTIONS with 204 and `Allow`, without a key. \
+         What cannot be read as HTTP/1.1 is answered 400, too large a head 431, both without a \
+         body.\n\n\
+         A body of any media type `application/…+json` is taken as well. Rate limits are those \
+         of who has no others; windows are aligned to the clock in UTC.",
+        config.gateway.max_body_bytes,
+    )
+}
+
+fn security_schemes() -> Value {
+    json!({
+        "ApiKey": {
+            "type": "http", "scheme": "bearer",
+            "description": "A key of a workspace, made with `longshore key create` or declared \
+                            in the workspace file. The permission that a call needs is its \
+                            `x-permission`.",
+        },
+        "ScimToken": {
+            "type": "http", "scheme": "bearer",
+            "description": "A SCIM token of the installation, made with `longshore scim-token \
+                            create` or declared in the workspace file.",
+        },
+    })
+}
+
+/// Parameters that several calls have, by their names here.
+fn parameters() -> Value {
+    json!({
+        "RequestId": {
+            "in": "header", "name": "X-Request-Id", "schema": { "type": "string" },
+            "description": "The request's id in the logs, of the call and of the work that \
+                            follows: 1 to 128 ASCII letters, digits and `-_.:+/=@`. Anything \
+                            else is replaced by one that is made.",
+        },
+        "IdempotencyKey": {
+            "in": "header", "name": idempotency::HEADER,
+            "schema": { "type": "string", "pattern": idempotency::PATTERN },
+            "description": "Under the same key the same body is taken once in 24 hours: a repeat \
+                            gets the first answer. One string of 1 to 255 printable ASCII \
+                            characters, in quotes or without; best a random UUID.",
+            "example": "\"8e03978e-40d5-43e8-bc93-6894a57f9324\"",
+        },
+        "RequestOrigin": {
+            "in": "header", "name": "X-Request-Origin", "required": true,
+            "schema": { "type": "string", "minLength": 1 },
+            "description": "Where the call comes from; any value.",
+            "example": "idp.acme.example",
+        },
+    })
+}
+
+/// Headers of answers, by their names. All are there wherever an answer names them, but for
+/// `Retry-After` of a 409.
+fn headers() -> Value {
+    let header = |about: &str, schema: Value| json!({ "description": about, "required": true, "schema": schema });
+    let count = json!({ "type": "integer", "minimum": 0 });
+    json!({
+        "X-Request-Id": header("The request's id.", json!({ "type": "string", "minLength": 1 })),
+        "X-RateLimit-Limit": header("Requests in a window.", count.clone()),
+        "X-RateLimit-Remaining": header(
+            "Requests left in this one. Others may be under way: a good estimate.", count.clone(),
+        ),
+        "X-RateLimit-Reset": header(
+            "When the next one begins, in seconds since the Unix epoch.", count.clone(),
+        ),
+        "Retry-After": header("In how many seconds to try again.", count),
+        "WWW-Authenticate": header("The scheme.", json!({ "const": "Bearer" })),
+    })
+}
+
+/// Writes operations, and gathers the schemas that they name: of requests as they are read, of
+/// answers as they are written.
+struct Writer {
+    requests: SchemaGenerator,
+    answers: SchemaGenerator,
+}
+
+impl Writer {
+    fn new() -> Self {
+        let settings = SchemaSettings::draft2020_12().with(|settings| {
+            settings.definitions_path = "/components/schemas".into();
+            settings.meta_schema = None;
+        });
+        let written = settings.clone().with_transform(RecursiveTransform(as_answered));
+        Self {
+            requests: settings.into_generator(),
+            answers: written.for_serialize().into_generator(),
+        }
+    }
+
+    fn schemas(mut self) -> Object {
+        let mut schemas = self.requests.take_definitions(true);
+        schemas.extend(self.answers.take_definitions(true));
+        schemas
+    }
+
+    fn operation(&mut self, operation: &Operation) -> Value {
+        let Operation { access, parameters, .. } = operation;
+        let about = [operation.about.as_str(), &access.in_words()].join("\n\n");
+        let mut written = json!({
+            "operationId": operation.id,
+            "tags": [operation.tag.name],
+            "summary": operation.summary,
+            "description": about.trim(),
+            "security": access.security(),
+            "parameters": parameters.iter().cloned().chain(shared_parameters(operation)).collect::<Vec<_>>(),
+            "responses": self.responses(operation),
+        });
+        if let Access::Key(permission) = access {
+            written["x-permission"] = (*permission).into();
+        }
+        if let Some((budget, limit)) = access.budget() {
+            written["x-rate-limit"] = json!({
+                "budget": budget.name(), "requests": limit.requests, "seconds": limit.seconds,
+            });
+        }
+        if let Some(Body { shape, examples }) = &operation.body {
+            let media = json!({ "schema": shape(&mut self.requests), "examples": named(examples) });
+            let types = access.media_types().iter();
+            let content: Object = types.map(|name| ((*name).to_owned(), media.clone())).collect();
+            written["requestBody"] = json!({ "required": true, "content": content });
+        }
+        written
+    }
+
+    fn responses(&mut self, operation: &Operation) -> Object {
+        let answers = operation.answers.iter();
+        let mut responses: Object = answers
+            .map(|answer| (answer.status.as_str().to_owned(), self.answer(operation, answer)))
+            .collect();
+        for (status, refusals) in &operation.refusals {
+            responses.insert(status.to_string(), self.refusals(operation, *status, refusals));
+        }
+        for (error, when) in [
+            (ApiError::Internal(String::new()), "Tell the operator the `X-Request-Id`"),
+            (ApiError::Unavailable(String::new()), "Something is away, or there is too much to do"),
+        ] {
+            let worded = operation.access.worded(error);
+            let refusals = Refusals {
+                shape: None,
+                cases: vec![(when, worded.body)],
+                some_retry: worded.retries,
+                all_retry: worded.retries,
+            };
+            let status = worded.status.as_u16();
+            responses.insert(status.to_string(), self.refusals(operation, status, &refusals));
+        }
+        responses
+    }
+
+    fn answer(&mut self, operation: &Operation, answer: &Answer) -> Value {
+        let mut headers = shared_headers(operation, answer.status.as_u16());
+        for (name, header) in &answer.headers {
+            headers.insert((*name).to_owned(), header.clone());
+        }
+        let mut response = json!({ "description": answer.about, "headers": headers });
+        if let Some(content) = &answer.content {
+            let media_type = content.media_type.unwrap_or(operation.access.media_types()[0]);
+            let mut media = json!({ "schema": (content.shape)(&mut self.answers) });
+            if let Some(example) = &content.example {
+                media["example"] = example.clone();
+            }
+            response["content"] = json!({ media_type: media });
+        }
+        if !answer.links.is_empty() {
+            let links = answer.links.iter().map(|(to, link)| {
+                let mut link = link.clone();
+                link["operationId"] = (*to).into();
+                ((*to).to_owned(), link)
+            });
+            response["links"] = links.collect::<Object>().into();
+        }
+        response
+    }
+
+    fn refusals(&mut self, operation: &Operation, status: u16, refusals: &Refusals) -> Value {
+        let mut headers = shared_headers(operation, status);
+        if refusals.all_retry {
+            headers.insert("Retry-After".into(), reference("headers", "Retry-After"));
+        } else if refusals.some_retry {
+            let mut header = self::headers()["Retry-After"].clone();
+            header["required"] = false.into();
+            headers.insert("Retry-After".into(), header);
+        }
+        let of_every_error: Shape = match operation.access.is_scim() {
+            true => subschema::<ScimErrorBody>,
+            false => subschema::<Error>,
+        };
+        let schema = refusals.shape.unwrap_or(of_every_error)(&mut self.answers);
+        let mut about: Vec<&str> = refusals.cases.iter().map(|(when, _)| *when).collect();
+        about.dedup();
+        json!({
+            "description": about.join("; ") + ".",
+            "headers": headers,
+            "content": { operation.access.media_types()[0]: {
+                "schema": schema, "examples": named(&refusals.cases),
+            } },
+        })
+    }
+}
+
+fn subschema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+    generator.subschema_for::<T>()
+}
+
+/// Examples by their numbers, each with what it shows.
+fn named(examples: &[(&str, Value)]) -> Object {
+    let examples = examples.iter().zip(1..);
+    let example = |((about, value), number): (&(&str, Value), usize)| {
+        (number.to_string(), json!({ "summary": about, "value": value }))
+    };
+    examples.map(example).collect()
+}
+
+fn reference(kind: &str, name: &str) -> Value {
+    json!({ "$ref": format!("#/components/{kind}/{name}") })
+}
+
+fn shared_parameters(operation: &Operation) -> impl Iterator<Item = Value> {
+    let origin = (operation.access == Access::Scim).then_some("RequestOrigin");
+    let key = operation.takes_key.then_some("IdempotencyKey");
+    let names = [origin, key, Some("RequestId")].into_iter().flatten();
+    names.map(|name| reference("parameters", name))
+}
+
+fn shared_headers(operation: &Operation, status: u16) -> Object {
+    let mut names = vec!["X-Request-Id"];
+    if status == StatusCode::UNAUTHORIZED {
+        names.push("WWW-Authenticate");
+    } else if status < 500 && operation.access.budget().is_some() {
+        names.extend(["X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"]);
+    }
+    names.into_iter().map(|name| (name.to_owned(), reference("headers", name))).collect()
+}
+
+/// Moves responses that several operations have to where they are said once.
+fn share_responses(paths: &mut Object) -> Object {
+    let mut counts: BTreeMap<String, (u32, String)> = BTreeMap::new();
+    for_each_response(paths, |status, response| {
+        let status = status.to_owned();
+        counts.entry(response.to_string()).or_insert((0, status)).0 += 1;
+    });
+    let mut shared = Object::new();
+    let mut names = BTreeMap::new();
+    for (response, (_, status)) in counts.into_iter().filter(|(_, (count, _))| *count > 1) {
+        let status =
+            status.parse::<u16>().ok().and_then(|status| StatusCode::from_u16(status).ok());
+        let reason = status.and_then(|status| status.canonical_reason()).unwrap_or_default();
+        let reason = reason.replace(' ', "");
+        let taken = |number: &usize| !shared.contains_key(&format!("{reason}{number}"));
+        let name = (1..).find(taken).map(|number| format!("{reason}{number}")).unwrap_or_default();
+        shared.insert(name.clone(), serde_json::from_str(&response).unwrap_or_default());
+        names.insert(response, name);
+    }
+    for_each_response(paths, |_, response| {
+        if let Some(name) = names.get(&response.to_string()) {
+            *response = reference("responses", name);
+        }
+    });
+    shared
+}
+
+fn for_each_response(paths: &mut Object, mut act: impl FnMut(&str, &mut Value)) {
+    let operations = paths.values_mut().filter_map(Value::as_object_mut);
+    let operations = operations.flat_map(|path| path.values_mut());
+    let responses = operations.filter_map(|operation| operation["responses"].as_object_mut());
+    responses.flatten().for_each(|(status, response)| act(status, response));
+}
+
+/// Formats are those of OpenAPI, which knows no `uint`; and what is left out where there is
+/// nothing is never null.
+fn as_answered(schema: &mut Schema) {
+    if schema.get("format").is_some_and(|format| format == "uint") {
+        schema.remove("format");
+    }
+    let required = schema.get("required").cloned().unwrap_or_default();
+    let Some(members) = schema.get_mut("properties").and_then(Value::as_object_mut) else { return };
+    let is_required =
+        |name: &str| required.as_array().is_some_and(|names| names.contains(&name.into()));
+    for (_, member) in members.iter_mut().filter(|(name, _)| !is_required(name)) {
+        let null = json!({ "type": "null" });
+        if let Some(kinds) = member.get_mut("type").and_then(Value::as_array_mut) {
+            kinds.retain(|kind| kind != "null");
+            if let [kind] = kinds.as_slice() {
+                member["type"] = kind.clone();
+            }
+        } else if let Some(kinds) = member.get_mut("anyOf").and_then(Value::as_array_mut) {
+            kinds.retain(|kind| *kind != null);
+        }
+    }
+}

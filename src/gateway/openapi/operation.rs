@@ -1,0 +1,253 @@
+//! One call as it is described.
+
+use std::collections::BTreeMap;
+
+use axum::http::{Method, StatusCode};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde_json::{Value, json};
+
+use super::Access;
+use crate::gateway::ApiError;
+
+/// What calls are grouped by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tag {
+    pub name: &'static str,
+    pub about: &'static str,
+}
+
+/// Asks a generator for the schema of a type.
+pub(super) type Shape = fn(&mut SchemaGenerator) -> Schema;
+
+fn shape_of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+    generator.subschema_for::<T>()
+}
+
+/// An error as it is answered.
+pub struct Worded {
+    pub status: StatusCode,
+    pub body: Value,
+    /// Whether there is a `Retry-After`.
+    pub retries: bool,
+}
+
+/// What a call can be refused with.
+pub trait Refusal {
+    fn worded(&self) -> Worded;
+}
+
+/// What is wrong with a member or a parameter.
+impl Refusal for String {
+    fn worded(&self) -> Worded {
+        ApiError::Invalid(self.clone()).worded()
+    }
+}
+
+/// A call: a method of a route.
+pub struct Operation {
+    pub(super) method: Method,
+    pub(super) id: &'static str,
+    pub(super) tag: Tag,
+    pub(super) summary: &'static str,
+    pub(super) about: String,
+    pub(super) access: Access,
+    pub(super) parameters: Vec<Value>,
+    pub(super) takes_key: bool,
+    pub(super) body: Option<Body>,
+    pub(super) answers: Vec<Answer>,
+    pub(super) refusals: BTreeMap<u16, Refusals>,
+}
+
+/// A request's body.
+pub(super) struct Body {
+    pub shape: Shape,
+    pub examples: Vec<(&'static str, Value)>,
+}
+
+/// An answer that is no refusal.
+pub(super) struct Answer {
+    pub status: StatusCode,
+    pub about: &'static str,
+    pub content: Option<Content>,
+    pub headers: Vec<(&'static str, Value)>,
+    pub links: Vec<(&'static str, Value)>,
+}
+
+pub(super) struct Content {
+    /// Where it is not that of the operation's [`Access`].
+    pub media_type: Option<&'static str>,
+    pub shape: Shape,
+    pub example: Option<Value>,
+}
+
+/// What one status says.
+#[derive(Default)]
+pub(super) struct Refusals {
+    /// Where it is not that of every error.
+    pub shape: Option<Shape>,
+    pub cases: Vec<(&'static str, Value)>,
+    /// Whether any of them, and whether all, have a `Retry-After`.
+    pub some_retry: bool,
+    pub all_retry: bool,
+}
+
+impl Operation {
+    /// An operation that needs no key. Ids are unique, and names in generated clients.
+    pub fn new(method: Method, id: &'static str, tag: Tag, summary: &'static str) -> Self {
+        Self {
+            method,
+            id,
+            tag,
+            summary,
+            about: String::new(),
+            access: Access::Open,
+            parameters: Vec::new(),
+            takes_key: false,
+            body: None,
+            answers: Vec::new(),
+            refusals: BTreeMap::new(),
+        }
+    }
+
+    /// What it does, in CommonMark of paragraphs and `code` alone.
+    pub fn about(mut self, text: impl Into<String>) -> Self {
+        self.about = text.into();
+        self
+    }
+
+    /// Who may make it. To be told first: errors are worded after it.
+    pub fn by(mut self, access: Access) -> Self {
+        self.access = access;
+        for (error, when) in access.refusals() {
+            self = self.refuses_as_all(error, when);
+        }
+        self
+    }
+
+    /// With a parameter in the path; a wrong one is a thing that there is not.
+    pub fn in_path(self, name: &str, about: &str, schema: Value) -> Self {
+        self.parameter(json!({
+            "in": "path", "name": name, "required": true, "description": about, "schema": schema,
+        }))
+    }
+
+    /// With a parameter in the query that may be absent.
+    pub fn in_query(self, name: &str, about: &str, schema: Value) -> Self {
+        self.parameter(
+            json!({ "in": "query", "name": name, "description": about, "schema": schema }),
+        )
+    }
+
+    /// With any other parameter.
+    pub fn parameter(mut self, parameter: Value) -> Self {
+        self.parameters.push(parameter);
+        self
+    }
+
+    /// With an `Idempotency-Key`.
+    pub fn repeatable(mut self) -> Self {
+        self.takes_key = true;
+        for (error, when) in crate::gateway::idempotency::refusals() {
+            self = self.refuses_as_all(error, when);
+        }
+        self
+    }
+
+    /// With a body of this shape, and examples of it by what they show.
+    pub fn takes<T: JsonSchema>(
+        mut self,
+        examples: impl IntoIterator<Item = (&'static str, Value)>,
+    ) -> Self {
+        let examples = examples.into_iter().collect();
+        self.body = Some(Body { shape: shape_of::<T>, examples });
+        for (error, when) in crate::gateway::body::refusals() {
+            self = self.refuses_as_all(error, when);
+        }
+        self
+    }
+
+    /// With an answer that has a body of this shape, in the media type of its [`Access`].
+    pub fn answers<T: JsonSchema>(
+        self,
+        status: StatusCode,
+        about: &'static str,
+        example: Value,
+    ) -> Self {
+        let (media_type, example) = (None, Some(example));
+        self.answer(status, about, Some(Content { media_type, shape: shape_of::<T>, example }))
+    }
+
+    /// With an answer in a media type of its own.
+    pub fn answers_as<T: JsonSchema>(
+        self,
+        status: StatusCode,
+        about: &'static str,
+        media_type: &'static str,
+    ) -> Self {
+        let (media_type, example) = (Some(media_type), None);
+        self.answer(status, about, Some(Content { media_type, shape: shape_of::<T>, example }))
+    }
+
+    /// With an answer that has no body.
+    pub fn answers_empty(self, status: StatusCode, about: &'static str) -> Self {
+        self.answer(status, about, None)
+    }
+
+    fn answer(mut self, status: StatusCode, about: &'static str, content: Option<Content>) -> Self {
+        let (headers, links) = (Vec::new(), Vec::new());
+        self.answers.push(Answer { status, about, content, headers, links });
+        self
+    }
+
+    /// The answer told last has a header, always.
+    pub fn with_header(mut self, name: &'static str, about: &str, schema: Value) -> Self {
+        let header = json!({ "description": about, "required": true, "schema": schema });
+        self.answers.last_mut().into_iter().for_each(|answer| {
+            answer.headers.push((name, header.clone()));
+        });
+        self
+    }
+
+    /// The answer told last has what another operation takes: as parameters, or in the body.
+    pub fn with_link(mut self, operation: &'static str, link: Value) -> Self {
+        self.answers.last_mut().into_iter().for_each(|answer| {
+            answer.links.push((operation, link.clone()));
+        });
+        self
+    }
+
+    /// With a refusal, as this call words it.
+    pub fn refuses(mut self, error: &impl Refusal, when: &'static str) -> Self {
+        self.add(error.worded(), when);
+        self
+    }
+
+    /// With those of some results that are refusals: what is said of requests that are wrong.
+    pub fn refuses_some<T>(
+        self,
+        wrong: impl IntoIterator<Item = Result<T, impl Refusal>>,
+        when: &'static str,
+    ) -> Self {
+        let errors = wrong.into_iter().filter_map(Result::err);
+        errors.fold(self, |operation, error| operation.refuses(&error, when))
+    }
+
+    /// Refusals with this status have a body of this shape.
+    pub fn refuses_in<T: JsonSchema>(mut self, status: StatusCode) -> Self {
+        self.refusals.entry(status.as_u16()).or_default().shape = Some(shape_of::<T>);
+        self
+    }
+
+    /// With a refusal that other calls have as well.
+    pub(super) fn refuses_as_all(mut self, error: ApiError, when: &'static str) -> Self {
+        self.add(self.access.worded(error), when);
+        self
+    }
+
+    fn add(&mut self, Worded { status, body, retries }: Worded, when: &'static str) {
+        let refusals = self.refusals.entry(status.as_u16()).or_default();
+        refusals.all_retry = retries && (refusals.all_retry || refusals.cases.is_empty());
+        refusals.some_retry |= retries;
+        refusals.cases.push((when, body));
+    }
+}

@@ -1,0 +1,77 @@
+//! Calls that wait for the store.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+use crate::store::{Store, StoreError, Tx};
+
+/// Calls that wait at once, for seconds where the store is away. They take room that calls which
+/// go on without it need, so there are few.
+const PLACES: usize = 64;
+
+/// How long a call waits to be one of them: then the store is away, or has too much to do.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// Where calls queue for the store. Cheap to clone.
+#[derive(Clone)]
+pub struct StoreQueue {
+    store: Store,
+    places: Arc<Semaphore>,
+}
+
+impl StoreQueue {
+    pub fn new(store: Store) -> Self {
+        Self { store, places: Arc::new(Semaphore::new(PLACES)) }
+    }
+
+    /// [`Store::snapshot`].
+    pub async fn snapshot(&self) -> Result<Tx, StoreError> {
+        self.pass(self.store.snapshot()).await
+    }
+
+    /// [`Store::write`].
+    pub async fn write(&self) -> Result<Tx, StoreError> {
+        self.pass(self.store.write()).await
+    }
+
+    /// A statement that is a transaction by itself.
+    pub async fn pass<T>(
+        &self,
+        work: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        // The semaphore is never closed.
+        let place = timeout(PATIENCE, self.places.acquire()).await;
+        let Ok(Ok(_place)) = place else { return Err(StoreError::Silent) };
+        work.await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+
+    #[tokio::test]
+    async fn one_more_is_turned_away() {
+        let directory = tempfile::tempdir().unwrap();
+        let config = Config { data: directory.path().to_owned(), ..Config::default() };
+        let queue = StoreQueue::new(Store::connect(&config).await.unwrap());
+        let waiting: Vec<_> = (0..PLACES)
+            .map(|_| {
+                let queue = queue.clone();
+                tokio::spawn(
+                    async move { queue.pass(std::future::pending::<Result<(), _>>()).await },
+                )
+            })
+            .collect();
+        while queue.places.available_permits() > 0 {
+            tokio::task::yield_now().await;
+        }
+        assert!(matches!(queue.pass(async { Ok(()) }).await, Err(StoreError::Silent)));
+        waiting[0].abort();
+        assert!(queue.pass(async { Ok(()) }).await.is_ok());
+    }
+}

@@ -1,0 +1,377 @@
+//! The calls (operation 6, and RFC 7644 section 3).
+
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, RawQuery, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{any, get, post};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::auth::{protected, protected_discovery};
+use super::error::{ScimError, ScimType};
+use super::patch::Patch;
+use super::projection::Projection;
+use super::query::Query;
+use super::resource::{self, AppGroup, User};
+use super::rows::{self, NewUser, StoredUser};
+use super::schema::{self, Attributes, LIST, USER};
+use super::{CONTENT_TYPE, discovery, openapi};
+use crate::app::App;
+use crate::gateway::idempotency::Answer;
+use crate::gateway::{ApiError, IdempotencyKey, JsonText, Routes, idempotency};
+use crate::store::{StoreError, Tx};
+use crate::workspaces;
+
+type Result<T, E = ScimError> = std::result::Result<T, E>;
+
+/// The most bytes of a body: some users in all that they may have.
+const LARGEST_BODY: usize = 256 << 10;
+
+/// The routes of SCIM.
+pub fn routes() -> Routes {
+    let users = protected(get(list).post(create));
+    let user = protected(get(read).put(replace).patch(modify).delete(remove));
+    let of_user = [openapi::read(), openapi::replace(), openapi::patch(), openapi::delete()];
+    Routes::new()
+        .route("/Users", users, [openapi::list(), openapi::create()])
+        .route("/Users/.search", protected(post(search)), [openapi::search("searchUsers")])
+        .route("/.search", protected(post(search)), [openapi::search("search")])
+        .route("/Users/{id}", user, of_user)
+        .merge(discovery_routes())
+        .route("/{*rest}", any(nothing), [])
+        .route("/", any(nothing), [])
+        .below(super::PATH)
+}
+
+fn discovery_routes() -> Routes {
+    let route = protected_discovery;
+    let config = route(get(service_provider_config));
+    Routes::new()
+        .route("/ServiceProviderConfig", config, [openapi::service_provider_config()])
+        .route("/ResourceTypes", route(get(resource_types)), [openapi::resource_types()])
+        .route("/ResourceTypes/{id}", route(get(resource_type)), [openapi::resource_type()])
+        .route("/Schemas", route(get(schemas)), [openapi::schemas()])
+        .route("/Schemas/{id}", route(get(schema)), [openapi::schema_resource()])
+}
+
+async fn nothing() -> ApiError {
+    ApiError::NotFound("There is nothing at this path".into())
+}
+
+/// `GET /Users`.
+async fn list(State(app): State<App>, RawQuery(query): RawQuery) -> Result<Response> {
+    page(&app, &Query::of_address(query.as_deref().unwrap_or_default())?).await
+}
+
+/// `POST /.search`: what is searched are users, since there is nothing else. It changes nothing,
+/// so under a key it is done again like any other.
+async fn search(
+    State(app): State<App>,
+    _key: Option<IdempotencyKey>,
+    body: JsonText,
+) -> Result<Response> {
+    page(&app, &Query::of_body(&attributes(&body)?)?).await
+}
+
+async fn page(app: &App, query: &Query) -> Result<Response> {
+    let mut tx = app.calls.snapshot().await?;
+    let (total, users) =
+        rows::search(&mut tx, &query.filter, query.start_index - 1, query.count).await?;
+    tx.commit().await?;
+    let base = app.config.public_base();
+    let shown = users.iter().map(|user| {
+        let mut user = resource::shown(user, &base)?;
+        query.projection.apply(&mut user);
+        Ok(user)
+    });
+    let shown: Vec<Attributes> = shown.collect::<Result<_>>()?;
+    Ok(answer(
+        StatusCode::OK,
+        &json!({
+            "schemas": [LIST],
+            "totalResults": total,
+            "startIndex": query.start_index,
+            "itemsPerPage": shown.len(),
+            "Resources": shown,
+        }),
+    ))
+}
+
+/// `POST /Users`.
+async fn create(
+    State(app): State<App>,
+    RawQuery(query): RawQuery,
+    key: Option<IdempotencyKey>,
+    body: JsonText,
+) -> Result<Response> {
+    let projection = projection(query)?;
+    let attributes = user_attributes(&body)?;
+    let (base, now) = (app.config.public_base(), app.clock.now_ms());
+    let answer = idempotency::transact(&app, key.as_ref(), body.as_bytes(), |tx| {
+        Box::pin(async move {
+            let user = User::of(attributes, &app_groups(tx).await?)?;
+            let new = NewUser { user: &user, declared: false };
+            let stored = rows::insert(tx, new, now).await.map_err(taken)?;
+            kept(StatusCode::CREATED, &stored, &base)
+        })
+    })
+    .await?;
+    resource_answer(answer, &projection)
+}
+
+/// `GET /Users/{id}`.
+async fn read(
+    State(app): State<App>,
+    id: Result<Path<Uuid>, PathRejection>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Result<Response> {
+    let (id, projection) = (user_id(id)?, projection(query)?);
+    let mut tx = app.calls.snapshot().await?;
+    let stored = rows::by_id(&mut tx, id).await?.ok_or_else(ScimError::no_user)?;
+    tx.commit().await?;
+    if names(&headers, header::IF_NONE_MATCH, stored.version) == Some(true) {
+        let etag = [(header::ETAG, resource::etag(stored.version))];
+        return Ok((StatusCode::NOT_MODIFIED, etag).into_response());
+    }
+    resource_answer(kept(StatusCode::OK, &stored, &app.config.public_base())?, &projection)
+}
+
+/// `PUT /Users/{id}`: what the body does not have, the user has no more.
+async fn replace(
+    State(app): State<App>,
+    id: Result<Path<Uuid>, PathRejection>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+    body: JsonText,
+) -> Result<Response> {
+    let (id, projection) = (user_id(id)?, projection(query)?);
+    let attributes = user_attributes(&body)?;
+    let change = Change { app: &app, id, headers };
+    let answer = change.make(None, &body, move |_| Ok(attributes)).await?;
+    resource_answer(answer, &projection)
+}
+
+/// `PATCH /Users/{id}`.
+async fn modify(
+    State(app): State<App>,
+    id: Result<Path<Uuid>, PathRejection>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+    key: Option<IdempotencyKey>,
+    body: JsonText,
+) -> Result<Response> {
+    let (id, projection) = (user_id(id)?, projection(query)?);
+    let patch = Patch::read(attributes(&body)?)?;
+    let key = key.map(|key| key.within(&id.to_string()));
+    let change = Change { app: &app, id, headers };
+    let answer = change.make(key, &body, |mut user| {
+        patch.apply(&mut user)?;
+        schema::read_user(user)
+    });
+    resource_answer(answer.await?, &projection)
+}
+
+/// `DELETE /Users/{id}`.
+async fn remove(
+    State(app): State<App>,
+    id: Result<Path<Uuid>, PathRejection>,
+    headers: HeaderMap,
+) -> Result<StatusCode> {
+    let id = user_id(id)?;
+    let mut tx = app.calls.write().await?;
+    let stored = rows::locked(&mut tx, id).await?.ok_or_else(ScimError::no_user)?;
+    check_version(&headers, &stored)?;
+    rows::delete(&mut tx, id).await?;
+    tx.commit().await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// A change of a user that there is.
+struct Change<'a> {
+    app: &'a App,
+    id: Uuid,
+    headers: HeaderMap,
+}
+
+impl Change<'_> {
+    /// Has the user's attributes made into others. A change that changes nothing leaves the
+    /// version as it is.
+    async fn make(
+        self,
+        key: Option<IdempotencyKey>,
+        body: &JsonText,
+        make: impl FnOnce(Attributes) -> Result<Attributes> + Send + 'static,
+    ) -> Result<Answer> {
+        let Self { app, id, headers } = self;
+        let (base, now) = (app.config.public_base(), app.clock.now_ms());
+        idempotency::transact(app, key.as_ref(), body.as_bytes(), |tx| {
+            Box::pin(async move {
+                let stored = rows::locked(tx, id).await?.ok_or_else(ScimError::no_user)?;
+                check_version(&headers, &stored)?;
+                let attributes = make(stored.user.attributes()?)?;
+                let user = User::of(attributes, &app_groups(tx).await?)?;
+                let stored = match user == stored.user {
+                    true => stored,
+                    false => rows::update(tx, stored, user, now).await.map_err(taken)?,
+                };
+                kept(StatusCode::OK, &stored, &base)
+            })
+        })
+        .await
+    }
+}
+
+/// The id of what a path names; an error where that is no text.
+type Name = Result<Path<String>, PathRejection>;
+
+/// `GET /ServiceProviderConfig`.
+async fn service_provider_config(State(app): State<App>) -> Response {
+    answer(StatusCode::OK, &discovery::service_provider_config(&app.config.public_base()))
+}
+
+/// `GET /ResourceTypes`.
+async fn resource_types(State(app): State<App>, RawQuery(query): RawQuery) -> Result<Response> {
+    all(query, &discovery::resource_types(&app.config.public_base()))
+}
+
+/// `GET /ResourceTypes/{id}`.
+async fn resource_type(State(app): State<App>, name: Name) -> Result<Response> {
+    one(&discovery::resource_types(&app.config.public_base()), name)
+}
+
+/// `GET /Schemas`.
+async fn schemas(State(app): State<App>, RawQuery(query): RawQuery) -> Result<Response> {
+    all(query, &published_schemas(&app).await?)
+}
+
+/// `GET /Schemas/{id}`.
+async fn schema(State(app): State<App>, name: Name) -> Result<Response> {
+    one(&published_schemas(&app).await?, name)
+}
+
+async fn published_schemas(app: &App) -> Result<Vec<Value>> {
+    let mut tx = app.calls.snapshot().await?;
+    let groups = app_groups(&mut tx).await?;
+    tx.commit().await?;
+    Ok(discovery::schemas(&app.config.public_base(), &groups))
+}
+
+fn all(query: Option<String>, resources: &[Value]) -> Result<Response> {
+    let query = query.unwrap_or_default();
+    if url::form_urlencoded::parse(query.as_bytes()).any(|(name, _)| name == "filter") {
+        // RFC 7644 section 4 wants this status.
+        return Err(no_filter());
+    }
+    Ok(answer(StatusCode::OK, &discovery::list(resources)))
+}
+
+pub(super) fn no_filter() -> ScimError {
+    ScimError::of(StatusCode::FORBIDDEN, "This list cannot be filtered")
+}
+
+pub(super) fn no_such() -> ScimError {
+    ScimError::of(StatusCode::NOT_FOUND, "Nothing has this id")
+}
+
+fn one(resources: &[Value], name: Name) -> Result<Response> {
+    let found = name.ok().and_then(|Path(id)| resources.iter().find(|is| is["id"] == *id));
+    let found = found.ok_or_else(no_such)?;
+    Ok(answer(StatusCode::OK, found))
+}
+
+/// The app groups that there are.
+async fn app_groups(tx: &mut Tx) -> Result<Vec<AppGroup>, StoreError> {
+    let workspaces = workspaces::list(tx).await?;
+    Ok(workspaces.iter().map(|workspace| AppGroup::of(&workspace.name)).collect())
+}
+
+/// The members of a body.
+pub(crate) fn attributes(body: &JsonText) -> Result<Attributes> {
+    if body.bytes() > LARGEST_BODY {
+        return Err(ApiError::TooLarge.into());
+    }
+    body.object().map_err(|error| match error {
+        ApiError::Invalid(text) => ScimError::bad(ScimType::InvalidSyntax, text),
+        error => error.into(),
+    })
+}
+
+/// What a body that is a user says of it.
+pub(crate) fn user_attributes(body: &JsonText) -> Result<Attributes> {
+    let attributes = attributes(body)?;
+    schema::check_schemas(&attributes, USER)?;
+    let mut attributes = schema::read_user(attributes)?;
+    attributes.entry("active").or_insert(true.into());
+    Ok(attributes)
+}
+
+/// Of what is no id nobody has the id.
+fn user_id(id: Result<Path<Uuid>, PathRejection>) -> Result<Uuid> {
+    id.map(|Path(id)| id).map_err(|_| ScimError::no_user())
+}
+
+fn projection(query: Option<String>) -> Result<Projection> {
+    Ok(Query::of_address(query.as_deref().unwrap_or_default())?.projection)
+}
+
+fn taken(error: StoreError) -> ScimError {
+    if error.is_unique_violation() { ScimError::taken() } else { error.into() }
+}
+
+pub(super) fn changed() -> ScimError {
+    ScimError::of(StatusCode::PRECONDITION_FAILED, "The user was changed: read it again")
+}
+
+/// Refuses to change another version than the client means.
+fn check_version(headers: &HeaderMap, stored: &StoredUser) -> Result<()> {
+    match names(headers, header::IF_MATCH, stored.version) {
+        Some(false) => Err(changed()),
+        Some(true) | None => Ok(()),
+    }
+}
+
+/// Whether a header names this version; none where it is absent.
+fn names(headers: &HeaderMap, name: header::HeaderName, version: i64) -> Option<bool> {
+    let etag = resource::etag(version);
+    let mut values = headers.get_all(name).iter().peekable();
+    values.peek()?;
+    let is_named = |tag: &str| {
+        let tag = tag.trim();
+        tag == "*" || tag.trim_start_matches("W/") == etag.trim_start_matches("W/")
+    };
+    Some(values.filter_map(|value| value.to_str().ok()).any(|tags| tags.split(',').any(is_named)))
+}
+
+/// A user as it is answered, and kept under an `Idempotency-Key`.
+fn kept(status: StatusCode, stored: &StoredUser, base: &str) -> Result<Answer> {
+    let body = Value::from(resource::shown(stored, base)?).to_string();
+    Ok(Answer { status, body })
+}
+
+/// The answer with a user: whole as it was kept, or in part.
+fn resource_answer(kept: Answer, projection: &Projection) -> Result<Response> {
+    let mut user: Attributes = serde_json::from_str(&kept.body)
+        .map_err(|error| ApiError::Internal(format!("an answer that was kept: {error}")))?;
+    let meta = |name: &str| user["meta"][name].as_str().and_then(|text| text.parse().ok());
+    let (location, version): (Option<HeaderValue>, Option<HeaderValue>) =
+        (meta("location"), meta("version"));
+    projection.apply(&mut user);
+    let mut response = answer(kept.status, &user.into());
+    let headers = response.headers_mut();
+    headers.extend(version.map(|version| (header::ETAG, version)));
+    headers.extend(location.map(|location| {
+        let name = match kept.status {
+            StatusCode::CREATED => header::LOCATION,
+            _ => header::CONTENT_LOCATION,
+        };
+        (name, location)
+    }));
+    Ok(response)
+}
+
+fn answer(status: StatusCode, body: &Value) -> Response {
+    let scim = HeaderValue::from_static(CONTENT_TYPE);
+    (status, [(header::CONTENT_TYPE, scim)], body.to_string()).into_response()
+}

@@ -1,0 +1,95 @@
+//! Who may call: whoever has a SCIM token (Authentication, 3), from where it may be used (4).
+
+use std::sync::Arc;
+
+use axum::extract::Request;
+use axum::http::HeaderName;
+use axum::http::request::Parts;
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::MethodRouter;
+
+use super::tokens::{self, TokenMatch};
+use crate::app::App;
+use crate::gateway::limits::{self, Standing};
+use crate::gateway::{self, ApiError, COMPANY, CompanyCaller};
+use crate::workspaces::Budget;
+
+/// What is said where there is no `X-Request-Origin`.
+pub(super) const NO_ORIGIN: &str = "The header X-Request-Origin is missing";
+
+const X_REQUEST_ORIGIN: HeaderName = HeaderName::from_static("x-request-origin");
+
+/// A route of users: it needs a SCIM token and an `X-Request-Origin`, and is counted against the
+/// company's budget. Checked before the body is read, in this order: token 401, address 403, rate
+/// 429, header 400. Every request that has a token counts, and its answer says how the budget
+/// stands.
+pub fn protected(route: MethodRouter<App>) -> MethodRouter<App> {
+    route.route_layer(middleware::from_fn(check))
+}
+
+/// A route that says what the service can do: it needs a SCIM token, and is not counted.
+pub fn protected_discovery(route: MethodRouter<App>) -> MethodRouter<App> {
+    route.route_layer(middleware::from_fn(async |request: Request, next: Next| {
+        let (head, body) = request.into_parts();
+        if let Err(error) = admit_uncounted(&head).await {
+            gateway::discard(&head, body);
+            return error.into_response();
+        }
+        next.run(Request::from_parts(head, body)).await
+    }))
+}
+
+async fn check(request: Request, next: Next) -> Response {
+    let (mut head, body) = request.into_parts();
+    let mut standing = None;
+    let mut response = match admit(&head, &mut standing).await {
+        Ok(()) => {
+            head.extensions.insert(CompanyCaller);
+            next.run(Request::from_parts(head, body)).await
+        }
+        Err(error) => {
+            gateway::discard(&head, body);
+            error.into_response()
+        }
+    };
+    if let Some(standing) = standing {
+        standing.write(response.headers_mut());
+    }
+    response
+}
+
+/// Lets a request of users in; `standing` is set once its token is known.
+async fn admit(head: &Parts, standing: &mut Option<Standing>) -> Result<(), ApiError> {
+    let (app, token) = token(head).await?;
+    let budget = Budget::Scim;
+    let counted = limits::count(app, COMPANY, budget, budget.default_limit()).await;
+    *standing = Some(counted);
+    gateway::check_address(app, head, &[&token.allow])?;
+    if let Some(seconds) = counted.retry_after {
+        return Err(ApiError::RateLimited(seconds));
+    }
+    check_origin(head)
+}
+
+async fn admit_uncounted(head: &Parts) -> Result<(), ApiError> {
+    let (app, token) = token(head).await?;
+    gateway::check_address(app, head, &[&token.allow])
+}
+
+/// The token that a request has, and the app.
+async fn token(head: &Parts) -> Result<(&App, Arc<TokenMatch>), ApiError> {
+    let app = head.extensions.get::<App>().ok_or_else(|| {
+        ApiError::Internal("a protected route outside of the gateway's router".into())
+    })?;
+    let presented = gateway::bearer(&head.headers).ok_or(ApiError::Unauthenticated)?;
+    let token = tokens::find(app, presented).await?.ok_or(ApiError::Unauthenticated)?;
+    Ok((app, token))
+}
+
+fn check_origin(head: &Parts) -> Result<(), ApiError> {
+    match head.headers.get(X_REQUEST_ORIGIN) {
+        Some(origin) if !origin.is_empty() => Ok(()),
+        _ => Err(ApiError::Invalid(NO_ORIGIN.into())),
+    }
+}

@@ -1,0 +1,42 @@
+//! SCIM 2.0 (RFC 7643, RFC 7644): the dashboard's users and what they may do.
+//!
+//! An installation is one company: its users, its tokens and its rate limit belong to no
+//! workspace, and the app groups of a user's permissions are its workspaces.
+//!
+//! ```text
+//! body ── schema ──> attributes ── patch ──> attributes ── resource ──> row
+//!         (names, types, who may write)      (merged)      (app groups)
+//! ```
+//!
+//! [`openapi`] and [`shapes`] describe the calls.
+//!
+//! [`schema`] is the one table of what a user has: bodies are read by it, PATCH finds its
+//! targets in it, and [`discovery`] publishes it. Every error under [`PATH`] has the protocol's
+//! own body ([`error`]).
+
+pub mod api;
+mod auth;
+mod discovery;
+pub mod error;
+pub mod filter;
+mod openapi;
+pub(crate) mod patch;
+mod projection;
+pub(crate) mod query;
+pub mod resource;
+mod rows;
+pub(crate) mod schema;
+mod shapes;
+pub mod tokens;
+
+pub use rows::{
+    NewUser, StoredUser, delete, free_name, insert, is_taken, list_declared, lock_declared, update,
+};
+
+use query::Query;
+
+/// What the paths of its calls begin with.
+pub const PATH: &str = "/scim/v2";
+
+/// The type of its answers.
+pub const CONTENT_TYPE: &str = "application/scim+json";

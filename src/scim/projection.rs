@@ -1,0 +1,180 @@
+//! `attributes` and `excludedAttributes` (RFC 7644 section 3.9): which part of a resource is
+//! answered.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::error::{ScimError, ScimType};
+use super::schema::{Attributes, invalid, without_urn};
+
+/// What is answered always.
+const ALWAYS: [&str; 2] = ["schemas", "id"];
+
+/// The most names of a list: more than a user has.
+const MOST: usize = 100;
+
+/// Names of an attribute and of those within it, in lower case.
+type Path = Vec<String>;
+
+#[derive(Clone, Debug, Default)]
+pub enum Projection {
+    #[default]
+    All,
+    Only(BTreeSet<Path>),
+    Without(BTreeSet<Path>),
+}
+
+impl Projection {
+    /// Of names such as `userName` and `name.givenName`; the two lists exclude each other.
+    /// Names that nothing has are no error; more than [`MOST`] are.
+    pub fn new(only: &[String], without: &[String]) -> Result<Self, ScimError> {
+        match (only, without) {
+            ([], []) => Ok(Self::All),
+            (only, []) => Ok(Self::Only(paths("attributes", only)?)),
+            ([], without) => Ok(Self::Without(paths("excludedAttributes", without)?)),
+            _ => Err(ScimError::bad(
+                ScimType::InvalidValue,
+                "attributes and excludedAttributes exclude each other",
+            )),
+        }
+    }
+
+    pub fn apply(&self, resource: &mut Attributes) {
+        match self {
+            Self::All => {}
+            Self::Only(paths) => {
+                let mut paths: Vec<&[String]> = paths.iter().map(Vec::as_slice).collect();
+                let always = ALWAYS.map(|name| [name.to_owned()]);
+                paths.extend(always.iter().map(<[String; 1]>::as_slice));
+                keep(resource, &paths);
+            }
+            Self::Without(paths) => {
+                let is_always = |path: &&Path| ALWAYS.contains(&path[0].as_str());
+                paths
+                    .iter()
+                    .filter(|path| !is_always(path))
+                    .for_each(|path| drop_at(resource, path));
+            }
+        }
+    }
+}
+
+/// The paths that a list names, each once.
+fn paths(list: &str, names: &[String]) -> Result<BTreeSet<Path>, ScimError> {
+    if names.len() > MOST {
+        return Err(invalid(list, &format!("at most {MOST} names are taken")));
+    }
+    let path = |name: &String| {
+        let name = without_urn(name.trim()).to_ascii_lowercase();
+        name.split('.').map(str::to_owned).collect()
+    };
+    Ok(names.iter().map(path).collect())
+}
+
+fn keep(object: &mut Attributes, paths: &[&[String]]) {
+    object.retain(|name, value| {
+        let within: Vec<&[String]> = paths
+            .iter()
+            .filter_map(|path| path.split_first())
+            .filter(|(first, _)| name.eq_ignore_ascii_case(first))
+            .map(|(_, rest)| rest)
+            .collect();
+        if within.iter().all(|rest| !rest.is_empty()) {
+            objects(value).for_each(|object| keep(object, &within));
+        }
+        !within.is_empty()
+    });
+}
+
+fn drop_at(object: &mut Attributes, path: &[String]) {
+    let Some((first, rest)) = path.split_first() else { return };
+    if rest.is_empty() {
+        object.retain(|name, _| !name.eq_ignore_ascii_case(first));
+        return;
+    }
+    let below = object.iter_mut().filter(|(name, _)| name.eq_ignore_ascii_case(first));
+    below.flat_map(|(_, value)| objects(value)).for_each(|object| drop_at(object, rest));
+}
+
+/// The object that a value is, or those that it lists.
+fn objects(value: &mut Value) -> impl Iterator<Item = &mut Attributes> {
+    let values = match value {
+        Value::Array(values) => values.as_mut_slice(),
+        other => std::slice::from_mut(other),
+    };
+    values.iter_mut().filter_map(Value::as_object_mut)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn projected(only: &[&str], without: &[&str]) -> Value {
+        let names =
+            |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let mut user = json!({
+            "schemas": ["s"], "id": "1", "userName": "a",
+            "name": { "givenName": "g", "familyName": "f" },
+            "permissions": { "appGroup": [{ "appGroupId": "x", "team": [{ "teamId": "t" }] }] },
+        });
+        let projection = Projection::new(&names(only), &names(without)).unwrap();
+        projection.apply(user.as_object_mut().unwrap());
+        user
+    }
+
+    #[test]
+    fn only_what_is_named_is_left_and_what_is_there_always() {
+        assert_eq!(projected(&["x.y"], &[]), json!({ "schemas": ["s"], "id": "1" }));
+        assert_eq!(
+            projected(
+                &["USERNAME", "urn:ietf:params:scim:schemas:core:2.0:User:name.givenName"],
+                &[]
+            ),
+            json!({ "schemas": ["s"], "id": "1", "userName": "a", "name": { "givenName": "g" } })
+        );
+        assert_eq!(
+            projected(&["permissions.appGroup.team", "name.givenName", "name"], &[]),
+            json!({
+                "schemas": ["s"], "id": "1",
+                "name": { "givenName": "g", "familyName": "f" },
+                "permissions": { "appGroup": [{ "team": [{ "teamId": "t" }] }] },
+            })
+        );
+    }
+
+    #[test]
+    fn what_is_excluded_is_left_out_but_for_what_is_there_always() {
+        assert_eq!(
+            projected(
+                &[],
+                &[
+                    "id",
+                    "Schemas",
+                    "username",
+                    "name.familyName",
+                    "permissions.appGroup.appGroupId",
+                    "",
+                    "."
+                ]
+            ),
+            json!({
+                "schemas": ["s"], "id": "1", "name": { "givenName": "g" },
+                "permissions": { "appGroup": [{ "team": [{ "teamId": "t" }] }] },
+            })
+        );
+        assert!(Projection::new(&["a".into()], &["b".into()]).is_err());
+    }
+
+    #[test]
+    fn a_list_has_a_bound_and_each_name_counts_once() {
+        let many = |number: usize| vec!["name".to_owned(); number];
+        for (only, without) in [(many(MOST + 1), many(0)), (many(0), many(MOST + 1))] {
+            assert!(Projection::new(&only, &without).is_err());
+        }
+        let projection = Projection::new(&many(MOST), &[]).unwrap();
+        assert!(matches!(projection, Projection::Only(paths) if paths.len() == 1));
+    }
+}

@@ -1,0 +1,176 @@
+//! What a list is asked for: in the address, or in the body of `/.search`.
+
+use serde_json::Value;
+use url::form_urlencoded;
+
+use super::error::ScimError;
+use super::filter::{Filter, refused};
+use super::projection::Projection;
+use super::schema::{self, Attributes, SEARCH, invalid};
+
+/// The most users of one page.
+pub const PAGE: i64 = 100;
+
+#[derive(Clone, Debug)]
+pub struct Query {
+    pub filter: Filter,
+    /// Where the page begins, from 1.
+    pub start_index: i64,
+    /// Users at most.
+    pub count: i64,
+    pub projection: Projection,
+}
+
+/// The names that it can have, which sorting is none of: it is said to be unsupported, and
+/// clients that ask all the same get the users in the order that they were made in.
+#[derive(Default)]
+struct Raw {
+    filter: Option<String>,
+    start_index: Option<String>,
+    count: Option<String>,
+    attributes: Vec<String>,
+    excluded_attributes: Vec<String>,
+}
+
+impl Query {
+    /// Of the part of an address behind the question mark.
+    pub fn of_address(query: &str) -> Result<Self, ScimError> {
+        // A plus is kept: of an address that was written without the rules for forms it is one,
+        // and a filter takes it for a space where it cannot be.
+        let query = query.replace('+', "%2B");
+        let mut raw = Raw::default();
+        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+            let names = || value.split(',').filter(|name| !name.is_empty()).map(str::to_owned);
+            let once = |member: &mut Option<String>| match member.replace(value.to_string()) {
+                Some(_) => Err(invalid(&name, "it is there twice")),
+                None => Ok(()),
+            };
+            match &*name {
+                "filter" => once(&mut raw.filter)?,
+                "startIndex" => once(&mut raw.start_index)?,
+                "count" => once(&mut raw.count)?,
+                "attributes" => raw.attributes.extend(names()),
+                "excludedAttributes" => raw.excluded_attributes.extend(names()),
+                _ => {}
+            }
+        }
+        raw.checked()
+    }
+
+    /// Of the body of `/.search` (RFC 7644 section 3.4.3).
+    pub fn of_body(body: &Attributes) -> Result<Self, ScimError> {
+        schema::check_schemas(body, SEARCH)?;
+        let number = |name: &str| match schema::member(body, name) {
+            None | Some(Value::Null) => Ok(None),
+            // However it is written: 1.0 is as whole as 1. What is past all users, or before them,
+            // may be as far as it likes.
+            Some(Value::Number(number)) => match number.as_f64() {
+                Some(far) if !number.is_i64() && far.fract() == 0.0 => {
+                    Ok(Some((far as i64).to_string()))
+                }
+                _ => Ok(Some(number.to_string())),
+            },
+            Some(_) => Err(invalid(name, "a whole number is meant")),
+        };
+        let filter = match schema::member(body, "filter") {
+            None | Some(Value::Null) => None,
+            Some(Value::String(filter)) => Some(filter.clone()),
+            Some(_) => return Err(refused("a string is meant")),
+        };
+        let names = |name: &str| match schema::member(body, name) {
+            None | Some(Value::Null) => Ok(Vec::new()),
+            Some(Value::Array(names)) => {
+                let names = names.iter().map(|name| name.as_str().map(str::to_owned));
+                names.collect::<Option<_>>().ok_or_else(|| invalid(name, "strings are meant"))
+            }
+            Some(_) => Err(invalid(name, "an array of strings is meant")),
+        };
+        Raw {
+            filter,
+            start_index: number("startIndex")?,
+            count: number("count")?,
+            attributes: names("attributes")?,
+            excluded_attributes: names("excludedAttributes")?,
+        }
+        .checked()
+    }
+}
+
+impl Raw {
+    fn checked(self) -> Result<Query, ScimError> {
+        let number = |name: &str, text: Option<String>, default: i64| match text {
+            None => Ok(default),
+            Some(text) => text.parse().map_err(|_| invalid(name, "a whole number is meant")),
+        };
+        let filter = match self.filter {
+            None => Filter::default(),
+            Some(text) => Filter::parse(&text)?,
+        };
+        if filter.0.iter().any(|comparison| !comparison.attribute.eq_ignore_ascii_case("userName"))
+        {
+            return Err(refused("userName is what can be filtered by"));
+        }
+        Ok(Query {
+            filter,
+            // What is less than may be counts as the least that may be.
+            start_index: number("startIndex", self.start_index, 1)?.max(1),
+            count: number("count", self.count, PAGE)?.clamp(0, PAGE),
+            projection: Projection::new(&self.attributes, &self.excluded_attributes)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_read_however_it_was_written() {
+        for address in [
+            "filter=userName%20eq%20%22a+b@c.d%22&count=7&startIndex=3",
+            "filter=userName+eq+%22a%2Bb%40c.d%22&count=7&startIndex=3&sortBy=userName",
+        ] {
+            let query = Query::of_address(address).unwrap();
+            assert_eq!(query.filter.0[0].value, "a+b@c.d", "{address}");
+            assert_eq!((query.start_index, query.count), (3, 7));
+        }
+    }
+
+    #[test]
+    fn whole_numbers_of_a_body_are_read_however_they_are_written() {
+        let read = |number: Value| {
+            let body = serde_json::json!({ "schemas": [SEARCH], "startIndex": number });
+            Query::of_body(body.as_object().unwrap()).map(|query| query.start_index).ok()
+        };
+        for (number, expected) in
+            [("7", 7), ("7.0", 7), ("7e0", 7), ("-0.0", 1), ("1e300", i64::MAX), ("-1e300", 1)]
+        {
+            assert_eq!(read(serde_json::from_str(number).unwrap()), Some(expected), "{number}");
+        }
+        for number in ["7.5", "\"7\""] {
+            assert_eq!(read(serde_json::from_str(number).unwrap()), None, "{number}");
+        }
+    }
+
+    #[test]
+    fn pages_have_bounds() {
+        for (address, expected) in [
+            ("", (1, PAGE)),
+            ("startIndex=-5&count=-1", (1, 0)),
+            ("startIndex=0&count=1000000", (1, PAGE)),
+        ] {
+            let query = Query::of_address(address).unwrap();
+            assert_eq!((query.start_index, query.count), expected, "{address}");
+        }
+        for address in [
+            "count=1&count=1",
+            "filter=x&filter=x",
+            "count=x",
+            "startIndex=1.5",
+            "count=",
+            "count=99999999999999999999",
+        ] {
+            assert!(Query::of_address(address).is_err(), "{address}");
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! What a user has: the one table that bodies are read by, and that is published.
+
+use serde_json::{Map, Value};
+
+use super::error::{ScimError, ScimType};
+
+pub const USER: &str = "urn:ietf:params:scim:schemas:core:2.0:User";
+pub const PATCH: &str = "urn:ietf:params:scim:api:messages:2.0:PatchOp";
+pub const SEARCH: &str = "urn:ietf:params:scim:api:messages:2.0:SearchRequest";
+pub const LIST: &str = "urn:ietf:params:scim:api:messages:2.0:ListResponse";
+
+/// The longest text, in characters.
+pub const LONGEST: usize = 255;
+
+/// The most values that an attribute may have.
+pub const MOST_VALUES: usize = 500;
+
+pub type Attributes = Map<String, Value>;
+
+/// One attribute, as RFC 7643 section 7 describes them.
+#[derive(Clone, Copy, Debug)]
+pub struct Attribute {
+    pub name: &'static str,
+    pub description: &'static str,
+    pub kind: Kind,
+    pub is_multi_valued: bool,
+    pub is_required: bool,
+    pub is_read_only: bool,
+    /// No two users have the same.
+    pub is_unique: bool,
+    /// Whether upper and lower case are different.
+    pub is_case_exact: bool,
+    pub is_published: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    Text,
+    Boolean,
+    Complex(&'static [Attribute]),
+}
+
+impl Attribute {
+    const fn new(name: &'static str, kind: Kind, description: &'static str) -> Self {
+        Self {
+            name,
+            description,
+            kind,
+            is_multi_valued: false,
+            is_required: false,
+            is_read_only: false,
+            is_unique: false,
+            is_case_exact: true,
+            is_published: true,
+        }
+    }
+
+    const fn text(name: &'static str, description: &'static str) -> Self {
+        Self::new(name, Kind::Text, description)
+    }
+
+    const fn multi_valued(self) -> Self {
+        Self { is_multi_valued: true, ..self }
+    }
+
+    const fn required(self) -> Self {
+        Self { is_required: true, ..self }
+    }
+
+    const fn read_only(self) -> Self {
+        Self { is_read_only: true, ..self }
+    }
+
+    const fn unique_in_any_case(self) -> Self {
+        Self { is_unique: true, is_case_exact: false, ..self }
+    }
+
+    const fn unpublished(self) -> Self {
+        Self { is_published: false, ..self }
+    }
+
+    /// What it consists of; nothing where it is no object.
+    pub fn members(&self) -> &'static [Attribute] {
+        match self.kind {
+            Kind::Complex(members) => members,
+            Kind::Text | Kind::Boolean => &[],
+        }
+    }
+}
+
+const NAME: &[Attribute] = &[
+    Attribute::text("givenName", "The given name."),
+    Attribute::text("familyName", "The family name."),
+];
+
+const TEAM: &[Attribute] = &[
+    Attribute::text("teamId", "The identifier of the team; it or the name is there."),
+    Attribute::text("teamName", "The name of the team."),
+    Attribute::text("teamPermissions", "What the user may do in the team.").multi_valued(),
+];
+
+/// The members whose values are the workspaces of the installation.
+pub const APP_GROUP_ID: &str = "appGroupId";
+pub const APP_GROUP_NAME: &str = "appGroupName";
+
+const APP_GROUP: &[Attribute] = &[
+    Attribute::text(APP_GROUP_ID, "The identifier of the app group; it or the name is given."),
+    Attribute::text(APP_GROUP_NAME, "The name of the app group."),
+    Attribute::text("appGroupPermissions", "What the user may do in the app group.").multi_valued(),
+    // Deeper than a schema can say (RFC 7643 section 2.3.8 knows no objects in objects), and than
+    // clients that read schemas take.
+    Attribute::new("team", Kind::Complex(TEAM), "The user's teams in the app group.")
+        .multi_valued()
+        .unpublished(),
+];
+
+const PERMISSIONS: &[Attribute] = &[
+    Attribute::text("companyPermissions", "What the user may do in all of the company.")
+        .multi_valued(),
+    Attribute::new("appGroup", Kind::Complex(APP_GROUP), "What the user may do in app groups.")
+        .multi_valued(),
+];
+
+/// What a user has.
+pub const USER_ATTRIBUTES: &[Attribute] = &[
+    Attribute::text("userName", "The email address that the user signs in with.")
+        .required()
+        .unique_in_any_case(),
+    Attribute::new("name", Kind::Complex(NAME), "The parts of the user's name."),
+    Attribute::new(
+        "active",
+        Kind::Boolean,
+        "Whether the user may sign in; true of a new user unless given.",
+    ),
+    Attribute::text("department", "The department that the user works in."),
+    Attribute::text("lastSignInAt", "When the user signed in last, in UTC.").read_only(),
+    Attribute::new("permissions", Kind::Complex(PERMISSIONS), "What the user may do."),
+];
+
+/// What every resource has, and no schema lists (RFC 7643 section 3.1).
+pub const COMMON: &[Attribute] = &[
+    Attribute::new("schemas", Kind::Text, "").multi_valued().read_only(),
+    Attribute::text("id", "").read_only(),
+    Attribute::text("externalId", ""),
+    Attribute::new("meta", Kind::Complex(&[]), "").read_only(),
+];
+
+/// The attribute of a resource that is called so, in any case.
+pub fn of_user(name: &str) -> Option<&'static Attribute> {
+    find(USER_ATTRIBUTES, name).or_else(|| find(COMMON, name))
+}
+
+pub fn find(attributes: &'static [Attribute], name: &str) -> Option<&'static Attribute> {
+    attributes.iter().find(|attribute| attribute.name.eq_ignore_ascii_case(name))
+}
+
+/// A name without the schema before it, of a path such as
+/// `urn:ietf:params:scim:schemas:core:2.0:User:name.givenName`.
+pub fn without_urn(path: &str) -> &str {
+    let split = path.split_at_checked(USER.len());
+    let (_, rest) = split.filter(|(urn, _)| urn.eq_ignore_ascii_case(USER)).unwrap_or(("", path));
+    rest.strip_prefix(':').unwrap_or(rest)
+}
+
+/// Refuses a body that does not say that it is what it must be.
+pub fn check_schemas(body: &Attributes, wanted: &str) -> Result<(), ScimError> {
+    let schemas = member(body, "schemas").and_then(Value::as_array);
+    let says = |value: &Value| value.as_str().is_some_and(|urn| urn.eq_ignore_ascii_case(wanted));
+    if schemas.is_some_and(|schemas| schemas.iter().any(says)) {
+        return Ok(());
+    }
+    Err(ScimError::bad(ScimType::InvalidSyntax, format!("schemas: {wanted} is missing")))
+}
+
+/// A member by its name in any case.
+pub fn member<'a>(body: &'a Attributes, name: &str) -> Option<&'a Value> {
+    body.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+}
+
+/// The members of a body that a client may write and that have a value, under the names and with
+/// the types of the table. Unknown and read-only ones are left out; null and an empty array are
+/// no value (RFC 7643 section 2.5).
+pub fn read_user(body: Attributes) -> Result<Attributes, ScimError> {
+    read_object(of_user, body, "")
+}
+
+fn read_object(
+    find: impl Fn(&str) -> Option<&'static Attribute>,
+    object: Attributes,
+    path: &str,
+) -> Result<Attributes, ScimError> {
+    let mut attributes = Attributes::new();
+    for (name, value) in object {
+        let Some(attribute) = find(&name).filter(|attribute| !attribute.is_read_only) else {
+            continue;
+        };
+        let path = match path {
+            "" => attribute.name.to_owned(),
+            path => format!("{path}.{}", attribute.name),
+        };
+        if let Some(value) = read(attribute, value, &path)? {
+            attributes.insert(attribute.name.to_owned(), value);
+        }
+    }
+    Ok(attributes)
+}
+
+/// The value of an attribute; none where it is no value. `path` is its place, for the error.
+pub fn read(attribute: &Attribute, value: Value, path: &str) -> Result<Option<Value>, ScimError> {
+    if !attribute.is_multi_valued {
+        return read_one(attribute, value, path);
+    }
+    let values = match value {
+        Value::Null => return Ok(None),
+        Value::Array(values) => values,
+        // One value where several may be is what some clients send.
+        value => vec![value],
+    };
+    check_count(values.len(), path)?;
+    let values = values.into_iter().map(|value| read_one(attribute, value, path));
+    let values: Vec<Value> = values.filter_map(Result::transpose).collect::<Result<_, _>>()?;
+    Ok((!values.is_empty()).then_some(Value::Array(values)))
+}
+
+pub fn check_count(values: usize, path: &str) -> Result<(), ScimError> {
+    if values <= MOST_VALUES {
+        return Ok(());
+    }
+    Err(invalid(path, &format!("at most {MOST_VALUES} values are taken")))
+}
+
+fn read_one(attribute: &Attribute, value: Value, path: &str) -> Result<Option<Value>, ScimError> {
+    match (attribute.kind, value) {
+        (_, Value::Null) => Ok(None),
+        (Kind::Text, Value::String(text)) => check_text(&text, path).map(|()| Some(text.into())),
+        (Kind::Text, _) => Err(invalid(path, "a string is meant")),
+        (Kind::Boolean, Value::Bool(value)) => Ok(Some(value.into())),
+        // As some clients send it.
+        (Kind::Boolean, Value::String(text)) => match text.to_ascii_lowercase().as_str() {
+            "true" => Ok(Some(true.into())),
+            "false" => Ok(Some(false.into())),
+            _ => Err(invalid(path, "true or false is meant")),
+        },
+        (Kind::Boolean, _) => Err(invalid(path, "true or false is meant")),
+        (Kind::Complex(members), Value::Object(object)) => {
+            let object = read_object(|name| find(members, name), object, path)?;
+            Ok((!object.is_empty()).then_some(object.into()))
+        }
+        (Kind::Complex(_), _) => Err(invalid(path, "an object is meant")),
+    }
+}
+
+fn check_text(text: &str, path: &str) -> Result<(), ScimError> {
+    if text.chars().count() > LONGEST {
+        return Err(invalid(path, &format!("at most {LONGEST} characters are taken")));
+    }
+    if text.contains(char::is_control) {
+        return Err(invalid(path, "control characters are not taken"));
+    }
+    Ok(())
+}
+
+pub fn invalid(path: &str, what: &str) -> ScimError {
+    ScimError::bad(ScimType::InvalidValue, format!("{path}: {what}"))
+}

@@ -1,0 +1,140 @@
+//! SCIM tokens: made or declared, found, listed, revoked. They are kept as
+//! [API keys](crate::workspaces::keys) are, but belong to the installation and may all do the
+//! same.
+
+use std::sync::Arc;
+
+use ipnet::IpNet;
+use uuid::Uuid;
+
+use super::rows;
+use crate::app::App;
+use crate::clock::Clock;
+use crate::credentials::{self, Credential, Credentials, FindError, Hash, hash, random_secret};
+use crate::retry::Retry;
+use crate::store::{StoreError, Tx};
+use crate::workspaces::keys::{self, KeyError};
+
+pub use super::rows::{allow_token as allow, tokens as list};
+
+/// A token that is known and not revoked.
+#[derive(Debug)]
+pub struct TokenMatch {
+    pub id: Uuid,
+    /// Networks that it may be used from; empty: everywhere.
+    pub allow: Vec<IpNet>,
+}
+
+impl Credential for TokenMatch {
+    const NAME: &'static str = "SCIM token";
+
+    fn id(&self) -> Uuid {
+        self.id
+    }
+
+    fn known(app: &App) -> &Credentials<Self> {
+        &app.kept.scim_tokens
+    }
+
+    async fn find(tx: &mut Tx, hash: &Hash) -> Result<Option<Self>, StoreError> {
+        rows::token(tx, hash).await
+    }
+
+    async fn used(tx: &mut Tx, id: Uuid, now: i64) -> Result<(), StoreError> {
+        rows::token_used(tx, id, now).await
+    }
+}
+
+/// The token whose secret is `presented`, if there is one and it is not revoked.
+pub async fn find(app: &App, presented: &str) -> Result<Option<Arc<TokenMatch>>, FindError> {
+    credentials::find(app, presented).await
+}
+
+/// A token to make.
+#[derive(Clone, Copy, Debug)]
+pub struct NewToken<'a> {
+    pub name: &'a str,
+    pub allow: &'a [IpNet],
+    /// Whether the company document declares it; the others `apply` leaves alone.
+    pub declared: bool,
+}
+
+/// A token as listed. Its secret is known to nobody here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenInfo {
+    pub id: Uuid,
+    pub name: String,
+    pub(super) hash: Vec<u8>,
+    pub allow: Vec<IpNet>,
+    pub declared: bool,
+    /// Milliseconds since the Unix epoch, as the others.
+    pub created_at: i64,
+    pub last_used_at: Option<i64>,
+    pub revoked_at: Option<i64>,
+}
+
+impl TokenInfo {
+    /// Whether this is the token with that secret.
+    pub fn has_secret(&self, secret: &str) -> bool {
+        self.hash == hash(secret)
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum TokenError {
+    /// Its name or its secret is none.
+    #[error(transparent)]
+    Invalid(#[from] KeyError),
+    #[error("another token is called {0} or has this secret; revoke it first, or choose another")]
+    Taken(String),
+    #[error("no token called {0}, and none with that id, that is not revoked already")]
+    Unknown(String),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Retry for TokenError {
+    fn can_retry(&self) -> bool {
+        match self {
+            Self::Invalid(error) => error.can_retry(),
+            Self::Store(error) => error.can_retry(),
+            Self::Taken(_) | Self::Unknown(_) => false,
+        }
+    }
+}
+
+/// Makes a token with a random secret, and answers the secret: it is not kept.
+pub async fn create(tx: &mut Tx, clock: &Clock, token: NewToken<'_>) -> Result<String, TokenError> {
+    let secret = random_secret("lss_");
+    create_with_secret(tx, clock, token, &secret).await?;
+    Ok(secret)
+}
+
+/// Makes a token with a secret given.
+pub async fn create_with_secret(
+    tx: &mut Tx,
+    clock: &Clock,
+    token: NewToken<'_>,
+    secret: &str,
+) -> Result<(), TokenError> {
+    keys::check_name(token.name)?;
+    keys::check_secret(secret)?;
+    match rows::insert_token(tx, &hash(secret), token, clock.now_ms()).await? {
+        true => Ok(()),
+        false => Err(TokenError::Taken(token.name.to_owned())),
+    }
+}
+
+/// Ends a token, named by its name or its id, and answers what it was. Processes that know it
+/// go on honouring it for five seconds at most, if the database answers them.
+pub async fn revoke(tx: &mut Tx, clock: &Clock, name_or_id: &str) -> Result<TokenInfo, TokenError> {
+    let id = Uuid::parse_str(name_or_id).ok();
+    let token = list(tx)
+        .await?
+        .into_iter()
+        .filter(|token| token.revoked_at.is_none())
+        .find(|token| Some(token.id) == id || token.name == name_or_id)
+        .ok_or_else(|| TokenError::Unknown(name_or_id.to_owned()))?;
+    rows::revoke_token(tx, token.id, clock.now_ms()).await?;
+    Ok(token)
+}

@@ -1,0 +1,99 @@
+//! Phone numbers that are known to be invalid: messages are not sent to them until somebody
+//! takes them off the list.
+
+pub mod api;
+mod openapi;
+mod rows;
+
+use std::fmt;
+
+pub use rows::{InvalidNumber, add, list, remove};
+
+/// Digits of a number (decisions.md: SMS numbers).
+const DIGITS: std::ops::RangeInclusive<usize> = 7..=15;
+
+/// A phone number as numbers are compared: its digits alone.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PhoneNumber(String);
+
+impl PhoneNumber {
+    /// Reads a number, with its plus or without; the error says what is meant.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let digits = text.strip_prefix('+').unwrap_or(text);
+        if DIGITS.contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Ok(Self(digits.to_owned()));
+        }
+        const SHOWN: usize = 40;
+        let shown: String = text.chars().take(SHOWN).collect();
+        let more = if shown.len() < text.len() { "…" } else { "" };
+        Err(format!("{shown:?}{more} is no phone number: + and 7 to 15 digits are meant"))
+    }
+
+    pub fn digits(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for PhoneNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "+{}", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_number_is_its_digits() {
+        for text in ["+15550100", "15550100", "+1234567", "+123456789012345", "0155501"] {
+            let number = PhoneNumber::parse(text).unwrap();
+            assert_eq!(number.digits(), text.trim_start_matches('+'));
+            assert_eq!(PhoneNumber::parse(&number.to_string()), Ok(number));
+        }
+        for text in [
+            "",
+            "+",
+            "+123456",
+            "+1234567890123456",
+            "++15550100",
+            "+1 555 0100",
+            "+1-555-0100",
+            "15550100+",
+            "+1555010a",
+            "tel:+15550100",
+            "+٣٣٣٣٣٣٣",
+            " +15550100",
+            "+15550100\n",
+        ] {
+            let error = PhoneNumber::parse(text).unwrap_err();
+            assert!(error.starts_with(&format!("{text:?} is no phone number")), "{error}");
+        }
+        let long = PhoneNumber::parse(&"é".repeat(10_000)).unwrap_err();
+        assert!(long.chars().count() < 150 && long.contains('…'), "{long}");
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_panics(text in "\\PC*") {
+            let _ = PhoneNumber::parse(&text);
+        }
+
+        #[test]
+        fn whatever_is_taken_reads_the_same_with_its_plus_and_without(
+            plus in any::<bool>(), digits in "[0-9]{1,20}"
+        ) {
+            let text = if plus { format!("+{digits}") } else { digits.clone() };
+            match PhoneNumber::parse(&text) {
+                Ok(number) => {
+                    prop_assert!((7..=15).contains(&digits.len()));
+                    prop_assert_eq!(number.digits(), &digits);
+                    prop_assert_eq!(number.to_string(), format!("+{digits}"));
+                }
+                Err(_) => prop_assert!(!(7..=15).contains(&digits.len())),
+            }
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! The SQL of invalid phone numbers.
+
+use super::PhoneNumber;
+use crate::store::{StoreError, Tx, on};
+
+/// A number on the list.
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct InvalidNumber {
+    /// Digits alone.
+    pub number: String,
+    pub reason: String,
+    /// In milliseconds since the epoch.
+    pub added_at: i64,
+}
+
+/// The numbers as both databases take many.
+fn digits(numbers: &[PhoneNumber]) -> Vec<&str> {
+    numbers.iter().map(PhoneNumber::digits).collect()
+}
+
+fn json(numbers: &[PhoneNumber]) -> String {
+    serde_json::Value::from(digits(numbers)).to_string()
+}
+
+/// Puts numbers on the list; how many were not there. Those that were keep their reason.
+pub async fn add(
+    tx: &mut Tx,
+    workspace: i32,
+    numbers: &[PhoneNumber],
+    reason: &str,
+    now: i64,
+) -> Result<u64, StoreError> {
+    Ok(match tx {
+        Tx::Postgres(tx) => sqlx::query(
+            "INSERT INTO invalid_numbers (workspace_id, number, reason, added_at)
+             SELECT $1, number, $3, $4 FROM unnest($2::text[]) AS new (number) ORDER BY number
+             ON CONFLICT DO NOTHING",
+        )
+        .bind(workspace)
+        .bind(digits(numbers))
+        .bind(reason)
+        .bind(now)
+        .execute(&mut **tx)
+        .await?
+        .rows_affected(),
+        Tx::Sqlite(tx) => sqlx::query(
+            "INSERT INTO invalid_numbers (workspace_id, number, reason, added_at)
+             SELECT $1, value, $3, $4 FROM json_each($2) WHERE true
+             ON CONFLICT DO NOTHING",
+        )
+        .bind(workspace)
+        .bind(json(numbers))
+        .bind(reason)
+        .bind(now)
+        .execute(&mut **tx)
+        .await?
+        .rows_affected(),
+    })
+}
+
+/// Takes numbers off the list; how many were there.
+pub async fn remove(
+    tx: &mut Tx,
+    workspace: i32,
+    numbers: &[PhoneNumber],
+) -> Result<u64, StoreError> {
+    Ok(match tx {
+        Tx::Postgres(tx) => {
+            sqlx::query(
+                // Locked in their order, so that two calls do not wait for each other.
+                "WITH gone AS (
+                     SELECT number FROM invalid_numbers
+                     WHERE workspace_id = $1 AND number = ANY ($2) ORDER BY number FOR UPDATE)
+                 DELETE FROM invalid_numbers
+                 WHERE workspace_id = $1 AND number IN (SELECT number FROM gone)",
+            )
+            .bind(workspace)
+            .bind(digits(numbers))
+            .execute(&mut **tx)
+            .await?
+            .rows_affected()
+        }
+        Tx::Sqlite(tx) => sqlx::query(
+            "DELETE FROM invalid_numbers
+             WHERE workspace_id = $1 AND number IN (SELECT value FROM json_each($2))",
+        )
+        .bind(workspace)
+        .bind(json(numbers))
+        .execute(&mut **tx)
+        .await?
+        .rows_affected(),
+    })
+}
+
+/// Numbers of the list in their order, from behind `after` on.
+pub async fn list(
+    tx: &mut Tx,
+    workspace: i32,
+    after: &str,
+    limit: i64,
+) -> Result<Vec<InvalidNumber>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_as(
+        "SELECT number, reason, added_at FROM invalid_numbers
+         WHERE workspace_id = $1 AND number > $2 ORDER BY number LIMIT $3",
+    )
+    .bind(workspace).bind(after).bind(limit).fetch_all(c).await?))
+}

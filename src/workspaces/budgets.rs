@@ -1,0 +1,130 @@
+//! How many requests a workspace may make: the budgets, and their limits (Limits).
+
+use serde::{Deserialize, Serialize};
+
+/// So many requests in each window of so many seconds. Windows are aligned to the clock: they
+/// begin at the whole multiples of their length since the Unix epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Limit {
+    pub requests: u32,
+    /// Divides a day, so that windows are aligned to it as well.
+    pub seconds: u32,
+}
+
+const fn limit(requests: u32, seconds: u32) -> Limit {
+    Limit { requests, seconds }
+}
+
+const MINUTE: u32 = 60;
+const HOUR: u32 = 3_600;
+pub(super) const DAY: u32 = 86_400;
+
+/// What requests are counted against: one for each endpoint, but for those that share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Budget {
+    CampaignsList,
+    CanvasScheduleCreate,
+    CanvasScheduleDelete,
+    /// Every endpoint of catalog items.
+    Catalogs,
+    LiveActivityStart,
+    MessagesSchedule,
+    /// `/messages/send` that names users.
+    MessagesSend,
+    /// `/messages/send` with a segment or an audience alone.
+    MessagesSendAudience,
+    SmsNumbersRemove,
+    /// The export, and the calls that look at exports and cancel them.
+    UsersExport,
+    UsersTrack,
+    /// Every SCIM endpoint, of the whole installation.
+    Scim,
+}
+
+impl Budget {
+    /// Those that are of a workspace, which may have limits of its own.
+    pub const OF_WORKSPACES: [Self; 11] = [
+        Self::CampaignsList,
+        Self::CanvasScheduleCreate,
+        Self::CanvasScheduleDelete,
+        Self::Catalogs,
+        Self::LiveActivityStart,
+        Self::MessagesSchedule,
+        Self::MessagesSend,
+        Self::MessagesSendAudience,
+        Self::SmsNumbersRemove,
+        Self::UsersExport,
+        Self::UsersTrack,
+    ];
+
+    /// What it is called in the workspace file, in the store and in metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::CampaignsList => "campaigns.list",
+            Self::CanvasScheduleCreate => "canvas.trigger.schedule.create",
+            Self::CanvasScheduleDelete => "canvas.trigger.schedule.delete",
+            Self::Catalogs => "catalogs",
+            Self::LiveActivityStart => "messages.live_activity.start",
+            Self::MessagesSchedule => "messages.schedule.create",
+            Self::MessagesSend => "messages.send",
+            Self::MessagesSendAudience => "messages.send.audience",
+            Self::SmsNumbersRemove => "sms.invalid_phone_numbers.remove",
+            Self::UsersExport => "users.export.global_control_group",
+            Self::UsersTrack => "users.track",
+            Self::Scim => "scim",
+        }
+    }
+
+    /// The limit of a workspace that declares none (Limits; of `users.track` decisions.md).
+    pub fn default_limit(self) -> Limit {
+        match self {
+            Self::UsersTrack => limit(3_000, 3),
+            Self::Catalogs => limit(16_000, MINUTE),
+            Self::MessagesSendAudience => limit(250, MINUTE),
+            Self::Scim => limit(5_000, DAY),
+            _ => limit(250_000, HOUR),
+        }
+    }
+
+    /// The workspaces' budget of that name; the error says which there are.
+    pub(super) fn parse(name: &str) -> Result<Self, String> {
+        Self::OF_WORKSPACES.into_iter().find(|budget| budget.name() == name).ok_or_else(|| {
+            let names = Self::OF_WORKSPACES.map(Self::name).join(", ");
+            format!("there is no such budget; there are: {names}")
+        })
+    }
+
+    /// What the calls that need a permission are counted against before their body is read.
+    /// None where the body decides ([`messages.send`](Self::MessagesSend): its handler counts),
+    /// and of the transactional call, which is never limited.
+    pub fn of_permission(permission: &str) -> Option<Self> {
+        match permission {
+            "messages.send" | "transactional.send" => None,
+            "catalogs.update_items" => Some(Self::Catalogs),
+            name => Self::parse(name).ok(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workspaces::keys::PERMISSIONS;
+
+    #[test]
+    fn every_permission_has_its_budget() {
+        let without: Vec<&str> = PERMISSIONS
+            .iter()
+            .copied()
+            .filter(|permission| Budget::of_permission(permission).is_none())
+            .collect();
+        assert_eq!(without, ["messages.send", "transactional.send"]);
+        let catalogs = Budget::of_permission("catalogs.update_items").unwrap();
+        assert_eq!(catalogs.default_limit(), limit(16_000, 60));
+        for budget in Budget::OF_WORKSPACES {
+            assert_eq!(Budget::parse(budget.name()), Ok(budget));
+            assert!(DAY.is_multiple_of(budget.default_limit().seconds));
+        }
+        assert!(Budget::parse("scim").is_err(), "it is no workspace's");
+    }
+}

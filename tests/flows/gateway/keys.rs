@@ -1,0 +1,137 @@
+//! Keys over several gateways: revoked, rotated, guessed, and known without the database.
+
+use std::collections::BTreeSet;
+
+use futures::StreamExt as _;
+use longshore::store::Store;
+use longshore::workspaces::keys::{self, NewKey};
+use secrecy::ExposeSecret as _;
+
+use super::*;
+use crate::support::proxy::{Proxy, Way};
+
+async fn status(gateway: &Gateway, key: &str) -> u16 {
+    let call = gateway.call(Method::POST, "/things").bearer_auth(key);
+    call.json(&json!({ "name": "n" })).send().await.unwrap().status().as_u16()
+}
+
+impl World {
+    async fn make_key(&self, name: &str) -> String {
+        let permissions = ["users.track".to_owned()];
+        let key = NewKey {
+            workspace: self.installation.workspace,
+            name,
+            permissions: &permissions,
+            allow: &[],
+            declared: false,
+        };
+        let mut tx = self.installation.app.store.write().await.unwrap();
+        let secret = keys::create(&mut tx, &self.installation.app.clock, key).await.unwrap();
+        tx.commit().await.unwrap();
+        secret
+    }
+
+    async fn revoke_key(&self, name: &str) {
+        let app = &self.installation.app;
+        let mut tx = app.store.write().await.unwrap();
+        keys::revoke(&mut tx, &app.clock, self.installation.workspace, name).await.unwrap();
+        tx.commit().await.unwrap();
+    }
+}
+
+/// Calls go on without a break while one key follows another, and the former ends everywhere.
+async fn a_key_is_rotated_without_a_break(store: TestStore) {
+    let world = World::open(store, |_| {}).await;
+    let other = world.another(|_| {}).await;
+    let old = world.make_key("integrator-1").await;
+    for gateway in [&world.gateway, &other] {
+        assert_eq!(status(gateway, &old).await, 201);
+    }
+    let new = world.make_key("integrator-2").await;
+    for gateway in [&world.gateway, &other] {
+        assert_eq!((status(gateway, &old).await, status(gateway, &new).await), (201, 201));
+    }
+    world.revoke_key("integrator-1").await;
+    for gateway in [&world.gateway, &other] {
+        eventually("the revoked key has ended", async || {
+            assert_eq!(status(gateway, &new).await, 201);
+            status(gateway, &old).await == 401
+        })
+        .await;
+    }
+    other.close().await;
+    world.close().await;
+}
+
+/// A gateway whose way to the database is a proxy.
+async fn led(world: &World) -> (Gateway, Proxy) {
+    let url = world.installation.app.config.database.url.clone().unwrap();
+    let proxy = Proxy::to(url.expose_secret()).await;
+    let led = proxy.instead_of(url.expose_secret());
+    let gateway = world.another(|config| {
+        config.database.url = Some(led.into());
+        config.database.max_connections = 40;
+    });
+    (gateway.await, proxy)
+}
+
+async fn known_keys_go_on_without_the_database(store: TestStore) {
+    let world = World::open(store, |_| {}).await;
+    let (gateway, proxy) = led(&world).await;
+    let mortal = world.make_key("mortal").await;
+    for key in [KEY, &mortal] {
+        assert_eq!(status(&gateway, key).await, 201);
+    }
+    for way in [Way::Stuck, Way::Refused] {
+        proxy.set(way);
+        // Longer than a key is believed while the database answers.
+        let since = std::time::Instant::now();
+        while since.elapsed() < Duration::from_secs(6) {
+            assert_eq!(status(&gateway, KEY).await, 201, "{way:?}");
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+        assert_eq!(status(&gateway, "nobody's").await, 503, "{way:?}: who knows");
+    }
+    world.revoke_key("mortal").await;
+    proxy.set(Way::Open);
+    eventually("the revoked key has ended", async || status(&gateway, &mortal).await == 401).await;
+    assert_eq!(status(&gateway, KEY).await, 201);
+    eventually("others are looked up", async || status(&gateway, "nobody's").await == 401).await;
+    gateway.close().await;
+    world.close().await;
+}
+
+async fn a_flood_of_unknown_keys_harms_nobody(store: TestStore) {
+    let world = World::open(store, |_| {}).await;
+    let (gateway, proxy) = led(&world).await;
+    assert_eq!(status(&gateway, KEY).await, 201);
+    proxy.set(Way::Slow(Duration::from_millis(20)));
+    let guesses: Vec<String> = (0..600).map(|number| format!("guess-{number}")).collect();
+    let flood = futures::stream::iter(&guesses)
+        .map(|guess| status(&gateway, guess))
+        .buffer_unordered(300)
+        .collect::<BTreeSet<u16>>();
+    let calls = async {
+        for _ in 0..20 {
+            assert_eq!(status(&gateway, KEY).await, 201);
+        }
+    };
+    let (answers, ()) = tokio::join!(flood, calls);
+    assert_eq!(answers, [401, 503].into(), "some are looked up, the others turned away");
+    let Store::Postgres(pool) = &gateway.app.store else { panic!("PostgreSQL") };
+    // Four for the flood, and as many that go back to the pool; the known key has its look-up,
+    // its last use and its limit.
+    assert!(pool.size() <= 16, "{} connections", pool.size());
+    proxy.set(Way::Open);
+    let new = world.make_key("new").await;
+    assert_eq!(status(&gateway, &new).await, 201);
+    gateway.close().await;
+    world.close().await;
+}
+
+on_sqlite!(a_key_is_rotated_without_a_break,);
+on_postgres!(
+    a_key_is_rotated_without_a_break,
+    known_keys_go_on_without_the_database,
+    a_flood_of_unknown_keys_harms_nobody,
+);

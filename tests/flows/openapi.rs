@@ -1,0 +1,464 @@
+//! The API's document against what is answered: all routes, all statuses, all examples. Beside
+//! it every answer that any flow gets is held against the document ([`crate::support::contract`]).
+
+mod conformance;
+mod world;
+
+use std::collections::BTreeSet;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use self::world::{CANVAS, CATALOG, World, workspace};
+use crate::support::api::{Answer, Api, answer};
+use crate::support::contract::{CONTRACT, Validator};
+use crate::support::fleet::Backend;
+
+const UNKNOWN: &str = "0190b9a6-1c00-7000-8000-000000000000";
+
+/// A path of the document with something in the place of each parameter.
+fn filled(path: &str) -> String {
+    path.replace("{object_prefix}", &format!("{UNKNOWN}-1"))
+        .replace("{catalog_name}", "none")
+        .replace("{id}", UNKNOWN)
+        .replace("{path}", "a/b")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_document_has_every_route_and_no_other() {
+    let world = World::start(Backend::Embedded).await;
+    let served = world.keyless(Method::GET, "/openapi.json").await;
+    assert_eq!(served.body["paths"], CONTRACT.document["paths"]);
+    assert_eq!(served.body["servers"], json!([{ "url": world.fleet.base() }]));
+    for (path, operations) in CONTRACT.document["paths"].as_object().unwrap() {
+        let mut methods: BTreeSet<String> =
+            operations.as_object().unwrap().keys().map(|name| name.to_uppercase()).collect();
+        if methods.contains("GET") {
+            methods.insert("HEAD".into());
+        }
+        let options = world.keyless(Method::OPTIONS, &filled(path)).await;
+        assert_eq!(options.status, 204, "{path}");
+        let allowed = options.headers["allow"].to_str().unwrap().split(',').map(str::to_owned);
+        assert_eq!(allowed.collect::<BTreeSet<_>>(), methods, "{path}");
+    }
+    for (path, method, operation) in CONTRACT.operations() {
+        let method = Method::from_bytes(method.to_uppercase().as_bytes()).unwrap();
+        let answer = world.keyless(method.clone(), &filled(path)).await;
+        let needs_key = operation["security"] != json!([]);
+        assert_eq!(answer.status == 401, needs_key, "{method} {path}: {answer:?}");
+        assert_ne!(answer.body["message"], "There is nothing at this path", "{method} {path}");
+    }
+    world.fleet.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_page_has_all_calls_and_needs_nothing_else() {
+    let world = World::start(Backend::Embedded).await;
+    let response = reqwest::get(format!("{}/docs", world.fleet.base())).await.unwrap();
+    assert_eq!(response.headers()["content-type"], "text/html; charset=utf-8");
+    assert!(response.headers()["content-security-policy"].to_str().unwrap().contains("'none'"));
+    let page = response.text().await.unwrap();
+    for (path, _, operation) in CONTRACT.operations() {
+        let id = operation["operationId"].as_str().unwrap();
+        assert!(page.contains(&format!("<section id=\"{id}\">")), "{id}");
+        assert!(page.contains(path), "{path}");
+    }
+    for name in CONTRACT.document["components"]["schemas"].as_object().unwrap().keys() {
+        assert!(page.contains(&format!("<section id=\"schema-{name}\">")), "{name}");
+    }
+    for from_elsewhere in ["<script", "<link", "<img", "src=", "@import", "url("] {
+        assert!(!page.contains(from_elsewhere), "{from_elsewhere}");
+    }
+    world.fleet.close().await;
+}
+
+#[test]
+fn operations_have_ids_of_their_own() {
+    let ids: Vec<&str> =
+        CONTRACT.operations().map(|(_, _, one)| one["operationId"].as_str().unwrap()).collect();
+    assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), ids.len(), "{ids:?}");
+    let links = CONTRACT.document.to_string();
+    for (_, _, operation) in CONTRACT.operations() {
+        for (_, response) in operation["responses"].as_object().unwrap() {
+            let targets = CONTRACT.meant(response)["links"].as_object();
+            for target in targets.into_iter().flat_map(|links| links.keys()) {
+                assert!(ids.contains(&target.as_str()), "{target}");
+            }
+        }
+    }
+    assert!(links.contains("\"links\""));
+}
+
+#[test]
+fn every_example_is_of_its_schema() {
+    let mut examples = 0;
+    let mut check = |media: &Value, what: &str| {
+        let validator = Validator::new(&media["schema"], &CONTRACT.document);
+        let many = media["examples"].as_object().into_iter().flat_map(|all| all.values());
+        let many = many.map(|example| &example["value"]);
+        for example in media.get("example").into_iter().chain(many) {
+            examples += 1;
+            assert_eq!(validator.check(example), Ok(()), "{what}: {example}");
+        }
+    };
+    for (path, method, operation) in CONTRACT.operations() {
+        let bodies = operation["requestBody"]["content"].as_object();
+        for media in bodies.into_iter().flat_map(|content| content.values()) {
+            check(media, &format!("{method} {path}"));
+        }
+        for (status, response) in operation["responses"].as_object().unwrap() {
+            let content = CONTRACT.meant(response)["content"].as_object();
+            for media in content.into_iter().flat_map(|content| content.values()) {
+                check(media, &format!("{method} {path} {status}"));
+            }
+        }
+    }
+    assert!(examples > 100, "{examples}");
+}
+
+/// Bodies of requests, and whether the schema is meant to take them.
+#[test]
+fn schemas_say_what_bodies_may_be() {
+    let past = "2020-01-01T00:00:00Z";
+    let purchase = |change: Value| {
+        let mut purchase = json!({
+            "external_id": "ann", "product_id": "shoes", "currency": "EUR", "price": 1, "time": past,
+        });
+        let object = purchase.as_object_mut().unwrap();
+        object.extend(change.as_object().unwrap().clone());
+        object.retain(|_, value| *value != json!("absent"));
+        purchase
+    };
+    let attributes = |change: Value| {
+        let mut attributes = json!({ "external_id": "ann" });
+        attributes.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+        attributes
+    };
+    for (schema, value, is_taken) in [
+        ("TrackRequest", json!({}), false),
+        ("TrackRequest", json!({ "purchases": [{}, purchase(json!({}))] }), true),
+        ("TrackRequest", json!({ "purchases": [{}], "events": null }), false),
+        ("TrackRequest", json!({ "purchases": vec![purchase(json!({})); 75] }), true),
+        ("TrackRequest", json!({ "purchases": vec![purchase(json!({})); 76] }), false),
+        ("PurchaseObject", purchase(json!({ "quantity": 100, "other": {} })), true),
+        ("PurchaseObject", purchase(json!({ "quantity": 101 })), false),
+        ("PurchaseObject", purchase(json!({ "quantity": null, "app_id": null })), true),
+        ("PurchaseObject", purchase(json!({ "price": -1 })), false),
+        ("PurchaseObject", purchase(json!({ "price": 9e12 })), true),
+        ("PurchaseObject", purchase(json!({ "price": 9e12, "quantity": 100 })), false),
+        ("PurchaseObject", purchase(json!({ "currency": "DEM" })), false),
+        ("PurchaseObject", purchase(json!({ "currency": "eur" })), false),
+        ("PurchaseObject", purchase(json!({ "time": "absent" })), false),
+        ("PurchaseObject", purchase(json!({ "time": "2021-06-28T17:02:43:032+0000" })), true),
+        ("PurchaseObject", purchase(json!({ "time": "yesterday" })), false),
+        ("PurchaseObject", purchase(json!({ "properties": { "a": [{ "b": null }] } })), true),
+        ("PurchaseObject", purchase(json!({ "properties": { "price": 1 } })), false),
+        ("PurchaseObject", purchase(json!({ "properties": { "$a": 1 } })), false),
+        ("PurchaseObject", purchase(json!({ "properties": { "a": "x".repeat(256) } })), false),
+        ("PurchaseObject", purchase(json!({ "external_id": null })), false),
+        ("PurchaseObject", purchase(json!({ "external_id": null, "email": "a@b" })), true),
+        ("PurchaseObject", purchase(json!({ "service_id": "no uuid" })), true),
+        ("PurchaseObject", purchase(json!({ "external_id": "", "email": "a@b" })), false),
+        ("AttributeObject", attributes(json!({ "tier": "gold", "n": { "inc": 1 } })), true),
+        ("AttributeObject", attributes(json!({ "n": { "inc": "1" } })), false),
+        ("AttributeObject", attributes(json!({ "n": { "inc": 1, "add": [] } })), false),
+        ("AttributeObject", attributes(json!({ "n": { "inc": 1, "more": 1 } })), true),
+        ("AttributeObject", attributes(json!({ "gender": "nil", "phone": "", "dob": null })), true),
+        ("AttributeObject", attributes(json!({ "dob": "2001-02-29" })), false),
+        ("AttributeObject", attributes(json!({ "purchases": [] })), false),
+        ("AttributeObject", attributes(json!({ "email": "no address" })), false),
+        ("ExportRequest", json!({ "fields_to_export": ["email", "custom_attributes.x"] }), true),
+        ("ExportRequest", json!({ "fields_to_export": [] }), false),
+        ("ExportRequest", json!({ "fields_to_export": ["e-mail"] }), false),
+        (
+            "ExportRequest",
+            json!({ "fields_to_export": ["email"], "callback_endpoint": "https://a.example/x?y" }),
+            true,
+        ),
+        (
+            "ExportRequest",
+            json!({ "fields_to_export": ["email"], "callback_endpoint": "ftp://a.example" }),
+            false,
+        ),
+        ("PhoneNumbers", json!({ "phone_numbers": ["+15550100", "15550100"] }), true),
+        ("PhoneNumbers", json!({ "phone_numbers": ["555"] }), false),
+        ("PhoneNumbers", json!({ "phone_numbers": vec!["+15550100"; 51] }), false),
+        ("EditRequest", json!({ "items": [{ "id": "a-1", "b": { "c": [null] } }] }), true),
+        ("EditRequest", json!({ "items": [{ "id": "a b" }] }), false),
+        ("EditRequest", json!({ "items": [{ "id": "a", "b": { "c.d": 1 } }] }), false),
+        ("ConnectedAudience", json!({ "AND": [{ "OR": [exists()] }] }), true),
+        ("ConnectedAudience", json!({ "AND": [] }), false),
+        ("ConnectedAudience", json!({ "AND": [exists()], "OR": [exists()] }), false),
+        ("ConnectedAudience", json!({ "last_used_app": { "comparison": "is" } }), false),
+    ] {
+        let schema = &CONTRACT.document["components"]["schemas"][schema];
+        let checked = Validator::new(schema, &CONTRACT.document).check(&value);
+        assert_eq!(checked.is_ok(), is_taken, "{value}: {checked:?}");
+    }
+}
+
+fn exists() -> Value {
+    json!({ "custom_attribute": { "custom_attribute_name": "x", "comparison": "exists" } })
+}
+
+/// The operations' answers that were seen, each held against the document by [`answer`].
+#[derive(Default)]
+struct Seen(BTreeSet<(String, u16)>);
+
+impl Seen {
+    async fn see(&mut self, request: reqwest::RequestBuilder, status: u16) -> Answer {
+        let built = request.try_clone().expect("a body that is there").build().expect("a request");
+        let (method, path) = (built.method().clone(), built.url().path().to_owned());
+        let answer = answer(request).await;
+        assert_eq!(answer.status.as_u16(), status, "{method} {path}: {answer:?}");
+        let operation = CONTRACT.operation(&method, &path).expect("an operation");
+        self.0.insert((operation["operationId"].as_str().unwrap().to_owned(), status));
+        answer
+    }
+}
+
+/// Statuses that need a fault, a slow client or 4 MiB to come about: flows of the gateway have
+/// them, which answer all calls alike there.
+const ELSEWHERE: [u16; 5] = [408, 413, 429, 500, 503];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_status_is_answered_as_it_is_described() {
+    let mut world = World::start(Backend::Fleet(1)).await;
+    let mut seen = Seen::default();
+    what_all_have(&world, &mut seen).await;
+    tracking(&world, &mut seen).await;
+    exports(&mut world, &mut seen).await;
+    the_rest_of_workspaces(&world, &mut seen).await;
+    scim(&world, &mut seen).await;
+    let described = CONTRACT.operations().flat_map(|(_, _, operation)| {
+        let id = operation["operationId"].as_str().unwrap();
+        let statuses = operation["responses"].as_object().unwrap().keys();
+        statuses.map(move |status| (id.to_owned(), status.parse().unwrap()))
+    });
+    let missing: Vec<(String, u16)> = described
+        .filter(|(id, status)| {
+            // Of a key whose first request is under way; of users 409 is another's name as well.
+            let is_under_way =
+                *status == 409 && !["createUser", "patchUser"].contains(&id.as_str());
+            let is_under_way =
+                is_under_way && !["cancelExport", "replaceUser"].contains(&id.as_str());
+            // An address that has expired was valid for minutes.
+            let is_old = (id.as_str(), *status) == ("downloadFile", 403);
+            let is_elsewhere = ELSEWHERE.contains(status) || is_under_way || is_old;
+            !is_elsewhere && !seen.0.contains(&(id.clone(), *status))
+        })
+        .collect();
+    assert!(missing.is_empty(), "{missing:?}");
+    world.fleet.close().await;
+}
+
+/// What is refused alike: without a key, with one that may not, with a body of another type or
+/// none at all, with a bad `Idempotency-Key`, and with one of another body.
+async fn what_all_have(world: &World, seen: &mut Seen) {
+    let mut nobody = workspace("nobody").permitted(&["messages.send"]);
+    nobody.percent = None;
+    let nobody = world.fleet.apply(&[workspace_as(world), nobody]).await.remove(1);
+    let far = ["scim-token", "create", "--name", "far", "--allow", "198.51.100.0/24"];
+    let far = Api::new(world.fleet.base(), world.fleet.run(&far).await.trim());
+    for (path, method, operation) in CONTRACT.operations() {
+        let method = Method::from_bytes(method.to_uppercase().as_bytes()).unwrap();
+        let path = filled(path).replace("/none/", &format!("/{CATALOG}/"));
+        let keyed = || {
+            let request = world.keyed(method.clone(), &path);
+            request.header("x-request-origin", "idp.acme.example")
+        };
+        let has = |status: &str| operation["responses"].get(status).is_some();
+        if has("401") {
+            let url = format!("{}{path}", world.fleet.base());
+            seen.see(reqwest::Client::new().request(method.clone(), url), 401).await;
+        }
+        if operation["x-permission"].is_string() {
+            seen.see(nobody.request(method.clone(), &path), 403).await;
+        } else if has("403") && path.starts_with("/scim") {
+            seen.see(far.request(method.clone(), &path), 403).await;
+        }
+        if has("415") {
+            seen.see(keyed().body("{}"), 415).await;
+            let malformed = keyed().header("content-type", "application/json").body("{");
+            seen.see(malformed, 400).await;
+        }
+    }
+}
+
+/// The workspace of the world's key.
+fn workspace_as(world: &World) -> crate::support::WorkspaceFile {
+    let mut file = workspace("acme");
+    file.key = world.api.key().to_owned();
+    file
+}
+
+async fn tracking(world: &World, seen: &mut Seen) {
+    let track = |body: Value| world.api.request(Method::POST, "/users/track").json(&body);
+    let ann = json!({ "external_id": "ann", "visits": { "inc": 1 } });
+    seen.see(track(json!({ "attributes": [ann, { "gender": 5 }] })), 201).await;
+    seen.see(track(json!({ "attributes": [{ "gender": 5 }] })), 400).await;
+    seen.see(track(json!({ "attributes": vec![ann.clone(); 76] })), 400).await;
+    seen.see(track(json!({})).header("idempotency-key", "é"), 400).await;
+    let once = |body: Value| track(body).header("idempotency-key", "\"track\"");
+    seen.see(once(json!({ "attributes": [ann] })), 201).await;
+    seen.see(once(json!({ "attributes": [{ "external_id": "ben", "visits": 1 }] })), 422).await;
+}
+
+async fn exports(world: &mut World, seen: &mut Seen) {
+    let get = |path: &str| world.api.request(Method::GET, path);
+    let ask = |body: Value| {
+        let path = "/users/export/global_control_group";
+        world.api.request(Method::POST, path).json(&body)
+    };
+    let wanted = json!({ "fields_to_export": ["email"] });
+    seen.see(ask(json!({ "fields_to_export": ["e-mail"] })), 400).await;
+    seen.see(ask(wanted.clone()).header("idempotency-key", "a"), 201).await;
+    seen.see(ask(json!({ "fields_to_export": ["gender"] })).header("idempotency-key", "a"), 422)
+        .await;
+    let accepted = world.api.export(&wanted).await;
+    world.api.done(&accepted.prefix).await;
+    let path = format!("/users/export/{}", accepted.prefix);
+    seen.see(get(&path), 200).await;
+    seen.see(world.api.request(Method::DELETE, &path), 409).await;
+    let page = seen.see(get("/users/export?limit=1"), 200).await;
+    let cursor = page.body["next_cursor"].as_str().expect("there are two exports");
+    seen.see(get(&format!("/users/export?cursor={cursor}")), 200).await;
+    for wrong in ["limit=0", "limit=%2B1", "limit=1&limit=1", "cursor=", "cursor=x"] {
+        seen.see(get(&format!("/users/export?{wrong}")), 400).await;
+    }
+    let unknown = filled("/users/export/{object_prefix}");
+    seen.see(get(&unknown), 404).await;
+    seen.see(world.api.request(Method::DELETE, &unknown), 404).await;
+    seen.see(get(&format!("{path}/download?signature=x")), 404).await;
+    let address = accepted.address().strip_prefix(world.fleet.base()).unwrap();
+    let found = seen.see(get(address), 302).await;
+    let file = found.headers["location"].to_str().unwrap();
+    let file = file.strip_prefix(world.fleet.base()).unwrap();
+    seen.see(get("/objects/a/b"), 404).await;
+    let whole = seen.see(get(file), 200).await;
+    seen.see(get(file).header("range", "bytes=0-1"), 206).await;
+    seen.see(get(file).header("range", "bytes=1000000-"), 416).await;
+    let modified = whole.headers["last-modified"].to_str().unwrap();
+    seen.see(get(file).header("if-modified-since", modified), 304).await;
+    let long_ago = "Thu, 01 Jan 1970 00:00:00 GMT";
+    seen.see(get(file).header("if-unmodified-since", long_ago), 412).await;
+    // Nobody works on this one before it is cancelled.
+    world.fleet.stop("worker-1");
+    let get = |path: &str| world.api.request(Method::GET, path);
+    let waiting = world.api.export(&wanted).await;
+    seen.see(get(waiting.address().strip_prefix(world.fleet.base()).unwrap()), 403).await;
+    let path = format!("/users/export/{}", waiting.prefix);
+    seen.see(world.api.request(Method::DELETE, &path), 200).await;
+    world.fleet.go_on("worker-1");
+}
+
+async fn the_rest_of_workspaces(world: &World, seen: &mut Seen) {
+    let api = &world.api;
+    seen.see(api.request(Method::GET, "/openapi.json"), 200).await;
+    seen.see(api.request(Method::GET, "/docs"), 200).await;
+    seen.see(api.request(Method::GET, "/campaigns/list?page=0"), 200).await;
+    seen.see(api.request(Method::GET, "/campaigns/list?page=x"), 400).await;
+    let edit = |catalog: &str, id: &str| {
+        let body = json!({ "items": [{ "id": id, "City": "Oslo" }] });
+        api.request(Method::PATCH, &format!("/catalogs/{catalog}/items")).json(&body)
+    };
+    seen.see(edit(CATALOG, "a").header("idempotency-key", "a"), 202).await;
+    seen.see(edit(CATALOG, "b").header("idempotency-key", "a"), 422).await;
+    seen.see(edit(CATALOG, "a b"), 400).await;
+    seen.see(edit("none", "a"), 404).await;
+    let post = |path: &str, body: &Value| api.request(Method::POST, path).json(body);
+    let once = |path: &str, body: &Value| post(path, body).header("idempotency-key", "a");
+    let (create, delete) = ("/canvas/trigger/schedule/create", "/canvas/trigger/schedule/delete");
+    let mut schedule = json!({
+        "canvas_id": CANVAS, "broadcast": true, "schedule": { "time": "2127-01-01" },
+    });
+    let made = seen.see(once(create, &schedule), 201).await;
+    schedule["schedule"]["time"] = "2128-01-01".into();
+    seen.see(once(create, &schedule), 422).await;
+    schedule["schedule"]["time"] = "2020-01-01".into();
+    seen.see(post(create, &schedule), 400).await;
+    schedule["schedule"]["time"] = "2127-01-01".into();
+    schedule["canvas_id"] = UNKNOWN.into();
+    seen.see(post(create, &schedule), 404).await;
+    let mut deletion = json!({ "canvas_id": CANVAS, "schedule_id": UNKNOWN });
+    seen.see(post(delete, &deletion), 404).await;
+    deletion["schedule_id"] = made.body["schedule_id"].clone();
+    seen.see(once(delete, &deletion), 201).await;
+    deletion["more"] = true.into();
+    seen.see(once(delete, &deletion), 422).await;
+    let remove = "/sms/invalid_phone_numbers/remove";
+    seen.see(once(remove, &json!({ "phone_numbers": ["+15550100"] })), 201).await;
+    seen.see(once(remove, &json!({ "phone_numbers": ["+15550101"] })), 422).await;
+    seen.see(post(remove, &json!({ "phone_numbers": [] })), 400).await;
+}
+
+async fn scim(world: &World, seen: &mut Seen) {
+    let get = |path: &str| world.scim(Method::GET, path);
+    let user = |name: &str| {
+        json!({
+            "schemas": ["urn:ietf:params:scim:schemas:core:2.0:User"], "userName": name,
+            "name": { "givenName": "Ann", "familyName": "Lee" }, "externalId": "7",
+            "department": "Sales",
+            "permissions": {
+                "companyPermissions": ["admin"],
+                "appGroup": [{ "appGroupName": "acme", "appGroupPermissions": ["x"],
+                               "team": [{ "teamName": "t", "teamPermissions": ["y"] }] }],
+            },
+        })
+    };
+    let users = || world.scim(Method::POST, "/Users");
+    let made = users().json(&user("ann@acme.example")).header("idempotency-key", "a");
+    let made = seen.see(made, 201).await;
+    seen.see(users().json(&user("ann@acme.example")), 409).await;
+    seen.see(users().json(&user("b@acme.example")).header("idempotency-key", "a"), 422).await;
+    let bob = seen.see(users().json(&user("bob@acme.example")), 201).await;
+    let at = |user: &Answer| format!("/Users/{}", user.body["id"].as_str().unwrap());
+    let (ann, bob, nobody) = (at(&made), at(&bob), format!("/Users/{UNKNOWN}"));
+    seen.see(get("/Users?count=1&filter=userName%20sw%20%22a%22"), 200).await;
+    for wrong in ["filter=x", "count=1&count=1", "attributes=id&excludedAttributes=id"] {
+        seen.see(get(&format!("/Users?{wrong}")), 400).await;
+    }
+    seen.see(get(&format!("{ann}?attributes=meta.location")), 200).await;
+    seen.see(get(&ann).header("if-none-match", "*"), 304).await;
+    seen.see(get(&nobody), 404).await;
+    seen.see(world.keyed(Method::GET, &format!("/scim/v2{ann}")), 400).await;
+    let patch = json!({
+        "schemas": ["urn:ietf:params:scim:api:messages:2.0:PatchOp"],
+        "Operations": [{ "op": "replace", "path": "userName", "value": "bob@acme.example" }],
+    });
+    let mut good = patch.clone();
+    good["Operations"][0]["value"] = "ann2@acme.example".into();
+    for (method, body, good) in [
+        (Method::PUT, user("bob@acme.example"), user("ann@acme.example")),
+        (Method::PATCH, patch, good),
+    ] {
+        let change = |path: &str| world.scim(method.clone(), path);
+        seen.see(change(&ann).json(&good), 200).await;
+        seen.see(change(&ann).json(&body), 409).await;
+        seen.see(change(&ann).json(&json!({})), 400).await;
+        seen.see(change(&nobody).json(&good), 404).await;
+        seen.see(change(&ann).json(&good).header("if-match", "\"0\""), 412).await;
+        if method == Method::PATCH {
+            seen.see(change(&ann).json(&good).header("idempotency-key", "p"), 200).await;
+            seen.see(change(&ann).json(&body).header("idempotency-key", "p"), 422).await;
+        }
+    }
+    let delete = |path: &str| world.scim(Method::DELETE, path);
+    seen.see(world.keyed(Method::DELETE, &format!("/scim/v2{bob}")), 400).await;
+    seen.see(delete(&bob).header("if-match", "\"0\""), 412).await;
+    seen.see(delete(&bob), 204).await;
+    seen.see(delete(&bob), 404).await;
+    let search =
+        json!({ "schemas": ["urn:ietf:params:scim:api:messages:2.0:SearchRequest"], "count": 1.0 });
+    for path in ["/.search", "/Users/.search"] {
+        seen.see(world.scim(Method::POST, path).json(&search), 200).await;
+    }
+    for path in ["/ServiceProviderConfig", "/ResourceTypes", "/ResourceTypes/User", "/Schemas"] {
+        seen.see(get(path), 200).await;
+    }
+    seen.see(get("/Schemas/urn:ietf:params:scim:schemas:core:2.0:User"), 200).await;
+    for list in ["/ResourceTypes", "/Schemas"] {
+        seen.see(get(&format!("{list}?filter=x")), 403).await;
+        seen.see(get(&format!("{list}/none")), 404).await;
+    }
+}

@@ -1,0 +1,80 @@
+//! A gateway with something of everything.
+
+use reqwest::{Method, RequestBuilder};
+use serde_json::json;
+
+use crate::support::api::{Answer, answer};
+use crate::support::fleet::{Backend, Fleet};
+use crate::support::{Api, WorkspaceFile};
+
+pub const CANVAS: &str = "0b0a6c8e-6d0c-4f39-9d0b-6f0f6f9a2c11";
+pub const CATALOG: &str = "restaurants";
+
+pub struct World {
+    pub fleet: Fleet,
+    pub api: Api,
+    /// Of SCIM.
+    pub token: String,
+    scim: Api,
+}
+
+impl World {
+    pub async fn start(backend: Backend) -> Self {
+        let fleet = Fleet::start(backend, &[]).await;
+        let api = fleet.apply(&[workspace("acme")]).await.remove(0);
+        let token = fleet.run(&["scim-token", "create", "--name", "openapi"]).await;
+        let token = token.trim().to_owned();
+        let scim = Api::new(fleet.base(), &token);
+        Self { fleet, api, token, scim }
+    }
+
+    /// A call with the SCIM token and all that it needs.
+    pub fn scim(&self, method: Method, path: &str) -> RequestBuilder {
+        let request = self.scim.request(method, &format!("/scim/v2{path}"));
+        request.header("x-request-origin", "idp.acme.example")
+    }
+
+    /// A call with the right key or token, and nothing else.
+    pub fn keyed(&self, method: Method, path: &str) -> RequestBuilder {
+        let api = if path.starts_with("/scim") { &self.scim } else { &self.api };
+        api.request(method, path)
+    }
+
+    /// A call without any.
+    pub async fn keyless(&self, method: Method, path: &str) -> Answer {
+        answer(reqwest::Client::new().request(method, format!("{}{path}", self.fleet.base()))).await
+    }
+}
+
+/// With a key for every call, a campaign, a Canvas, and a catalog with a field of each type.
+pub fn workspace(name: &str) -> WorkspaceFile {
+    let fields = [
+        ("City", "string"),
+        ("Rating", "number"),
+        ("Open", "boolean"),
+        ("Closed_at", "time"),
+        ("Address", "object"),
+        ("Tags", "array"),
+    ];
+    let fields = fields.map(|(name, kind)| json!({ "name": name, "type": kind }));
+    WorkspaceFile::new(name)
+        .with(
+            "campaigns",
+            json!([{
+                "id": "3c9f0a52-8f1e-4c57-9a3e-0d5b1c2e7f60", "name": "Welcome", "type": "api",
+                "tags": ["onboarding"],
+            }]),
+        )
+        .with("canvases", json!([{ "id": CANVAS, "name": "Onboarding" }]))
+        .with("catalogs", json!([{ "name": CATALOG, "fields": fields }]))
+        .permitted(&[
+            "users.track",
+            "users.export.global_control_group",
+            "catalogs.update_items",
+            "canvas.trigger.schedule.create",
+            "canvas.trigger.schedule.delete",
+            "campaigns.list",
+            "sms.invalid_phone_numbers.remove",
+        ])
+        .unlimited()
+}

@@ -1,0 +1,303 @@
+//! Schedules of Canvases: made and deleted by calls, shown and cancelled by commands; on SQLite
+//! and on PostgreSQL.
+
+use jiff::Timestamp;
+use longshore::schedules::api;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::support::calls::Calls;
+use crate::support::installation::Installation;
+use crate::support::stores::{TestStore, on_both_stores, on_pool};
+
+on_both_stores!(World =>
+    a_schedule_can_be_seen_at_once_and_deleted,
+    what_cannot_be_scheduled_is_refused,
+    a_time_on_the_wall_is_taken_until_it_is_past_everywhere,
+    what_is_not_there_cannot_be_deleted,
+    a_call_under_a_key_is_done_once,
+    schedules_go_with_their_canvas,
+    operators_see_and_cancel_schedules,
+);
+
+const KEY: &str = "key-that-may-schedule-canvases";
+const OTHER_KEY: &str = "key-of-the-other-workspace";
+const CREATE: &str = "/canvas/trigger/schedule/create";
+const DELETE: &str = "/canvas/trigger/schedule/delete";
+const CANVAS: &str = "aaaa0000-0000-4000-8000-000000000001";
+const SECOND_CANVAS: &str = "aaaa0000-0000-4000-8000-000000000002";
+const CAMPAIGN: &str = "aaaa0000-0000-4000-8000-000000000003";
+
+/// Noon.
+const NOW: i64 = 1_795_262_400_000;
+
+struct World {
+    place: Installation,
+    calls: Calls,
+}
+
+fn file() -> String {
+    let key = |secret: &str| {
+        let permissions = ["canvas.trigger.schedule.create", "canvas.trigger.schedule.delete"];
+        json!([{ "name": "k", "secret": secret, "permissions": permissions }])
+    };
+    let acme = json!({
+        "workspace": "acme",
+        "keys": key(KEY),
+        "campaigns": [{ "id": CAMPAIGN, "name": "Welcome", "type": "api" }],
+        "canvases": [
+            { "id": CANVAS, "name": "Onboarding" }, { "id": SECOND_CANVAS, "name": "Second" },
+        ],
+    });
+    // The same Canvas, as that of another workspace.
+    let other = json!({
+        "workspace": "other", "keys": key(OTHER_KEY),
+        "canvases": [{ "id": CANVAS, "name": "Onboarding" }],
+    });
+    format!("{acme}\n---\n{other}\n")
+}
+
+/// A body with these members over those that are right.
+fn body(members: Value) -> Value {
+    let mut body = json!({
+        "canvas_id": CANVAS,
+        "schedule": { "time": "2026-11-21T18:00:00Z" },
+        "recipients": [{ "external_user_id": "ann" }],
+    });
+    for (name, value) in members.as_object().unwrap() {
+        body[name] = value.clone();
+    }
+    body
+}
+
+impl World {
+    async fn new(store: TestStore) -> Self {
+        let place = Installation::open(store, &file(), |_| {}).await;
+        let world = Self { calls: Calls::new(&place.app, api::routes(), KEY), place };
+        world.at(NOW);
+        world
+    }
+
+    fn at(&self, ms: i64) {
+        self.place.app.clock.set(Timestamp::from_millisecond(ms).unwrap());
+    }
+
+    /// Makes a schedule far in the future, and answers its id.
+    async fn make(&self) -> String {
+        let far = body(json!({ "schedule": { "time": "2099-01-01T00:00:00Z" } }));
+        let (status, answer) = self.calls.post(CREATE, &far).await;
+        assert_eq!(status, 201, "{answer}");
+        answer["schedule_id"].as_str().unwrap().to_owned()
+    }
+
+    async fn listed(&self) -> Vec<Value> {
+        let lines = self.place.printed(&["schedules", "list", "--json"]).await;
+        lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    async fn states(&self) -> Vec<String> {
+        let listed = self.listed().await;
+        listed.iter().map(|one| one["state"].as_str().unwrap().to_owned()).collect()
+    }
+}
+
+async fn a_schedule_can_be_seen_at_once_and_deleted(world: World) {
+    // An instant from now on: the clock ticks.
+    let asked = body(json!({
+        "schedule": { "time": "2026-11-21T14:00:00+01:00" },
+        "audience": { "last_used_app": { "comparison": "after", "value": "2026-01-01" } },
+        "canvas_entry_properties": { "a": [1, null] },
+        "unknown": 5,
+    }));
+    let (status, answer) = world.calls.post(CREATE, &asked).await;
+    assert_eq!((status, &answer["message"]), (201, &json!("success")), "{answer}");
+    let dispatch = answer["dispatch_id"].as_str().unwrap();
+    assert!(dispatch.len() == 32 && dispatch.bytes().all(|b| b.is_ascii_hexdigit()), "{answer}");
+    let id = answer["schedule_id"].as_str().unwrap();
+    assert!(Uuid::parse_str(id).is_ok_and(|id| id.to_string() == answer["schedule_id"]));
+
+    let listed = world.listed().await;
+    let [schedule] = listed.as_slice() else { panic!("{listed:?}") };
+    for (name, value) in [
+        ("id", json!(id)),
+        ("workspace", json!("acme")),
+        ("dispatch_id", json!(dispatch)),
+        ("canvas_id", json!(CANVAS)),
+        ("state", json!("pending")),
+        ("timing", json!("instant")),
+        ("time", json!("2026-11-21T13:00:00.000Z")),
+        ("ended_at", Value::Null),
+    ] {
+        assert_eq!(schedule[name], value, "{schedule}");
+    }
+    let kept = json!({
+        "broadcast": false,
+        "recipients": asked["recipients"],
+        "audience": asked["audience"],
+        "canvas_entry_properties": asked["canvas_entry_properties"],
+    });
+    assert_eq!(schedule["request"], kept);
+
+    let delete = json!({ "canvas_id": CANVAS, "schedule_id": id });
+    // Again it has the same answer.
+    for _ in 0..2 {
+        let answer = world.calls.post(DELETE, &delete).await;
+        assert_eq!(answer, (201, json!({ "message": "success" })));
+    }
+    assert_eq!(world.states().await, ["cancelled"]);
+}
+
+async fn what_cannot_be_scheduled_is_refused(world: World) {
+    let recipients = |count: usize| vec![json!({ "external_user_id": "ann" }); count];
+    for (members, status, named) in [
+        (
+            json!({ "schedule": { "time": "2026-11-21T11:59:59Z" } }),
+            400,
+            "schedule.time is in the past",
+        ),
+        (json!({ "schedule": { "time": "tomorrow" } }), 400, "schedule.time: "),
+        (json!({ "schedule": null }), 400, "schedule is required"),
+        (json!({ "recipients": recipients(51) }), 400, "recipients must have at most 50"),
+        (json!({ "broadcast": true }), 400, "broadcast must not be true"),
+        (
+            json!({ "recipients": [{ "user_alias": { "alias_name": "a" } }] }),
+            400,
+            "recipients[0].user_alias.alias_label",
+        ),
+        (json!({ "audience": { "OR": [{ "AND": [] }] } }), 400, "audience.OR[0].AND: "),
+        (json!({ "canvas_id": 7 }), 400, "canvas_id must be a string"),
+        (json!({ "canvas_id": "no-uuid" }), 404, "No Canvas has this canvas_id"),
+        (json!({ "canvas_id": Uuid::new_v4() }), 404, "No Canvas has this canvas_id"),
+        (json!({ "canvas_id": CAMPAIGN }), 404, "No Canvas has this canvas_id"),
+    ] {
+        let text = world.calls.refusal(CREATE, &body(members.clone()), status).await;
+        assert!(text.starts_with(named), "{members}: {text}");
+    }
+    let other = world.calls.with_key(OTHER_KEY);
+    other.refusal(CREATE, &body(json!({ "canvas_id": SECOND_CANVAS })), 404).await;
+    assert!(world.listed().await.is_empty());
+    for members in [
+        json!({ "recipients": recipients(50), "schedule": { "time": "2099-01-01" } }),
+        json!({ "recipients": null, "broadcast": true, "schedule": { "time": "2099-01-01" } }),
+    ] {
+        let (status, answer) = world.calls.post(CREATE, &body(members)).await;
+        assert_eq!(status, 201, "{answer}");
+    }
+    assert_eq!(world.listed().await.len(), 2);
+}
+
+async fn a_time_on_the_wall_is_taken_until_it_is_past_everywhere(world: World) {
+    let at = |time: &str, switch: &str| body(json!({ "schedule": { "time": time, switch: true } }));
+    for switch in ["in_local_time", "at_optimal_time"] {
+        // It is noon in UTC, and midnight in the last zone.
+        let midnight = at("2026-11-21T01:00:00+09:00", switch);
+        let (status, answer) = world.calls.post(CREATE, &midnight).await;
+        assert_eq!(status, 201, "{answer}");
+        let past = world.calls.refusal(CREATE, &at("2026-11-20T23:59:59-11:00", switch), 400).await;
+        assert_eq!(past, "schedule.time is in the past");
+    }
+    let listed = world.listed().await;
+    let timings: Vec<&Value> = listed.iter().map(|one| &one["timing"]).collect();
+    assert_eq!(timings, ["optimal", "local"]);
+    assert_eq!(listed[0]["time"], "2026-11-21T01:00:00.000Z");
+}
+
+async fn what_is_not_there_cannot_be_deleted(world: World) {
+    let id = world.make().await;
+    let unknown = Uuid::new_v4().to_string();
+    let no_schedule = "No schedule of this Canvas has this schedule_id";
+    for (canvas, schedule, status, named) in [
+        (json!(null), json!(id), 400, "canvas_id is required"),
+        (json!(CANVAS), json!(null), 400, "schedule_id is required"),
+        (json!(CANVAS), json!(5), 400, "schedule_id must be a string"),
+        (json!(unknown), json!(id), 404, "No Canvas has this canvas_id"),
+        (json!(CAMPAIGN), json!(id), 404, "No Canvas has this canvas_id"),
+        (json!("x"), json!(id), 404, "No Canvas has this canvas_id"),
+        (json!(CANVAS), json!(unknown), 404, no_schedule),
+        (json!(CANVAS), json!("x"), 404, no_schedule),
+        (json!(SECOND_CANVAS), json!(id), 404, no_schedule),
+    ] {
+        let body = json!({ "canvas_id": canvas, "schedule_id": schedule });
+        assert_eq!(world.calls.refusal(DELETE, &body, status).await, named, "{body}");
+    }
+    let delete = json!({ "canvas_id": CANVAS, "schedule_id": id });
+    let other = world.calls.with_key(OTHER_KEY);
+    assert_eq!(other.refusal(DELETE, &delete, 404).await, no_schedule);
+    assert_eq!(world.states().await, ["pending"]);
+
+    on_pool!(&world.place.app.store, pool => {
+        sqlx::query("UPDATE schedules SET state = 'sent'").execute(pool).await.unwrap();
+    });
+    let sent = world.calls.refusal(DELETE, &delete, 400).await;
+    assert_eq!(sent, "The schedule has been sent already");
+    let output = world.place.run(&["schedules", "cancel", &id]).await;
+    assert!(!output.status.success());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("has been sent"));
+    assert_eq!(world.states().await, ["sent"]);
+}
+
+async fn a_call_under_a_key_is_done_once(world: World) {
+    let asked = body(json!({ "schedule": { "time": "2026-11-21T13:00:00Z" } }));
+    let first = world.calls.post_once(CREATE, "k", &asked).await;
+    assert_eq!(first.0, 201, "{first:?}");
+    // Also when the time has come since.
+    world.at(NOW + 7_200_000);
+    assert_eq!(world.calls.post_once(CREATE, "k", &asked).await, first);
+    let (status, _) = world.calls.post_once(CREATE, "k", &body(json!({}))).await;
+    assert_eq!(status, 422);
+    assert_eq!(world.listed().await.len(), 1);
+    // What was refused is not kept.
+    let (status, _) = world.calls.post_once(CREATE, "late", &asked).await;
+    assert_eq!(status, 400);
+    world.at(NOW);
+    assert_eq!(world.calls.post_once(CREATE, "late", &asked).await.0, 201);
+
+    let delete = json!({ "canvas_id": CANVAS, "schedule_id": first.1["schedule_id"] });
+    for _ in 0..2 {
+        // The same key means another thing to another call.
+        let answer = world.calls.post_once(DELETE, "k", &delete).await;
+        assert_eq!(answer, (201, json!({ "message": "success" })));
+    }
+    assert_eq!(world.states().await.iter().filter(|state| *state == "cancelled").count(), 1);
+}
+
+async fn schedules_go_with_their_canvas(world: World) {
+    world.make().await;
+    let other = world.calls.with_key(OTHER_KEY);
+    let far = body(json!({ "schedule": { "time": "2099-01-01T00:00:00Z" } }));
+    assert_eq!(other.post(CREATE, &far).await.0, 201);
+    let without = "workspace: acme\n";
+    world.place.apply(without, false).await;
+    assert_eq!(world.states().await, ["pending", "pending"]);
+    world.place.apply(without, true).await;
+    let listed = world.listed().await;
+    for schedule in &listed {
+        let expected = if schedule["workspace"] == "acme" { "cancelled" } else { "pending" };
+        assert_eq!(schedule["state"], expected, "{schedule}");
+    }
+    assert_eq!(listed.len(), 2);
+}
+
+async fn operators_see_and_cancel_schedules(world: World) {
+    let (first, second) = (world.make().await, world.make().await);
+    let lines = world.place.printed(&["schedules", "list", "--workspace", "acme"]).await;
+    assert_eq!(lines.len(), 3, "{lines:?}");
+    assert!(lines[1].starts_with(&second) && lines[2].starts_with(&first), "{lines:?}");
+    assert!(lines[1].contains("2099-01-01T00:00:00Z") && lines[1].ends_with(CANVAS), "{lines:?}");
+    let other = world.place.printed(&["schedules", "list", "--workspace", "other", "--json"]).await;
+    assert!(other.is_empty());
+
+    let shown = world.place.printed(&["schedules", "show", &first]).await.join("\n");
+    assert!(shown.contains("pending") && shown.contains("\"external_user_id\":\"ann\""), "{shown}");
+    assert_eq!(
+        world.place.printed(&["schedules", "cancel", &first]).await,
+        [format!("{first} is cancelled")]
+    );
+    let pending = ["schedules", "list", "--state", "pending", "--json"];
+    assert_eq!(world.place.printed(&pending).await.len(), 1);
+    let unknown = Uuid::new_v4().to_string();
+    let output = world.place.run(&["schedules", "cancel", &unknown, &second]).await;
+    assert!(!output.status.success());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("1 of 2"), "{output:?}");
+    assert_eq!(world.states().await, ["cancelled", "cancelled"]);
+}

@@ -1,0 +1,66 @@
+//! Calls of the API within this process, on an installation of the test's own.
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{Method, Request, header};
+use longshore::app::App;
+use longshore::gateway;
+use serde_json::Value;
+use tower::ServiceExt as _;
+
+/// What was answered: the status, and the body, null where that is not JSON.
+pub type Answered = (u16, Value);
+
+/// Calls with a key of a workspace.
+#[derive(Clone)]
+pub struct Calls {
+    router: Router,
+    key: &'static str,
+}
+
+impl Calls {
+    pub fn new(app: &App, routes: impl Into<Router<App>>, key: &'static str) -> Self {
+        Self { router: gateway::router(app.clone(), routes), key }
+    }
+
+    /// The same with another key.
+    pub fn with_key(&self, key: &'static str) -> Self {
+        Self { router: self.router.clone(), key }
+    }
+
+    pub async fn get(&self, path: &str) -> Answered {
+        self.send(Method::GET, path, None, String::new()).await
+    }
+
+    pub async fn post(&self, path: &str, body: &Value) -> Answered {
+        self.send(Method::POST, path, None, body.to_string()).await
+    }
+
+    /// A POST with an `Idempotency-Key`.
+    pub async fn post_once(&self, path: &str, key: &str, body: &Value) -> Answered {
+        self.send(Method::POST, path, Some(key), body.to_string()).await
+    }
+
+    /// A POST that must be refused with this status; answers the message.
+    pub async fn refusal(&self, path: &str, body: &Value, status: u16) -> String {
+        let answered = self.post(path, body).await;
+        assert_eq!(answered.0, status, "{body}: {answered:?}");
+        answered.1["message"].as_str().unwrap_or_else(|| panic!("{answered:?}")).to_owned()
+    }
+
+    async fn send(&self, method: Method, path: &str, once: Option<&str>, body: String) -> Answered {
+        let mut request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(header::AUTHORIZATION, format!("Bearer {}", self.key))
+            .header(header::CONTENT_TYPE, "application/json");
+        if let Some(key) = once {
+            request = request.header("idempotency-key", key);
+        }
+        let request = request.body(Body::from(body)).expect("a request");
+        let answer = self.router.clone().oneshot(request).await.expect("an answer");
+        let status = answer.status().as_u16();
+        let body = axum::body::to_bytes(answer.into_body(), usize::MAX).await.expect("a body");
+        (status, serde_json::from_slice(&body).unwrap_or(Value::Null))
+    }
+}
