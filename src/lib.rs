@@ -36,6 +36,7 @@
 //! | [`campaigns`] | campaigns and Canvases, as declared; the list of campaigns |
 //! | [`schedules`] | sends that wait for their time; a Canvas's, made and cancelled by calls |
 //! | [`sms`] | phone numbers that are known to be invalid |
+//! | [`messages`] | from the order to the channel that takes each message; templates |
 //! | [`exports`] | from the request to the files of users and the callback |
 //! | [`scim`] | the dashboard's users over SCIM 2.0, and the tokens that may manage them |
 //! | [`users`] | profiles, identities, activity; import and generate |
@@ -67,6 +68,7 @@ mod faults;
 pub mod fuzzing;
 pub mod gateway;
 pub mod log;
+pub mod messages;
 pub mod objects;
 mod panics;
 pub mod retry;

@@ -1,0 +1,26 @@
+//! Messages: from the call, the schedule or the purchase that starts them to the channel that
+//! takes each one.
+//!
+//! ```text
+//! call, schedule, trigger ──order──> dispatch ──parts──> user by user: render ──> channel
+//! ```
+//!
+//! [`order`] is what is to be sent and to whom; [`dispatch`] walks the users in parts, writes a
+//! row for each message before it is a request, and hands it to its channel ([`channels`]) under
+//! an id that is the same however often it must be handed over ([`MessageId`]). [`content`] are
+//! the message objects of the API, whose texts are [`template`]s. [`settings`] are what the
+//! workspace file declares of channels.
+
+pub mod channel;
+pub mod channels;
+pub mod content;
+pub mod dispatch;
+pub mod order;
+pub mod outgoing;
+pub mod recipient;
+pub mod settings;
+pub mod template;
+
+pub use channel::Channel;
+pub use outgoing::{MessageId, Outcome, Outgoing};
+pub use recipient::Recipient;

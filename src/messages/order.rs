@@ -1,0 +1,89 @@
+//! What is to be sent, and to whom: what a call, a schedule or a trigger comes to.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+/// An order to send. It is JSON in the log and in its dispatch's row.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Order {
+    pub dispatch_id: Uuid,
+    pub workspace_id: i32,
+    pub kind: Kind,
+    /// A campaign's or a Canvas's API identifier.
+    pub campaign_id: Option<Uuid>,
+    pub send_id: Option<String>,
+    /// The message objects that were taken, by channel ([`super::content`]).
+    pub messages: Map<String, Value>,
+    pub target: Target,
+    pub subscription_state: SubscriptionState,
+    /// Frequency capping is not looked at.
+    pub ignores_capping: bool,
+    /// For every user's template.
+    pub canvas_entry_properties: Option<Map<String, Value>>,
+    /// Milliseconds since the epoch.
+    pub accepted_at: i64,
+    pub request_id: String,
+}
+
+/// What made the order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, sqlx::Type)]
+#[serde(rename_all = "snake_case")]
+#[sqlx(type_name = "text", rename_all = "snake_case")]
+pub enum Kind {
+    /// `/messages/send`.
+    Send,
+    /// `/messages/schedule/create`.
+    Schedule,
+    Canvas,
+    /// A purchase that a campaign waits for.
+    Triggered,
+}
+
+impl Kind {
+    /// Whether users of the global control group are left out (decisions.md, Export: Group).
+    pub fn leaves_out_control_group(self) -> bool {
+        matches!(self, Self::Canvas | Self::Triggered)
+    }
+}
+
+/// To whom.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Target {
+    /// Users who are named; where there are none, everybody who passes the rest is meant.
+    pub users: Vec<Named>,
+    /// A segment of the workspace file.
+    pub segment_id: Option<Uuid>,
+    /// A connected audience, as JSON.
+    pub audience: Option<Value>,
+}
+
+/// A user who is named, with what is for them alone.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Named {
+    pub who: Who,
+    /// `api_trigger_properties` of the template.
+    pub trigger_properties: Option<Map<String, Value>>,
+    /// `canvas_entry_properties` for this user, over those of all.
+    pub canvas_entry_properties: Option<Map<String, Value>>,
+    /// `event_properties`: of the purchase that triggered.
+    pub event_properties: Option<Map<String, Value>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Who {
+    ExternalId(String),
+    Alias { label: String, name: String },
+    ServiceId(Uuid),
+}
+
+/// `recipient_subscription_state`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SubscriptionState {
+    OptedIn,
+    #[default]
+    Subscribed,
+    All,
+}

@@ -1,0 +1,87 @@
+//! One message on its way to one user by one channel.
+
+use std::fmt;
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use super::content::Rendered;
+use super::settings::Settings;
+use super::{Channel, Recipient};
+
+/// Which message it is: the same however often it is handed over, so that who receives it can
+/// tell a repeat. A dispatch sends a user at most one message by a channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MessageId {
+    pub dispatch_id: Uuid,
+    pub service_id: Uuid,
+    pub channel: Channel,
+}
+
+impl fmt::Display for MessageId {
+    /// `<dispatch, 32 hex>.<user, 32 hex>.<channel>`: what providers are given and report with.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (dispatch, user) = (self.dispatch_id.simple(), self.service_id.simple());
+        write!(f, "{dispatch}.{user}.{}", self.channel.name())
+    }
+}
+
+impl MessageId {
+    /// The id that is written so.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.split('.');
+        let id = |part: Option<&str>| Uuid::try_parse(part.filter(|id| id.len() == 32)?).ok();
+        let (dispatch_id, service_id) = (id(parts.next())?, id(parts.next())?);
+        let channel = Channel::from_name(parts.next()?)?;
+        parts.next().is_none().then_some(Self { dispatch_id, service_id, channel })
+    }
+}
+
+/// A message to hand over.
+#[derive(Clone, Copy)]
+pub struct Outgoing<'a> {
+    pub workspace_id: i32,
+    pub settings: &'a Settings,
+    pub id: MessageId,
+    pub recipient: &'a Recipient,
+    pub rendered: &'a Rendered,
+    /// It goes to users whatever they subscribed to, and carries nothing to unsubscribe by.
+    pub is_transactional: bool,
+    pub campaign_id: Option<Uuid>,
+    pub send_id: Option<&'a str>,
+    /// The request that caused it, for log lines.
+    pub request_id: &'a str,
+}
+
+/// What came of handing a message over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The channel has it.
+    Sent,
+    /// The user cannot be reached by this channel: no address, an invalid number, no device.
+    Unreachable(String),
+    /// The channel took the address and says that nobody is there (an SMTP answer 5xx to the
+    /// recipient or to the content).
+    Bounced(String),
+    /// It cannot be sent, and another attempt cannot help.
+    Failed(String),
+    /// It was not taken this time; not before so long should it be tried again.
+    Later { reason: String, after: Option<Duration> },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_reads_back() {
+        for channel in Channel::ALL {
+            let id = MessageId { dispatch_id: Uuid::new_v4(), service_id: Uuid::now_v7(), channel };
+            assert_eq!(MessageId::parse(&id.to_string()), Some(id));
+            assert_eq!(MessageId::parse(&format!("{id}.x")), None);
+        }
+        for wrong in ["", ".", "a.b.email", &format!("{}.{}.fax", "0".repeat(32), "0".repeat(32))] {
+            assert_eq!(MessageId::parse(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! A user as messages see them: the stored profile, and the addresses in it.
+
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+/// A user to whom a message may go.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recipient {
+    pub service_id: Uuid,
+    /// The profile as it is stored ([`crate::users::profile`]).
+    pub profile: Map<String, Value>,
+}
+
+/// How much a user wants to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subscription {
+    OptedIn,
+    Subscribed,
+    Unsubscribed,
+}
+
+/// A device that push messages go to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PushToken<'a> {
+    pub app_id: &'a str,
+    pub token: &'a str,
+    pub device_id: Option<&'a str>,
+    /// It starts live activities; else it shows alerts.
+    pub is_live_activity: bool,
+}
+
+impl Recipient {
+    /// Reads a stored document.
+    pub fn read(service_id: Uuid, document: &str) -> Result<Self, serde_json::Error> {
+        Ok(Self { service_id, profile: serde_json::from_str(document)? })
+    }
+
+    pub fn text(&self, field: &str) -> Option<&str> {
+        self.profile.get(field)?.as_str()
+    }
+
+    pub fn external_id(&self) -> Option<&str> {
+        self.text("external_id")
+    }
+
+    pub fn email(&self) -> Option<&str> {
+        self.text("email")
+    }
+
+    /// In E.164, with its plus.
+    pub fn phone(&self) -> Option<&str> {
+        self.text("phone")
+    }
+
+    /// IANA.
+    pub fn time_zone(&self) -> Option<&str> {
+        self.text("time_zone")
+    }
+
+    /// To emails; subscribed where nothing else is known.
+    pub fn email_subscription(&self) -> Subscription {
+        self.subscription("email_subscribe")
+    }
+
+    /// To push messages, likewise.
+    pub fn push_subscription(&self) -> Subscription {
+        self.subscription("push_subscribe")
+    }
+
+    fn subscription(&self, field: &str) -> Subscription {
+        match self.text(field) {
+            Some("opted_in") => Subscription::OptedIn,
+            Some("unsubscribed") => Subscription::Unsubscribed,
+            _ => Subscription::Subscribed,
+        }
+    }
+
+    /// Whether the user is in a subscription group (of SMS or WhatsApp).
+    pub fn is_in_group(&self, id: &str) -> bool {
+        self.objects("subscription_groups").any(|group| {
+            group.get("subscription_group_id").and_then(Value::as_str) == Some(id)
+                && group.get("subscription_state").and_then(Value::as_str) == Some("subscribed")
+        })
+    }
+
+    pub fn push_tokens(&self) -> impl Iterator<Item = PushToken<'_>> {
+        self.objects("push_tokens").filter_map(|token| {
+            let text = |name: &str| token.get(name).and_then(Value::as_str);
+            Some(PushToken {
+                app_id: text("app_id")?,
+                token: text("token")?,
+                device_id: text("device_id"),
+                is_live_activity: text("kind") == Some("live_activity"),
+            })
+        })
+    }
+
+    fn objects(&self, field: &str) -> impl Iterator<Item = &Map<String, Value>> {
+        self.profile
+            .get(field)
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_object)
+    }
+}

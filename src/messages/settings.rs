@@ -1,0 +1,104 @@
+//! What the workspace file declares of channels: `email`, `providers`, `frequency_capping`,
+//! `subscription_groups`, `apps`.
+
+use secrecy::SecretString;
+use uuid::Uuid;
+
+use super::Channel;
+use crate::workspaces::DeclaredApp;
+
+/// What a workspace sends by. A channel without its settings cannot be used.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    pub email: Option<Email>,
+    /// For all four kinds of push and for live activities.
+    pub push: Option<Provider>,
+    pub sms: Option<Provider>,
+    pub whats_app: Option<Provider>,
+    /// The bytes that providers sign their reports with.
+    pub feedback_secret: Option<Secret>,
+    pub frequency_capping: Vec<CappingRule>,
+    pub subscription_groups: Vec<SubscriptionGroup>,
+    pub apps: Vec<DeclaredApp>,
+}
+
+/// Bytes that sign, behind `whsec_…` or as they are.
+#[derive(Clone)]
+pub struct Secret(pub Vec<u8>);
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("***")
+    }
+}
+
+/// The relay that emails are handed to.
+#[derive(Clone, Debug)]
+pub struct Email {
+    /// `smtp://user:password@host:587` or `smtps://…`.
+    pub smtp: SecretString,
+    /// The sender where a message names none: `Acme <hello@acme.example>`.
+    pub from: Option<String>,
+    pub status_postback: Option<StatusPostback>,
+    /// What reports to `/email/events` are signed with.
+    pub events_secret: Option<Secret>,
+}
+
+/// Where the states of transactional emails are told.
+#[derive(Clone, Debug)]
+pub struct StatusPostback {
+    pub url: String,
+    pub secret: Secret,
+}
+
+/// Who takes messages of a channel over HTTP.
+#[derive(Clone, Debug)]
+pub struct Provider {
+    pub url: String,
+    /// What requests to it are signed with.
+    pub secret: Secret,
+}
+
+/// No more than so many messages in so many days, by one channel or by all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CappingRule {
+    pub messages: u32,
+    pub days: u32,
+    pub channel: Option<Channel>,
+}
+
+/// Users who get messages of a sender by SMS or WhatsApp.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SubscriptionGroup {
+    pub id: Uuid,
+    /// SMS or WhatsApp.
+    pub channel: Channel,
+    /// The number that messages come from.
+    pub from: String,
+}
+
+impl Settings {
+    /// Why a channel cannot be used, where it cannot.
+    pub fn without(&self, channel: Channel) -> Option<&'static str> {
+        match channel {
+            Channel::Email if self.email.is_none() => Some("the workspace declares no email"),
+            Channel::Sms if self.sms.is_none() => Some("the workspace declares no providers.sms"),
+            Channel::WhatsApp if self.whats_app.is_none() => {
+                Some("the workspace declares no providers.whats_app")
+            }
+            push if push.is_push() && self.push.is_none() => {
+                Some("the workspace declares no providers.push")
+            }
+            _ => None,
+        }
+    }
+
+    pub fn provider(&self, channel: Channel) -> Option<&Provider> {
+        match channel {
+            Channel::Sms => self.sms.as_ref(),
+            Channel::WhatsApp => self.whats_app.as_ref(),
+            push if push.is_push() => self.push.as_ref(),
+            _ => None,
+        }
+    }
+}
