@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A channel, by its member of the messages object (Messages object).
+/// A channel, by its member of the messages object (Messages object); a live activity has a call of
+/// its own.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, sqlx::Type,
 )]
@@ -18,10 +19,12 @@ pub enum Channel {
     ContentCard,
     Sms,
     WhatsApp,
+    LiveActivity,
 }
 
 impl Channel {
-    pub const ALL: [Self; 9] = [
+    /// Those of the messages object.
+    pub const OF_MESSAGES: [Self; 9] = [
         Self::ApplePush,
         Self::AndroidPush,
         Self::KindlePush,
@@ -44,17 +47,28 @@ impl Channel {
             Self::ContentCard => "content_card",
             Self::Sms => "sms",
             Self::WhatsApp => "whats_app",
+            Self::LiveActivity => "live_activity",
         }
     }
 
     /// The channel of that [`name`](Self::name).
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|channel| channel.name() == name)
+        match name {
+            "live_activity" => Some(Self::LiveActivity),
+            name => Self::OF_MESSAGES.into_iter().find(|channel| channel.name() == name),
+        }
     }
 
     /// Whether it goes to devices through the push provider.
     pub fn is_push(self) -> bool {
-        matches!(self, Self::ApplePush | Self::AndroidPush | Self::KindlePush | Self::WebPush)
+        matches!(
+            self,
+            Self::ApplePush
+                | Self::AndroidPush
+                | Self::KindlePush
+                | Self::WebPush
+                | Self::LiveActivity
+        )
     }
 }
 
@@ -64,7 +78,7 @@ mod tests {
 
     #[test]
     fn names_are_one_everywhere() {
-        for channel in Channel::ALL {
+        for channel in Channel::OF_MESSAGES.into_iter().chain([Channel::LiveActivity]) {
             assert_eq!(Channel::from_name(channel.name()), Some(channel));
             assert_eq!(serde_json::to_value(channel).unwrap(), channel.name());
         }

@@ -38,6 +38,8 @@ pub enum Kind {
     Canvas,
     /// A purchase that a campaign waits for.
     Triggered,
+    /// `/messages/live_activity/start`.
+    LiveActivity,
 }
 
 impl Kind {
