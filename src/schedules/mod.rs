@@ -2,7 +2,7 @@
 //! are made and cancelled by the calls here ([`api`]). Nothing here sends anything.
 
 pub mod api;
-mod openapi;
+pub(crate) mod openapi;
 pub(crate) mod request;
 pub(crate) mod rows;
 mod when;
