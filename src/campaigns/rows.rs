@@ -51,6 +51,20 @@ pub async fn stored(tx: &mut Tx, workspace: i32) -> Result<Vec<Campaign>, StoreE
     .collect()
 }
 
+/// The campaigns and Canvases that heed purchases: those that one may start, and those with a
+/// conversion window. A few others may be among them.
+pub async fn heeding_purchases(tx: &mut Tx, workspace: i32) -> Result<Vec<Campaign>, StoreError> {
+    on!(tx, c => sqlx::query_as::<_, CampaignRow>(
+        "SELECT id, kind, name, tags, archived, paused, content FROM campaigns
+         WHERE workspace_id = $1
+           AND (kind = 'triggered' OR content LIKE '%\"conversion_window\":%')",
+    )
+    .bind(workspace).fetch_all(c).await?)
+    .into_iter()
+    .map(Campaign::try_from)
+    .collect()
+}
+
 /// The number of the youngest.
 pub(super) async fn last_number(tx: &mut Tx, workspace: i32) -> Result<i64, StoreError> {
     Ok(on!(tx, c => sqlx::query_scalar(
