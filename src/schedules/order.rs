@@ -53,8 +53,8 @@ async fn of_canvas(
     now: i64,
 ) -> Result<Order, FireError> {
     let found = campaigns::by_id(tx, schedule.workspace_id, canvas).await?;
-    let messages = found.as_ref().and_then(|canvas| canvas.content.get("messages"));
-    let messages = messages.and_then(Value::as_object).filter(|messages| !messages.is_empty());
+    let messages = found.as_ref().and_then(|canvas| canvas.messages());
+    let messages = messages.filter(|messages| !messages.is_empty());
     let messages = messages.ok_or(FireError::NoMessages)?.clone();
     let target: CanvasTarget = serde_json::from_str(&schedule.request).map_err(unreadable)?;
     let users = target.recipients.into_iter().map(Recipient::named).collect::<Option<_>>();

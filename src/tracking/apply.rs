@@ -170,13 +170,12 @@ impl Ingest {
         let now = claims::now(tx).await?;
         let today = utc_date(from_ms(today.min(now)));
         let windows = Windows::look_up(tx, workspace.id, heeded, &deeds, &people).await?;
-        let activity = self.cores.compute_here(|| {
-            fold(&deeds, &people, &bodies, (workspace, &windows, today), tally)
-        })?;
+        let activity = self
+            .cores
+            .compute_here(|| fold(&deeds, &people, &bodies, (workspace, &windows, today), tally))?;
         let request_id = batches.first().map_or("", |first| first.request_id);
         let place = triggers::Place { workspace_id: workspace.id, now, request_id };
-        let orders =
-            self.cores.compute_here(|| triggers::orders(&deeds, &people, heeded, place));
+        let orders = self.cores.compute_here(|| triggers::orders(&deeds, &people, heeded, place));
         let bought = deeds.iter().filter_map(|(place, deed)| match deed {
             Deed::Purchase(purchase) if people.is_known(*place) => {
                 Some(purchase.product_id.as_ref())

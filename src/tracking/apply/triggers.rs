@@ -13,6 +13,7 @@ use uuid::Uuid;
 use super::Deed;
 use super::heeded::{Heeded, Triggered};
 use super::people::People;
+use crate::audience::has_properties;
 use crate::messages::order::{Kind, Named, Order, SubscriptionState, Target, Who};
 
 /// Users of an order, and bytes of what they bought, at most.
@@ -48,7 +49,7 @@ pub(super) fn orders(
             && people.is_known(*at)
         {
             let properties = purchase.properties.as_ref().map(|json| json.get());
-            campaigns.iter().for_each(|one| starts.add(one, people.service_id(*at), properties));
+            starts.add(campaigns, people.service_id(*at), properties);
         }
     }
     starts.orders(place)
@@ -64,15 +65,17 @@ struct Starts<'a> {
 }
 
 impl<'a> Starts<'a> {
-    fn add(&mut self, campaign: &'a Triggered, user: Uuid, properties: Option<&'a str>) {
-        if !campaign.trigger.is_met_by(properties) {
-            return;
+    /// A purchase of a user, of the product of some campaigns.
+    fn add(&mut self, campaigns: &'a [Triggered], user: Uuid, properties: Option<&'a str>) {
+        let given = properties.and_then(object).unwrap_or_default();
+        let are_met = |one: &&Triggered| has_properties(&one.trigger.properties, &given);
+        for campaign in campaigns.iter().filter(are_met) {
+            let count = self.counts.entry((campaign.campaign_id, user)).or_default();
+            let (of, users) = self.users.entry((campaign.campaign_id, *count)).or_default();
+            *of = Some(campaign);
+            users.push((user, properties));
+            *count += 1;
         }
-        let count = self.counts.entry((campaign.campaign_id, user)).or_default();
-        let (of, users) = self.users.entry((campaign.campaign_id, *count)).or_default();
-        *of = Some(campaign);
-        users.push((user, properties));
-        *count += 1;
     }
 
     fn orders(self, place: Place<'_>) -> Vec<Order> {
@@ -161,16 +164,14 @@ mod tests {
 
     #[test]
     fn who_buys_twice_is_started_twice() {
-        let (all, large) = (campaign(json!({})), campaign(json!({ "size": "L" })));
+        let campaigns = [campaign(json!({})), campaign(json!({ "size": "L" }))];
+        let [all, large] = &campaigns;
         let (ann, bob) = (Uuid::from_u128(1), Uuid::from_u128(2));
         let mut starts = Starts::default();
-        for (user, properties) in [
-            (ann, Some(r#"{"size":"L"}"#)),
-            (bob, None),
-            (ann, Some(r#"{"size":"S"}"#)),
-        ] {
-            starts.add(&all, user, properties);
-            starts.add(&large, user, properties);
+        for (user, properties) in
+            [(ann, Some(r#"{"size":"L"}"#)), (bob, None), (ann, Some(r#"{"size":"S"}"#))]
+        {
+            starts.add(&campaigns, user, properties);
         }
         let orders = starts.orders(PLACE);
         let of = |campaign: &Triggered| {
@@ -178,8 +179,8 @@ mod tests {
             own.map(users).collect::<Vec<_>>()
         };
         let (l, s) = (Some(json!({ "size": "L" })), Some(json!({ "size": "S" })));
-        assert_eq!(of(&all), [vec![(ann, l.clone()), (bob, None)], vec![(ann, s)]]);
-        assert_eq!(of(&large), [vec![(ann, l)]]);
+        assert_eq!(of(all), [vec![(ann, l.clone()), (bob, None)], vec![(ann, s)]]);
+        assert_eq!(of(large), [vec![(ann, l)]]);
         assert_eq!(orders[0].target.audience, Some(json!({ "AND": [] })));
         let ids: std::collections::HashSet<Uuid> = orders.iter().map(|o| o.dispatch_id).collect();
         assert_eq!(ids.len(), 3);
@@ -187,15 +188,18 @@ mod tests {
 
     #[test]
     fn no_order_is_giant() {
-        let campaign = campaign(json!({}));
+        let campaigns = [campaign(json!({}))];
         let wide = json!({ "text": "x".repeat(40 << 10) }).to_string();
         for (count, properties, most) in
             [(10_000, None, MOST_USERS), (100, Some(wide.as_str()), MOST_BYTES / (40 << 10))]
         {
             let mut starts = Starts::default();
-            (0..count).for_each(|n| starts.add(&campaign, Uuid::from_u128(n), properties));
+            (0..count).for_each(|n| starts.add(&campaigns, Uuid::from_u128(n), properties));
             let orders = starts.orders(PLACE);
-            assert_eq!(orders.iter().map(|one| one.target.users.len() as u128).sum::<u128>(), count);
+            assert_eq!(
+                orders.iter().map(|one| one.target.users.len() as u128).sum::<u128>(),
+                count
+            );
             assert!(orders.iter().all(|order| order.target.users.len() <= most));
         }
     }
