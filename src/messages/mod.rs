@@ -21,6 +21,7 @@ mod openapi;
 pub mod order;
 pub mod outgoing;
 pub mod recipient;
+pub mod relay;
 pub mod request;
 pub mod settings;
 pub mod template;

@@ -110,6 +110,8 @@ pub struct Wave {
     pub timing: Timing,
     /// The time on the wall, in milliseconds since the epoch as if it were in UTC.
     pub time: i64,
+    /// When the order was scheduled: a best time before that is none.
+    pub made_at: i64,
     /// No other follows: everybody's time has come.
     pub is_last: bool,
 }

@@ -51,7 +51,7 @@ async fn create(
             }
             let canvas_id = find_canvas(tx, &caller, &request.canvas_id).await?;
             let new = new_schedule(caller, canvas_id, &request, now)?;
-            rows::insert(tx, &new).await?;
+            super::insert(tx, &new).await?;
             tracing::info!(schedule = %new.id, canvas = %canvas_id, "a Canvas was scheduled");
             Ok(created(json!({
                 "dispatch_id": new.dispatch_id.simple().to_string(),

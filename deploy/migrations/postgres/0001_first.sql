@@ -15,6 +15,7 @@ CREATE TABLE workspaces (
     time_zone          TEXT NOT NULL DEFAULT 'UTC',
     ip_allowlist       TEXT NOT NULL DEFAULT '[]',
     rate_limits        TEXT NOT NULL DEFAULT '{}',
+    frequency_capping  TEXT NOT NULL DEFAULT '[]',
     export_users_limit BIGINT NOT NULL,
     export_bytes_limit BIGINT NOT NULL,
     s3_storage         UUID,
@@ -227,23 +228,59 @@ CREATE TABLE campaigns (
 CREATE INDEX campaigns_listed
     ON campaigns (workspace_id, created_at, number, id, kind, archived, edited_at);
 
+-- What a workspace sends by. path: of the workspace file, such as providers.push. config: what
+-- is declared there, JSON, sealed.
+CREATE TABLE channels (
+    workspace_id INTEGER NOT NULL REFERENCES workspaces (id),
+    path         TEXT NOT NULL,
+    config       BYTEA NOT NULL,
+    PRIMARY KEY (workspace_id, path)
+);
+
+-- Of SMS and WhatsApp. sender: the number that messages come from.
+CREATE TABLE subscription_groups (
+    workspace_id INTEGER NOT NULL REFERENCES workspaces (id),
+    id           UUID NOT NULL,
+    channel      TEXT NOT NULL,
+    sender       TEXT NOT NULL,
+    PRIMARY KEY (workspace_id, id)
+);
+
+CREATE TABLE segments (
+    workspace_id INTEGER NOT NULL REFERENCES workspaces (id),
+    id           UUID NOT NULL,
+    name         TEXT NOT NULL,
+    audience     TEXT NOT NULL,
+    PRIMARY KEY (workspace_id, id)
+);
+
 -- timing: instant, or local or optimal: then time is that on the wall, as if in UTC. state:
--- pending, sent, cancelled. request: to whom and with what, a JSON object.
+-- pending, sent, missed, cancelled. request: to whom and with what, a JSON object. item: of the
+-- claim, under the workspace's job. sent_at: when sending began; ended_at: when nothing was left
+-- to begin. reached_at: moments up to this one are dealt with; missed_at: those up to this one
+-- came too late. error: why it was missed.
 CREATE TABLE schedules (
     id           UUID PRIMARY KEY,
     workspace_id INTEGER NOT NULL REFERENCES workspaces (id),
     dispatch_id  UUID NOT NULL UNIQUE,
     canvas_id    UUID,
+    item         BIGINT NOT NULL,
     timing       TEXT NOT NULL,
     time         BIGINT NOT NULL,
     request      TEXT NOT NULL,
     request_id   TEXT NOT NULL,
     state        TEXT NOT NULL,
     created_at   BIGINT NOT NULL,
-    ended_at     BIGINT
+    sent_at      BIGINT,
+    ended_at     BIGINT,
+    reached_at   BIGINT,
+    missed_at    BIGINT,
+    error        TEXT,
+    UNIQUE (workspace_id, item)
 );
 CREATE INDEX schedules_latest ON schedules (created_at, id);
-CREATE INDEX schedules_pending ON schedules (workspace_id, canvas_id) WHERE state = 'pending';
+CREATE INDEX schedules_open ON schedules (workspace_id, canvas_id) WHERE ended_at IS NULL;
+CREATE INDEX schedules_missed ON schedules (ended_at) WHERE state = 'missed';
 
 -- Phone numbers that messages are not sent to, digits alone.
 CREATE TABLE invalid_numbers (
