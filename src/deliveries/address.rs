@@ -69,15 +69,24 @@ const fn v6(head: [u16; 3], prefix: u8) -> Ipv6Net {
 /// http or https, a host, no literal address inside a private network. The error says what
 /// is wrong, for the customer, without naming the field.
 pub fn check_address(text: &str, config: &Config) -> Result<Url, String> {
+    check_within(text, &config.allow_private)
+}
+
+/// The same, where what may be reached although it is private is known by itself.
+pub fn check_within(text: &str, allowed: &[IpNet]) -> Result<Url, String> {
     if text.len() > LONGEST {
         return Err(format!("must be at most {LONGEST} bytes long"));
     }
-    check_kept(text, config)
+    check_parts(text, allowed)
 }
 
 /// The same of an address that was checked and is kept as it was parsed: percent-encoded, it may
 /// be longer than a customer's may be.
 pub fn check_kept(text: &str, config: &Config) -> Result<Url, String> {
+    check_parts(text, &config.allow_private)
+}
+
+fn check_parts(text: &str, allowed: &[IpNet]) -> Result<Url, String> {
     let url = Url::parse(text).map_err(|error| format!("must be a valid URL ({error})"))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err("must be an http or https URL".into());
@@ -88,7 +97,7 @@ pub fn check_kept(text: &str, config: &Config) -> Result<Url, String> {
         Some(Host::Ipv6(address)) => Some(IpAddr::V6(address)),
         Some(Host::Domain(name)) => is_localhost(name).then_some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
     };
-    match literal.and_then(|address| refusal(address, &config.allow_private)) {
+    match literal.and_then(|address| refusal(address, allowed)) {
         Some(kind) => Err(format!("must not point to {kind} address")),
         None => Ok(url),
     }

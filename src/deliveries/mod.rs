@@ -37,7 +37,7 @@ use crate::retry::{Retry, pause};
 use crate::store::{StoreError, Tx};
 use crate::workspaces;
 
-pub use address::{LONGEST, check_address, check_kept};
+pub use address::{LONGEST, check_address, check_kept, check_within};
 pub use rows::{by_id, list};
 pub use send::{Failure, Sender};
 

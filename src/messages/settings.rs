@@ -1,6 +1,7 @@
 //! What the workspace file declares of channels: `email`, `providers`, `frequency_capping`,
 //! `subscription_groups`, `apps`.
 
+use ipnet::IpNet;
 use secrecy::SecretString;
 use uuid::Uuid;
 
@@ -20,6 +21,9 @@ pub struct Settings {
     pub frequency_capping: Vec<CappingRule>,
     pub subscription_groups: Vec<SubscriptionGroup>,
     pub apps: Vec<DeclaredApp>,
+    /// Networks that webhooks may reach although they are private: of the configuration, not of
+    /// the file.
+    pub allow_private: Vec<IpNet>,
 }
 
 /// Bytes that sign, behind `whsec_…` or as they are.
