@@ -3,6 +3,7 @@
 
 mod known;
 
+use ipnet::IpNet;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize, Serializer};
 use uuid::Uuid;
@@ -26,6 +27,9 @@ pub struct Settings {
     pub frequency_capping: Vec<CappingRule>,
     pub subscription_groups: Vec<SubscriptionGroup>,
     pub apps: Vec<DeclaredApp>,
+    /// Networks that webhooks may reach although they are private: of the configuration, not of
+    /// the file.
+    pub allow_private: Vec<IpNet>,
 }
 
 /// Bytes that sign, behind `whsec_…` or as they are.

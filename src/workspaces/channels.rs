@@ -101,6 +101,7 @@ pub(super) fn assemble(
     frequency_capping: Vec<CappingRule>,
     subscription_groups: Vec<SubscriptionGroup>,
     apps: Vec<DeclaredApp>,
+    config: &Config,
 ) -> Settings {
     let provider = |part| match channels.get(&part) {
         Some(DeclaredPart::Provider(provider)) => Some(provider.clone()),
@@ -121,6 +122,7 @@ pub(super) fn assemble(
         frequency_capping,
         subscription_groups,
         apps,
+        allow_private: config.allow_private.clone(),
     }
 }
 
@@ -128,13 +130,14 @@ pub(super) fn assemble(
 pub async fn settings(
     tx: &mut Tx,
     secrets: &SecretKey,
+    config: &Config,
     workspace: i32,
 ) -> Result<Settings, StoreError> {
     let channels = stored(tx, secrets, workspace).await?;
     let capping = rows::by_id(tx, workspace).await?.map(|workspace| workspace.frequency_capping);
     let groups = channel_rows::subscription_groups(tx, workspace).await?;
     let apps = rows::apps(tx, workspace).await?;
-    Ok(assemble(&channels, capping.unwrap_or_default(), groups, apps))
+    Ok(assemble(&channels, capping.unwrap_or_default(), groups, apps, config))
 }
 
 /// The parts that are stored.
