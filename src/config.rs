@@ -58,6 +58,7 @@ pub struct Config {
     pub worker: Worker,
     pub exports: Exports,
     pub deliveries: Deliveries,
+    pub smtp: Smtp,
 }
 
 /// The store of rows.
@@ -196,6 +197,26 @@ pub struct Deliveries {
     pub timeout_seconds: u64,
 }
 
+/// How relays are spoken to.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Smtp {
+    /// Connections of one worker to a relay for what is sent to many, and as many again for
+    /// transactional emails.
+    pub connections: usize,
+    /// Seconds that a relay may take to be connected to, until it has said which it is.
+    pub connect_seconds: u64,
+    /// Seconds that a relay may take for any other answer, and an email for a connection to get
+    /// free.
+    pub timeout_seconds: u64,
+    /// Seconds that a relay may take to accept an email once it has all of it.
+    pub accept_seconds: u64,
+    /// Seconds that an unused connection is kept.
+    pub idle_seconds: u64,
+    /// Seconds that a connection is used at most.
+    pub age_seconds: u64,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
@@ -259,6 +280,14 @@ impl Default for Config {
                 retry_ms: 5_000,
                 connect_seconds: 5,
                 timeout_seconds: 15,
+            },
+            smtp: Smtp {
+                connections: 16,
+                connect_seconds: 10,
+                timeout_seconds: 30,
+                accept_seconds: 120,
+                idle_seconds: 30,
+                age_seconds: 300,
             },
         }
     }
@@ -427,6 +456,10 @@ impl Config {
         refuse(self.deliveries.connect_seconds == 0, "deliveries.connect_seconds: at least 1");
         refuse(self.deliveries.timeout_seconds == 0, "deliveries.timeout_seconds: at least 1");
         refuse(self.deliveries.per_receiver == 0, "deliveries.per_receiver: at least 1");
+        refuse(self.smtp.connections == 0, "smtp.connections: at least 1");
+        refuse(self.smtp.connect_seconds == 0, "smtp.connect_seconds: at least 1");
+        refuse(self.smtp.timeout_seconds == 0, "smtp.timeout_seconds: at least 1");
+        refuse(self.smtp.accept_seconds == 0, "smtp.accept_seconds: at least 1");
         problems
     }
 
