@@ -291,6 +291,22 @@ CREATE TABLE invalid_numbers (
     PRIMARY KEY (workspace_id, number)
 );
 
+-- What users are shown in apps until it expires. id: made from that of the message, so that a
+-- repeat is the same card. card: the message object, JSON.
+CREATE TABLE content_cards (
+    workspace_id INTEGER NOT NULL,
+    service_id   UUID NOT NULL,
+    id           UUID NOT NULL,
+    dispatch_id  UUID NOT NULL,
+    campaign_id  UUID,
+    variation_id TEXT,
+    card         TEXT NOT NULL,
+    created_at   BIGINT NOT NULL,
+    expires_at   BIGINT NOT NULL,
+    PRIMARY KEY (workspace_id, service_id, id)
+);
+CREATE INDEX content_cards_expiry ON content_cards (expires_at);
+
 -- Rows shared out among workers -------------------------------------------------------
 
 -- due_at: not to be taken before; while a worker has it, the end of its lease.
