@@ -222,6 +222,9 @@ pub struct Messages {
     /// Days that it is kept who was sent what, at least; as long as frequency capping and
     /// conversion windows look back where that is longer.
     pub keep_days: u32,
+    /// Minutes by which what is scheduled may be late and is sent at once; what is later is
+    /// missed.
+    pub late_minutes: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
@@ -298,6 +301,7 @@ impl Default for Config {
                 retry_hours: 24,
                 retry_ms: 5_000,
                 keep_days: 30,
+                late_minutes: 60,
             },
         }
     }
@@ -475,11 +479,12 @@ impl Config {
             "messages.sends_in_flight: 1 to 100,000",
         );
         refuse(messages.attempts == 0, "messages.attempts: at least 1");
-        refuse(
-            !(1..=8_760).contains(&messages.retry_hours),
-            "messages.retry_hours: 1 to 8,760",
-        );
+        refuse(!(1..=8_760).contains(&messages.retry_hours), "messages.retry_hours: 1 to 8,760");
         refuse(!(1..=3_650).contains(&messages.keep_days), "messages.keep_days: 1 to 3,650");
+        refuse(
+            !(1..=525_600).contains(&messages.late_minutes),
+            "messages.late_minutes: 1 to 525,600",
+        );
         problems
     }
 

@@ -200,6 +200,16 @@ pub const METRICS: &[Metric] = &[
         "Requests that this gateway counted alone since the database did not answer, by budget",
     ),
     counter("longshore_rate_limit_refused_total", "Requests answered 429, by budget"),
+    histogram(
+        "longshore_schedule_delay_seconds",
+        Unit::Seconds,
+        "Time from the moment that something was scheduled for until its sending began",
+    ),
+    counter(
+        "longshore_schedules_fired_total",
+        "Moments of schedules that came, by outcome: begun, wave (a later one of a time on the \
+         wall), missed",
+    ),
     counter(
         "longshore_track_applied_total",
         "Objects of POST /users/track that were applied, by array (attributes, events, purchases)",
@@ -231,8 +241,16 @@ pub const METRICS: &[Metric] = &[
         "Purchases of products that their workspace does not list, having as many as it may",
     ),
     counter(
+        "longshore_track_revenue_outside_windows_total",
+        "Purchases that lie within no conversion window, and are no revenue",
+    ),
+    counter(
         "longshore_track_revenue_without_rate_total",
         "Purchases that total_revenue leaves out for want of an exchange rate, by currency",
+    ),
+    counter(
+        "longshore_track_sends_triggered_total",
+        "Sends of triggered campaigns that purchases began, each for up to 500 users",
     ),
     counter("longshore_track_users_created_total", "Users made by what was tracked of them"),
 ];
