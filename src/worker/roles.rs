@@ -13,6 +13,7 @@ use crate::deliveries::{self, DeliveryError};
 use crate::exports::{ExportError, Failure, cleanup, finish, part, plan, requeue, state};
 use crate::log::{Message, Topic};
 use crate::retry;
+use crate::schedules::fire::{self, FireError};
 use crate::tracking::apply::Ingest;
 use crate::users::sweep;
 
@@ -24,6 +25,9 @@ const SQLITE_BATCH_BYTES: usize = 256 << 10;
 
 /// Passes of removal under way at once: they are no hurry.
 const CLEANUPS_IN_FLIGHT: usize = 2;
+
+/// Schedules of one worker that are fired at once; each is a short transaction.
+const SCHEDULES_IN_FLIGHT: usize = 4;
 
 impl Role {
     /// Starts the role's loops.
@@ -78,6 +82,11 @@ impl Role {
                     ..options(app, settings.in_flight)
                 };
                 share(app, Delivery(app.clone()), few, shutdown, loops);
+            }
+            Self::Messages => {
+                let few = options(app, SCHEDULES_IN_FLIGHT);
+                share(app, DueSchedule(app.clone()), few, shutdown, loops);
+                spawn(loops, fire::watch_missed(app.clone(), shutdown.clone()));
             }
         }
     }
@@ -216,6 +225,21 @@ impl shares::Handler for Delivery {
     async fn give_up(&self, claim: &Claim, e: Option<&DeliveryError>) -> Result<(), ClaimError> {
         let reason = e.map_or_else(|| "it ended its worker".into(), ToString::to_string);
         deliveries::give_up_in_time(&self.0, claim, &reason, shares::LONGEST_PAUSE).await
+    }
+}
+
+struct DueSchedule(App);
+
+impl shares::Handler for DueSchedule {
+    type Error = FireError;
+    const KIND: Kind = Kind::Schedule;
+
+    async fn handle(&self, claim: &Claim, _: &CancellationToken) -> Result<(), FireError> {
+        fire::fire(&self.0, claim).await
+    }
+
+    async fn give_up(&self, claim: &Claim, error: Option<&FireError>) -> Result<(), ClaimError> {
+        fire::give_up(&self.0, claim, error).await
     }
 }
 
