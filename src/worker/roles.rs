@@ -15,6 +15,7 @@ use crate::exports::{ExportError, Failure, cleanup, finish, part, plan, requeue,
 use crate::log::{Message, Topic};
 use crate::messages::dispatch::{self, BeginOrders, DispatchError, Engine};
 use crate::retry;
+use crate::schedules::fire::{self, FireError};
 use crate::tracking::apply::Ingest;
 use crate::users::sweep;
 
@@ -26,6 +27,9 @@ const SQLITE_BATCH_BYTES: usize = 256 << 10;
 
 /// Passes of removal under way at once: they are no hurry.
 const CLEANUPS_IN_FLIGHT: usize = 2;
+
+/// Schedules of one worker that are fired at once; each is a short transaction.
+const SCHEDULES_IN_FLIGHT: usize = 4;
 
 impl Role {
     /// Starts the role's loops.
@@ -81,7 +85,12 @@ impl Role {
                 };
                 share(app, Delivery(app.clone()), few, shutdown, loops);
             }
-            Self::Messages => send_messages(app, shutdown, loops),
+            Self::Messages => {
+                send_messages(app, shutdown, loops);
+                let few = options(app, SCHEDULES_IN_FLIGHT);
+                share(app, DueSchedule(app.clone()), few, shutdown, loops);
+                spawn(loops, fire::watch_missed(app.clone(), shutdown.clone()));
+            }
         }
     }
 }
@@ -245,6 +254,21 @@ impl shares::Handler for Delivery {
     async fn give_up(&self, claim: &Claim, e: Option<&DeliveryError>) -> Result<(), ClaimError> {
         let reason = e.map_or_else(|| "it ended its worker".into(), ToString::to_string);
         deliveries::give_up_in_time(&self.0, claim, &reason, shares::LONGEST_PAUSE).await
+    }
+}
+
+struct DueSchedule(App);
+
+impl shares::Handler for DueSchedule {
+    type Error = FireError;
+    const KIND: Kind = Kind::Schedule;
+
+    async fn handle(&self, claim: &Claim, _: &CancellationToken) -> Result<(), FireError> {
+        fire::fire(&self.0, claim).await
+    }
+
+    async fn give_up(&self, claim: &Claim, error: Option<&FireError>) -> Result<(), ClaimError> {
+        fire::give_up(&self.0, claim, error).await
     }
 }
 
