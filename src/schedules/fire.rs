@@ -63,9 +63,8 @@ struct Told {
 
 /// Fires the schedule of a claim, as far as its time has come.
 pub async fn fire(app: &App, claim: &Claim) -> Result<(), FireError> {
-    let late_ms = millis(Duration::from_secs(60 * app.config.messages.late_minutes));
     let mut tx = app.store.write().await?;
-    let told = fire_in(&mut tx, claim, late_ms).await?;
+    let told = fire_in(app, &mut tx, claim).await?;
     tx.commit().await?;
     if let Some(told) = told {
         let is_missed = told.is_missed;
@@ -77,7 +76,7 @@ pub async fn fire(app: &App, claim: &Claim) -> Result<(), FireError> {
     Ok(())
 }
 
-async fn fire_in(tx: &mut Tx, claim: &Claim, late_ms: i64) -> Result<Option<Told>, FireError> {
+async fn fire_in(app: &App, tx: &mut Tx, claim: &Claim) -> Result<Option<Told>, FireError> {
     let Some(schedule) = find(tx, claim).await? else {
         claims::finish(tx, claim).await?;
         return Ok(None);
@@ -92,7 +91,10 @@ async fn fire_in(tx: &mut Tx, claim: &Claim, late_ms: i64) -> Result<Option<Told
     }
     let now = claims::now(tx).await?;
     let progress = Progress { reached: schedule.reached_at, missed: schedule.missed_at };
-    let step = waves::step(schedule.when(), schedule.created_at, progress, now, late_ms);
+    let late_ms = millis(Duration::from_secs(60 * app.config.messages.late_minutes));
+    let step = app
+        .cores
+        .compute_here(|| waves::step(schedule.when(), schedule.created_at, progress, now, late_ms));
     let begins = step.wave.is_some();
     let sent_at = schedule.sent_at.or(begins.then_some(now));
     let is_missed = sent_at.is_none() && step.next_at.is_none();
