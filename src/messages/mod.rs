@@ -18,6 +18,7 @@ pub mod dispatch;
 pub mod order;
 pub mod outgoing;
 pub mod recipient;
+pub mod relay;
 pub mod settings;
 pub mod template;
 
