@@ -31,6 +31,12 @@ pub enum Kind {
     Delivery,
     /// Forgetting old activity; the item is a slice.
     ActivitySweep,
+    /// Cutting the users of a dispatch into parts; the job is the dispatch, the item the wave.
+    DispatchPlan,
+    /// A part of a dispatch; the job is the dispatch, the item the part's number.
+    DispatchPart,
+    /// The users that a dispatch names; the job is the workspace, the item is random.
+    DispatchNamed,
 }
 
 impl Kind {
@@ -41,6 +47,9 @@ impl Kind {
             Self::ExportCleanup => "export_cleanup",
             Self::Delivery => "delivery",
             Self::ActivitySweep => "activity_sweep",
+            Self::DispatchPlan => "dispatch_plan",
+            Self::DispatchPart => "dispatch_part",
+            Self::DispatchNamed => "dispatch_named",
         }
     }
 }
@@ -234,6 +243,35 @@ pub async fn renew(store: &Store, claim: &Claim, lease: Duration) -> Result<(), 
     let mut tx = store.write().await?;
     set_due(&mut tx, claim, lease, true).await?;
     Ok(tx.commit().await?)
+}
+
+/// Notes progress, in the transaction that writes it: the lease begins anew, and so do the
+/// attempts. [`ClaimError::Lost`] means: write nothing.
+pub async fn progress(tx: &mut Tx, claim: &Claim, lease: Duration) -> Result<(), ClaimError> {
+    let sql = if tx.is_postgres() {
+        "UPDATE claims
+         SET due_at = (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $5, attempt = 1
+         WHERE kind = $1 AND job = $2 AND item = $3 AND owner = $4"
+    } else {
+        "UPDATE claims SET due_at = CAST(unixepoch('subsec') * 1000 AS INTEGER) + $5, attempt = 1
+         WHERE kind = $1 AND job = $2 AND item = $3 AND owner = $4"
+    };
+    let held = execute!(
+        tx,
+        sqlx::query(sql)
+            .bind(claim.kind.name())
+            .bind(claim.job)
+            .bind(claim.item)
+            .bind(claim.owner)
+            .bind(millis(lease))
+    );
+    if held == 1 { Ok(()) } else { Err(ClaimError::Lost) }
+}
+
+/// Offers the row anew, to be taken after `delay`, as if nobody had had it.
+pub async fn offer_again(tx: &mut Tx, claim: &Claim, delay: Duration) -> Result<(), ClaimError> {
+    finish(tx, claim).await?;
+    Ok(offer(tx, claim.kind, claim.job, claim.item, delay).await?)
 }
 
 /// Removes the row of a thing that is done, in the transaction that writes the result: the

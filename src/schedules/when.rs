@@ -1,6 +1,6 @@
 //! When something is to be sent (api.md: Schedule object; decisions.md: Messages).
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::clock::{parse_time, parse_wall_time};
@@ -11,7 +11,7 @@ const HOUR_MS: i64 = 3_600_000;
 const LAST_ZONE_MS: i64 = 12 * HOUR_MS;
 
 /// What a time means.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, sqlx::Type)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, sqlx::Type)]
 #[serde(rename_all = "snake_case")]
 #[sqlx(type_name = "text", rename_all = "snake_case")]
 pub enum Timing {

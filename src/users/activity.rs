@@ -195,6 +195,13 @@ impl<'a> Activity<'a> {
         properties(&self.purchases, product)
     }
 
+    /// The same of every product whose latest purchase had some, ascending by product.
+    pub fn all_purchase_properties(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.purchases
+            .iter()
+            .filter_map(|series| Some((series.name.as_ref(), series.properties.as_deref()?)))
+    }
+
     /// The properties of the latest custom event of a name, likewise.
     pub fn event_properties(&self, name: &str) -> Option<(i64, &str)> {
         properties(&self.events, name)

@@ -323,6 +323,113 @@ CREATE TABLE export_broken_users (
     PRIMARY KEY (job_id, service_id)
 );
 
+-- Dispatches -------------------------------------------------------------------------------
+
+-- What orders came to. order_json: the order, without the users that it names, which are in
+-- their parts. segment: the audience of its segment, JSON, and youngest: the last user that
+-- there was, both as its users were cut into parts first. is_whole: no other wave is to come.
+-- plans_left: waves that are not cut into parts yet. note: what somebody should know of it.
+CREATE TABLE dispatches (
+    id           UUID PRIMARY KEY,
+    workspace_id INTEGER NOT NULL,
+    kind         TEXT NOT NULL,
+    state        TEXT NOT NULL,
+    campaign_id  UUID,
+    order_json   TEXT NOT NULL,
+    segment      TEXT,
+    youngest     UUID,
+    note         TEXT,
+    is_whole     BOOLEAN NOT NULL,
+    plans_left   BIGINT NOT NULL DEFAULT 0,
+    users        BIGINT NOT NULL DEFAULT 0,
+    parts        BIGINT NOT NULL DEFAULT 0,
+    parts_left   BIGINT NOT NULL DEFAULT 0,
+    request_id   TEXT NOT NULL,
+    accepted_at  BIGINT NOT NULL,
+    started_at   BIGINT,
+    finished_at  BIGINT
+);
+CREATE INDEX dispatches_latest ON dispatches (accepted_at, id);
+CREATE INDEX dispatches_oldest ON dispatches (workspace_id, finished_at);
+
+-- number: the wave's time; 0 of one for everybody at once. wave: JSON.
+CREATE TABLE dispatch_waves (
+    dispatch_id UUID NOT NULL REFERENCES dispatches (id) ON DELETE CASCADE,
+    number      BIGINT NOT NULL,
+    wave        TEXT,
+    PRIMARY KEY (dispatch_id, number)
+) WITHOUT ROWID;
+
+-- Either the users of named, a JSON array, whose claim is claim_job and claim_item; or those
+-- after (at_slice, at_id), which moves, up to and with (to_slice, to_id). sent and so on: its
+-- messages that came to that.
+CREATE TABLE dispatch_parts (
+    dispatch_id UUID NOT NULL REFERENCES dispatches (id) ON DELETE CASCADE,
+    part        BIGINT NOT NULL,
+    wave        TEXT,
+    named       TEXT,
+    claim_job   UUID,
+    claim_item  BIGINT,
+    at_slice    SMALLINT NOT NULL,
+    at_id       UUID NOT NULL,
+    to_slice    SMALLINT NOT NULL,
+    to_id       UUID NOT NULL,
+    is_walked   BOOLEAN NOT NULL DEFAULT FALSE,
+    is_done     BOOLEAN NOT NULL DEFAULT FALSE,
+    walked      BIGINT NOT NULL DEFAULT 0,
+    sent        BIGINT NOT NULL DEFAULT 0,
+    unreachable BIGINT NOT NULL DEFAULT 0,
+    aborted     BIGINT NOT NULL DEFAULT 0,
+    failed      BIGINT NOT NULL DEFAULT 0,
+    bounced     BIGINT NOT NULL DEFAULT 0,
+    PRIMARY KEY (dispatch_id, part)
+);
+CREATE UNIQUE INDEX dispatch_parts_named ON dispatch_parts (claim_job, claim_item)
+    WHERE claim_item IS NOT NULL;
+
+-- A user's message by a channel: a row before it is a request. state: pending, waiting (for
+-- another attempt at next_at), or what it came to.
+CREATE TABLE messages (
+    workspace_id INTEGER NOT NULL,
+    service_id   UUID NOT NULL,
+    dispatch_id  UUID NOT NULL,
+    channel      TEXT NOT NULL,
+    part         BIGINT NOT NULL,
+    campaign_id  UUID,
+    state        TEXT NOT NULL,
+    attempts     INTEGER NOT NULL DEFAULT 0,
+    created_at   BIGINT NOT NULL,
+    next_at      BIGINT,
+    sent_at      BIGINT,
+    reason       TEXT,
+    PRIMARY KEY (workspace_id, service_id, dispatch_id, channel)
+) WITHOUT ROWID;
+CREATE INDEX messages_of_part ON messages (dispatch_id, part);
+
+-- variation_id: empty where the message named none.
+CREATE TABLE campaign_statistics (
+    workspace_id INTEGER NOT NULL,
+    campaign_id  UUID NOT NULL,
+    variation_id TEXT NOT NULL,
+    channel      TEXT NOT NULL,
+    sent         BIGINT NOT NULL DEFAULT 0,
+    delivered    BIGINT NOT NULL DEFAULT 0,
+    bounced      BIGINT NOT NULL DEFAULT 0,
+    unreachable  BIGINT NOT NULL DEFAULT 0,
+    aborted      BIGINT NOT NULL DEFAULT 0,
+    failed       BIGINT NOT NULL DEFAULT 0,
+    PRIMARY KEY (workspace_id, campaign_id, variation_id, channel)
+) WITHOUT ROWID;
+
+-- Sends to segments that came to an end, for the developer console. record: JSON.
+CREATE TABLE console_log (
+    dispatch_id  UUID PRIMARY KEY,
+    workspace_id INTEGER NOT NULL,
+    at           BIGINT NOT NULL,
+    record       TEXT NOT NULL
+);
+CREATE INDEX console_log_latest ON console_log (workspace_id, at);
+
 -- Deliveries -------------------------------------------------------------------------------
 
 CREATE TABLE deliveries (
