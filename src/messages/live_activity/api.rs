@@ -1,23 +1,23 @@
 //! `POST /messages/live_activity/start` (operation 5): check, append, answer.
 
 use axum::Extension;
-use axum::extract::State;
 use axum::body::Body;
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::middleware::map_response;
 use axum::response::Response;
 use axum::routing::post;
 use serde::Serialize;
 use serde_json::{Value, json};
-use uuid::Uuid;
 
 use super::openapi;
 use super::request::{Start, no_segment};
 use crate::app::App;
 use crate::gateway::error::Said;
+use crate::gateway::idempotency::Received;
 use crate::gateway::{self, ApiError, Caller, IdempotencyKey, JsonText, Routes, idempotency};
 use crate::log::NewMessage;
-use crate::messages::{request, settings};
+use crate::messages::settings;
 use crate::workspaces;
 
 pub(super) const PERMISSION: &str = "messages.live_activity.start";
@@ -56,8 +56,7 @@ async fn start(
     // Regular expressions of an audience are compiled.
     let start = app.cores.compute_here(|| Start::read(&members, &settings));
     let start = check_segment(&app, caller.workspace.id, start).await?;
-    let dispatch_id = request::dispatch_id(key.as_ref());
-    let work = Work { dispatch_id, caller, start, partitions: app.config.log.partitions };
+    let work = Work { caller, start, partitions: app.config.log.partitions };
     idempotency::append(app, key, body, work).await
 }
 
@@ -67,9 +66,8 @@ async fn check_segment(
     workspace_id: i32,
     start: Result<Start, String>,
 ) -> Result<Result<Start, String>, ApiError> {
-    let Some(id) = start.as_ref().ok().and_then(|start| start.target.segment_id) else {
-        return Ok(start);
-    };
+    let segment = start.as_ref().ok().and_then(|start| start.target.segment_id);
+    let Some(id) = segment else { return Ok(start) };
     let mut tx = app.calls.snapshot().await?;
     let segment = workspaces::segment(&mut tx, workspace_id, id).await?;
     Ok(if segment.is_some() { start } else { Err(no_segment()) })
@@ -82,7 +80,6 @@ struct Answer {
 
 /// A start that was asked for.
 struct Work {
-    dispatch_id: Uuid,
     caller: Caller,
     /// As the body is read now. What is refused may have been taken the first time.
     start: Result<Start, String>,
@@ -94,14 +91,15 @@ impl idempotency::Work for Work {
     type Answer = Answer;
     const STATUS: StatusCode = StatusCode::CREATED;
 
-    fn read(&self, _: &JsonText, received_at: i64) -> Result<(Answer, Vec<NewMessage>), ApiError> {
+    fn read(
+        &self,
+        _: &JsonText,
+        received: Received,
+    ) -> Result<(Answer, Vec<NewMessage>), ApiError> {
         let start = self.start.as_ref().map_err(|text| ApiError::Invalid(text.clone()))?;
-        let order = start.order(self.dispatch_id, &self.caller, received_at);
-        let message = order.to_log(self.partitions)?;
-        Ok((Answer { message: "success" }, vec![message]))
+        let order = start.order(received.id, &self.caller, received.at);
+        Ok((Answer { message: "success" }, vec![order.to_log(self.partitions)?]))
     }
 
-    fn taken(&self, _: &Answer) {
-        metrics::counter!("longshore_orders_total", "kind" => "live_activity").increment(1);
-    }
+    fn taken(&self, _: &Answer) {}
 }
