@@ -1,18 +1,19 @@
 //! Campaigns and Canvases: declared by the workspace file, listed by the API.
 //!
-//! A Canvas is kept as one more kind of campaign, so that an id means one of either. Of what a
-//! campaign sends, and to whom and when, only the shape of the file is checked: it is kept as it
-//! was declared, and nothing here reads it.
+//! A Canvas is kept as one more kind of campaign, so that an id means one of either. What a
+//! campaign sends, and to whom and when, is checked as it is applied, and kept as it was declared.
 
 pub mod api;
 pub mod declare;
 mod openapi;
 mod rows;
+mod trigger;
 
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-pub use rows::{has_canvas, stored};
+pub use rows::{by_id, has_canvas, stored};
+pub use trigger::{Trigger, TriggerError};
 
 /// A campaign, or a Canvas, as the workspace file declares it.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,6 +27,28 @@ pub struct Campaign {
     pub paused: bool,
     /// The other members, by their names in the file; absent ones are not there.
     pub content: Map<String, Value>,
+}
+
+impl Campaign {
+    /// The message objects by channel, where it has any.
+    pub fn messages(&self) -> Option<&Map<String, Value>> {
+        self.content.get("messages")?.as_object()
+    }
+
+    /// The email of a transactional campaign.
+    pub fn email(&self) -> Option<&Map<String, Value>> {
+        self.content.get("email")?.as_object()
+    }
+
+    /// What starts a triggered campaign.
+    pub fn trigger(&self) -> Option<Trigger> {
+        Trigger::read(self.content.get("trigger")?.as_object()?).ok()
+    }
+
+    /// Of a triggered campaign, where not everybody is meant: a connected audience.
+    pub fn audience(&self) -> Option<&Value> {
+        self.content.get("audience")
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]

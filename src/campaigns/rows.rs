@@ -51,6 +51,17 @@ pub async fn stored(tx: &mut Tx, workspace: i32) -> Result<Vec<Campaign>, StoreE
     .collect()
 }
 
+/// The campaign or Canvas of that id, if the workspace has one.
+pub async fn by_id(tx: &mut Tx, workspace: i32, id: Uuid) -> Result<Option<Campaign>, StoreError> {
+    on!(tx, c => sqlx::query_as::<_, CampaignRow>(
+        "SELECT id, kind, name, tags, archived, paused, content FROM campaigns
+         WHERE workspace_id = $1 AND id = $2",
+    )
+    .bind(workspace).bind(id).fetch_optional(c).await?)
+    .map(Campaign::try_from)
+    .transpose()
+}
+
 /// The number of the youngest.
 pub(super) async fn last_number(tx: &mut Tx, workspace: i32) -> Result<i64, StoreError> {
     Ok(on!(tx, c => sqlx::query_scalar(

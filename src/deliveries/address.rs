@@ -69,21 +69,37 @@ const fn v6(head: [u16; 3], prefix: u8) -> Ipv6Net {
 /// http or https, a host, no literal address inside a private network. The error says what
 /// is wrong, for the customer, without naming the field.
 pub fn check_address(text: &str, config: &Config) -> Result<Url, String> {
-    if text.len() > LONGEST {
-        return Err(format!("must be at most {LONGEST} bytes long"));
+    check_kept(short(text)?, config)
+}
+
+/// The same but for where the address leads.
+pub fn read_address(text: &str) -> Result<Url, String> {
+    parse(short(text)?)
+}
+
+fn short(text: &str) -> Result<&str, String> {
+    match text.len() {
+        0..=LONGEST => Ok(text),
+        _ => Err(format!("must be at most {LONGEST} bytes long")),
     }
-    check_kept(text, config)
+}
+
+/// An http or https address with a host.
+fn parse(text: &str) -> Result<Url, String> {
+    let url = Url::parse(text).map_err(|error| format!("must be a valid URL ({error})"))?;
+    match url.scheme() {
+        "http" | "https" if url.has_host() => Ok(url),
+        "http" | "https" => Err("must have a host".into()),
+        _ => Err("must be an http or https URL".into()),
+    }
 }
 
 /// The same of an address that was checked and is kept as it was parsed: percent-encoded, it may
 /// be longer than a customer's may be.
 pub fn check_kept(text: &str, config: &Config) -> Result<Url, String> {
-    let url = Url::parse(text).map_err(|error| format!("must be a valid URL ({error})"))?;
-    if !matches!(url.scheme(), "http" | "https") {
-        return Err("must be an http or https URL".into());
-    }
+    let url = parse(text)?;
     let literal = match url.host() {
-        None => return Err("must have a host".into()),
+        None => None,
         Some(Host::Ipv4(address)) => Some(IpAddr::V4(address)),
         Some(Host::Ipv6(address)) => Some(IpAddr::V6(address)),
         Some(Host::Domain(name)) => is_localhost(name).then_some(IpAddr::V4(Ipv4Addr::LOCALHOST)),

@@ -37,7 +37,7 @@ use crate::retry::{Retry, pause};
 use crate::store::{StoreError, Tx};
 use crate::workspaces;
 
-pub use address::{LONGEST, check_address, check_kept};
+pub use address::{LONGEST, check_address, check_kept, read_address};
 pub use rows::{by_id, list};
 pub use send::{Failure, Sender};
 
@@ -135,7 +135,7 @@ impl Delivery {
 }
 
 /// An address without its password and its query, which are for the receiver alone.
-fn shown(url: &str) -> String {
+pub(crate) fn shown(url: &str) -> String {
     let Ok(mut url) = Url::parse(url) else { return HIDDEN.into() };
     if url.password().is_some() {
         // Fails only for addresses that cannot have a password.

@@ -20,6 +20,7 @@ pub mod live_activity;
 pub mod order;
 pub mod outgoing;
 pub mod recipient;
+pub mod relay;
 pub mod settings;
 pub mod template;
 

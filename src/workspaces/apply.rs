@@ -15,7 +15,7 @@ use super::keys::{self, KeyError, NewKey};
 pub use super::plan::{Change, unusual};
 use super::plan::{Current, Plan, Step};
 use super::storage::{self, Settings, StorageError};
-use super::{Workspace, key_rows, rows};
+use super::{Workspace, channel_rows, channels, key_rows, rows};
 use crate::app::App;
 use crate::campaigns;
 use crate::catalogs::declare::{self, DeclareError};
@@ -30,7 +30,8 @@ pub struct Options {
     /// Only say what would change.
     pub dry_run: bool,
     /// Also end what the file no longer declares: declared keys, apps, storage, catalogs with
-    /// their fields and items, campaigns, Canvases, SCIM tokens, dashboard users.
+    /// their fields and items, email, providers, subscription groups, segments, campaigns,
+    /// Canvases, SCIM tokens, dashboard users.
     pub prune: bool,
 }
 
@@ -119,16 +120,18 @@ pub async fn apply(
     let mut tx = app.store.snapshot().await?;
     let current = Current::read(&mut tx, app, &declaration.name).await?;
     tx.commit().await?;
-    let plan = Plan::make(declaration, &current, &files, options)?;
+    let mut plan = Plan::make(declaration, &current, &files, options)?;
+    let mut notes = channels::private_addresses(&declaration.channels, &app.config);
     if options.dry_run {
+        plan.notes.append(&mut notes);
         // A secret that was made for nothing is not shown.
         return Ok(Applied { callback_secret: None, ..plan.finished(declaration) });
     }
     if plan.changes.is_empty() {
+        plan.notes.append(&mut notes);
         return Ok(plan.finished(declaration));
     }
     let tried: Vec<&Settings> = plan.storages().collect();
-    let mut notes = Vec::new();
     for settings in &tried {
         notes.extend(try_out(settings).await?);
     }
@@ -175,6 +178,7 @@ fn declared_workspace(declaration: &Declaration, current: Option<&Workspace>) ->
         time_zone: declaration.time_zone.clone(),
         ip_allowlist: declaration.ip_allowlist.clone(),
         rate_limits: declaration.rate_limits.clone(),
+        frequency_capping: declaration.frequency_capping.clone(),
         export_users_limit: declaration.export_users_limit,
         export_bytes_limit: declaration.export_bytes_limit,
         s3_storage: current.and_then(|workspace| workspace.s3_storage),
@@ -218,6 +222,22 @@ impl Plan<'_> {
                     *kind.of(&mut workspace) = Some(new);
                 }
                 Step::DropStorage(kind) => *kind.of(&mut workspace) = None,
+                Step::PutChannel(part, channel) => {
+                    channels::put(tx, &app.secrets, id, *part, channel).await?;
+                }
+                Step::DeleteChannel(part) => {
+                    channel_rows::delete_channel(tx, id, part.path()).await?;
+                }
+                Step::PutSubscriptionGroup(group) => {
+                    channel_rows::put_subscription_group(tx, id, group).await?;
+                }
+                Step::DeleteSubscriptionGroup(group) => {
+                    channel_rows::delete_subscription_group(tx, id, *group).await?;
+                }
+                Step::PutSegment(segment) => channel_rows::put_segment(tx, id, segment).await?,
+                Step::DeleteSegment(segment) => {
+                    channel_rows::delete_segment(tx, id, *segment).await?;
+                }
                 Step::MakeGroup(percent) => {
                     groups::renew(tx, id, *percent, now).await?;
                 }

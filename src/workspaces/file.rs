@@ -11,7 +11,9 @@ use secrecy::SecretString;
 use serde_saphyr::{Error as YamlError, UserMessageFormatter};
 
 mod campaigns;
+mod channels;
 
+use super::channels::Channels;
 use super::company::Company;
 use super::expand::expand;
 use super::schema::{
@@ -19,10 +21,11 @@ use super::schema::{
     S3File, StorageFile, Text, WorkspaceFile,
 };
 use super::storage::Settings;
-use super::{Budget, DeclaredApp, Limit, Platform, keys, values};
+use super::{Budget, DeclaredApp, Limit, Platform, Segment, keys, values};
 use crate::campaigns::Campaign;
 use crate::catalogs::declare::DeclaredCatalog;
 use crate::catalogs::{self, Field};
+use crate::messages::settings::{CappingRule, SubscriptionGroup};
 use crate::objects::{AzureSettings, S3Settings};
 use crate::retry::Retry;
 
@@ -47,9 +50,13 @@ pub struct Declaration {
     pub rate_limits: BTreeMap<String, Limit>,
     pub export_users_limit: i64,
     pub export_bytes_limit: i64,
+    pub frequency_capping: Vec<CappingRule>,
     pub keys: Vec<DeclaredKey>,
     pub apps: Vec<DeclaredApp>,
     pub catalogs: Vec<DeclaredCatalog>,
+    pub segments: Vec<Segment>,
+    pub subscription_groups: Vec<SubscriptionGroup>,
+    pub channels: Channels,
     /// Then the Canvases.
     pub campaigns: Vec<Campaign>,
     pub s3: Option<Settings>,
@@ -277,9 +284,13 @@ impl Check<'_> {
                     values::bytes,
                 )
                 .unwrap_or(EXPORT_BYTES),
+            frequency_capping: self.frequency_capping(&file.frequency_capping),
             keys,
             apps,
             catalogs: self.catalogs(&file.catalogs),
+            segments: self.segments(&file.segments),
+            subscription_groups: self.subscription_groups(&file.subscription_groups),
+            channels: self.channels(file.email.as_ref(), file.providers.as_ref()),
             campaigns: self.campaigns(&file.campaigns, &file.canvases),
             s3,
             azure,

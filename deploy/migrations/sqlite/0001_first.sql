@@ -15,6 +15,7 @@ CREATE TABLE workspaces (
     time_zone          TEXT NOT NULL DEFAULT 'UTC',
     ip_allowlist       TEXT NOT NULL DEFAULT '[]',
     rate_limits        TEXT NOT NULL DEFAULT '{}',
+    frequency_capping  TEXT NOT NULL DEFAULT '[]',
     export_users_limit BIGINT NOT NULL,
     export_bytes_limit BIGINT NOT NULL,
     s3_storage         UUID,
@@ -213,6 +214,32 @@ CREATE TABLE campaigns (
 -- All that finds a page of the list.
 CREATE INDEX campaigns_listed
     ON campaigns (workspace_id, created_at, number, id, kind, archived, edited_at);
+
+-- What a workspace sends by. path: of the workspace file, such as providers.push. config: what
+-- is declared there, JSON, sealed.
+CREATE TABLE channels (
+    workspace_id INTEGER NOT NULL REFERENCES workspaces (id),
+    path         TEXT NOT NULL,
+    config       BYTEA NOT NULL,
+    PRIMARY KEY (workspace_id, path)
+);
+
+-- Of SMS and WhatsApp. sender: the number that messages come from.
+CREATE TABLE subscription_groups (
+    workspace_id INTEGER NOT NULL REFERENCES workspaces (id),
+    id           UUID NOT NULL,
+    channel      TEXT NOT NULL,
+    sender       TEXT NOT NULL,
+    PRIMARY KEY (workspace_id, id)
+);
+
+CREATE TABLE segments (
+    workspace_id INTEGER NOT NULL REFERENCES workspaces (id),
+    id           UUID NOT NULL,
+    name         TEXT NOT NULL,
+    audience     TEXT NOT NULL,
+    PRIMARY KEY (workspace_id, id)
+);
 
 -- timing: instant, or local or optimal: then time is that on the wall, as if in UTC. state:
 -- pending, sent, cancelled. request: to whom and with what, a JSON object.
