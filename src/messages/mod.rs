@@ -8,7 +8,8 @@
 //! [`order`] is what is to be sent and to whom; [`dispatch`] walks the users in parts, writes a
 //! row for each message before it is a request, and hands it to its channel ([`channels`]) under
 //! an id that is the same however often it must be handed over ([`MessageId`]). [`content`] are
-//! the message objects of the API, whose texts are [`template`]s. [`settings`] are what the
+//! the message objects of the API, whose texts are [`template`]s. [`transactional`] emails have a
+//! way of their own. [`settings`] are what the
 //! workspace file declares of channels.
 
 pub mod channel;
@@ -21,6 +22,7 @@ pub mod recipient;
 pub mod relay;
 pub mod settings;
 pub mod template;
+pub mod transactional;
 
 pub use channel::Channel;
 pub use outgoing::{MessageId, Outcome, Outgoing};
