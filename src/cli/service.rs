@@ -36,6 +36,7 @@ pub fn routes() -> Routes {
         .merge(schedules::api::routes())
         .merge(campaigns::api::routes())
         .merge(messages::transactional::api::routes())
+        .merge(messages::api::routes())
         .merge(sms::api::routes())
         .merge(scim::api::routes())
 }

@@ -41,9 +41,9 @@ use crate::retry::{Retry, pause};
 use crate::store::{StoreError, Tx};
 use crate::workspaces;
 
-pub use address::{LONGEST, check_address, check_kept, read_address};
+pub use address::{LONGEST, check_address, check_kept, check_within, read_address};
 pub use rows::{by_id, list};
-pub use send::{Failure, Sender};
+pub use send::{Answered, Failure, Request, Sender, Unanswered, kept};
 
 use rows::Attempted;
 

@@ -1,10 +1,14 @@
 //! What is to be sent, and to whom: what a call, a schedule or a trigger comes to.
 
+mod in_log;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::schedules::Timing;
+
+pub use in_log::OrderError;
 
 /// An order to send. It is JSON in the log and in its dispatch's row.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -25,6 +29,8 @@ pub struct Order {
     pub canvas_entry_properties: Option<Map<String, Value>>,
     /// Milliseconds since the epoch.
     pub accepted_at: i64,
+    /// In the log it is beside the order.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub request_id: String,
 }
 
@@ -45,6 +51,16 @@ pub enum Kind {
 }
 
 impl Kind {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Send => "send",
+            Self::Schedule => "schedule",
+            Self::Canvas => "canvas",
+            Self::Triggered => "triggered",
+            Self::LiveActivity => "live_activity",
+        }
+    }
+
     /// Whether users of the global control group are left out (decisions.md, Export: Group).
     pub fn leaves_out_control_group(self) -> bool {
         matches!(self, Self::Canvas | Self::Triggered)
@@ -104,6 +120,8 @@ pub struct Wave {
     pub timing: Timing,
     /// The time on the wall, in milliseconds since the epoch as if it were in UTC.
     pub time: i64,
+    /// When the order was scheduled: a best time before that is none.
+    pub made_at: i64,
     /// No other follows: everybody's time has come.
     pub is_last: bool,
 }

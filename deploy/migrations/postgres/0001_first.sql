@@ -255,22 +255,32 @@ CREATE TABLE segments (
 );
 
 -- timing: instant, or local or optimal: then time is that on the wall, as if in UTC. state:
--- pending, sent, cancelled. request: to whom and with what, a JSON object.
+-- pending, sent, missed, cancelled. request: to whom and with what, a JSON object. item: of the
+-- claim, under the workspace's job. sent_at: when sending began; ended_at: when nothing was left
+-- to begin. reached_at: moments up to this one are dealt with; missed_at: those up to this one
+-- came too late. error: why it was missed.
 CREATE TABLE schedules (
     id           UUID PRIMARY KEY,
     workspace_id INTEGER NOT NULL REFERENCES workspaces (id),
     dispatch_id  UUID NOT NULL UNIQUE,
     canvas_id    UUID,
+    item         BIGINT NOT NULL,
     timing       TEXT NOT NULL,
     time         BIGINT NOT NULL,
     request      TEXT NOT NULL,
     request_id   TEXT NOT NULL,
     state        TEXT NOT NULL,
     created_at   BIGINT NOT NULL,
-    ended_at     BIGINT
+    sent_at      BIGINT,
+    ended_at     BIGINT,
+    reached_at   BIGINT,
+    missed_at    BIGINT,
+    error        TEXT,
+    UNIQUE (workspace_id, item)
 );
 CREATE INDEX schedules_latest ON schedules (created_at, id);
-CREATE INDEX schedules_pending ON schedules (workspace_id, canvas_id) WHERE state = 'pending';
+CREATE INDEX schedules_open ON schedules (workspace_id, canvas_id) WHERE ended_at IS NULL;
+CREATE INDEX schedules_missed ON schedules (ended_at) WHERE state = 'missed';
 
 -- Phone numbers that messages are not sent to, digits alone.
 CREATE TABLE invalid_numbers (
@@ -280,6 +290,22 @@ CREATE TABLE invalid_numbers (
     added_at     BIGINT NOT NULL,
     PRIMARY KEY (workspace_id, number)
 );
+
+-- What users are shown in apps until it expires. id: made from that of the message, so that a
+-- repeat is the same card. card: the message object, JSON.
+CREATE TABLE content_cards (
+    workspace_id INTEGER NOT NULL,
+    service_id   UUID NOT NULL,
+    id           UUID NOT NULL,
+    dispatch_id  UUID NOT NULL,
+    campaign_id  UUID,
+    variation_id TEXT,
+    card         TEXT NOT NULL,
+    created_at   BIGINT NOT NULL,
+    expires_at   BIGINT NOT NULL,
+    PRIMARY KEY (workspace_id, service_id, id)
+);
+CREATE INDEX content_cards_expiry ON content_cards (expires_at);
 
 -- Rows shared out among workers -------------------------------------------------------
 
