@@ -144,7 +144,7 @@ impl Ingest {
         Ok(found)
     }
 
-    /// Applies one batch beside the log, in the caller's transaction.
+    /// Applies one batch of attributes beside the log, in the caller's transaction.
     pub(super) async fn apply_one(
         &self,
         tx: &mut Tx,
@@ -152,8 +152,10 @@ impl Ingest {
     ) -> Result<Tally, ApplyError> {
         let id = batch.workspace;
         let workspace = workspaces::by_id(tx, id).await?.ok_or(ApplyError::Workspace(id))?;
-        let mut tally = Tally::default();
-        self.apply_to(tx, &workspace, &[batch], &mut Room::endless(), &mut tally).await?;
+        // What campaigns heed is purchases.
+        let (heeded, mut room) = (Heeded::default(), Room::endless());
+        let (mut tally, received) = (Tally::default(), [Received { batch, request_id: "" }]);
+        self.apply_to(tx, (&workspace, &heeded), &received, &mut room, &mut tally).await?;
         Ok(tally)
     }
 

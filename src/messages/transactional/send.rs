@@ -16,6 +16,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use uuid::Uuid;
 
+use super::contents::Contents;
 use super::queue::Wake;
 use super::reports::{Change, step};
 use super::request::Recipient as Named;
@@ -26,12 +27,12 @@ use crate::campaigns::{self, Campaign, Kind};
 use crate::clock::{hours, millis};
 use crate::faults::fail_point;
 use crate::log::Message;
-use crate::messages::content::{Content, Place, Rendered};
+use crate::messages::content::{Content, Rendered};
 use crate::messages::settings::{self, Settings};
 use crate::messages::template::{Scope, Stop};
 use crate::messages::{Channel, MessageId, Outcome, Outgoing, Recipient, channels};
 use crate::retry::{Retry, pause};
-use crate::store::{Room, StoreError, Tx};
+use crate::store::{StoreError, Tx};
 use crate::tracking::apply::{ApplyError, Ingest};
 use crate::tracking::at_once::{self, Applied};
 use crate::users::rows::{For, find_identifiers, find_users};
@@ -57,9 +58,6 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5 * 60);
 /// How long a message waits where its workspace has as many under way as it may; then it is left to
 /// be appended again, so that a workspace whose relay stalls holds up no other.
 const ROOM_PATIENCE: Duration = Duration::from_secs(5);
-
-/// Campaigns whose templates are kept.
-const MOST_CONTENTS: usize = 1_000;
 
 #[derive(Debug, thiserror::Error)]
 pub enum SendError {
@@ -420,50 +418,6 @@ async fn find(tx: &mut Tx, email: &Email) -> Result<Option<Recipient>, StoreErro
     let recipient = Recipient::read(id, &user.doc)
         .map_err(|error| StoreError::Corrupt(format!("the profile of {id}: {error}")))?;
     Ok(Some(recipient))
-}
-
-/// Campaigns' emails as they were read last.
-#[derive(Default)]
-struct Contents(Mutex<HashMap<(i32, Uuid), Kept>>);
-
-struct Kept {
-    email: Value,
-    content: Result<Arc<Content>, String>,
-}
-
-impl Contents {
-    /// The email of a campaign; the error says why it cannot be used.
-    fn of(
-        &self,
-        workspace: i32,
-        campaign: &Campaign,
-        settings: &Settings,
-    ) -> Result<Arc<Content>, String> {
-        if let Some(why) = settings.without(Channel::Email) {
-            return Err(why.to_owned());
-        }
-        let email = campaign.content.get("email").ok_or("the campaign declares no email")?;
-        let key = (workspace, campaign.id);
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(kept) = kept.get(&key).filter(|kept| kept.email == *email) {
-            return kept.content.clone();
-        }
-        if kept.len() >= MOST_CONTENTS {
-            kept.clear();
-        }
-        let content = read(email, settings);
-        kept.insert(key, Kept { email: email.clone(), content: content.clone() });
-        content
-    }
-}
-
-fn read(email: &Value, settings: &Settings) -> Result<Arc<Content>, String> {
-    let messages = Map::from_iter([("email".to_owned(), email.clone())]);
-    let (content, _, problems) = Content::read(&messages, Place::File, settings);
-    match problems.into_iter().next() {
-        Some(problem) => Err(format!("{}: {}", problem.path, problem.text)),
-        None => Ok(Arc::new(content)),
-    }
 }
 
 #[cfg(test)]
