@@ -9,12 +9,13 @@
 //! row for each message before it is a request, and hands it to its channel ([`channels`]) under
 //! an id that is the same however often it must be handed over ([`MessageId`]). [`content`] are
 //! the message objects of the API, whose texts are [`template`]s. [`settings`] are what the
-//! workspace file declares of channels.
+//! workspace file declares of channels, and [`inbound`] what comes back.
 
 pub mod channel;
 pub mod channels;
 pub mod content;
 pub mod dispatch;
+pub mod inbound;
 pub mod order;
 pub mod outgoing;
 pub mod recipient;
