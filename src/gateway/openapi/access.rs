@@ -28,7 +28,9 @@ impl Access {
     pub(super) fn budget(self) -> Option<(Budget, Limit)> {
         let budget = match self {
             Self::Open | Self::ScimDiscovery | Self::Signed(_) => None,
-            Self::Key(permission) => Budget::of_permission(permission),
+            Self::Key(permission) => {
+                Budget::of_permission(permission).or(Budget::of_unread(permission))
+            }
             Self::Scim => Some(Budget::Scim),
         };
         budget.map(|budget| (budget, budget.default_limit()))
