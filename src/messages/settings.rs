@@ -5,6 +5,7 @@ mod known;
 
 use std::collections::{HashMap, HashSet};
 
+use ipnet::IpNet;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize, Serializer};
 use uuid::Uuid;
@@ -28,6 +29,9 @@ pub struct Settings {
     pub frequency_capping: Vec<CappingRule>,
     pub subscription_groups: Vec<SubscriptionGroup>,
     pub apps: Vec<DeclaredApp>,
+    /// Networks that webhooks may reach although they are private: of the configuration, not of
+    /// the file.
+    pub allow_private: Vec<IpNet>,
     /// The segments that there are.
     pub segments: HashSet<Uuid>,
     /// The campaigns of type api.

@@ -102,6 +102,7 @@ pub(super) fn assemble(
     frequency_capping: Vec<CappingRule>,
     subscription_groups: Vec<SubscriptionGroup>,
     apps: Vec<DeclaredApp>,
+    config: &Config,
 ) -> Settings {
     let provider = |part| match channels.get(&part) {
         Some(DeclaredPart::Provider(provider)) => Some(provider.clone()),
@@ -122,6 +123,7 @@ pub(super) fn assemble(
         frequency_capping,
         subscription_groups,
         apps,
+        allow_private: config.allow_private.clone(),
         ..Settings::default()
     }
 }
@@ -130,6 +132,7 @@ pub(super) fn assemble(
 pub async fn settings(
     tx: &mut Tx,
     secrets: &SecretKey,
+    config: &Config,
     workspace: i32,
 ) -> Result<Settings, StoreError> {
     let channels = stored(tx, secrets, workspace).await?;
@@ -139,7 +142,7 @@ pub async fn settings(
     Ok(Settings {
         segments: channel_rows::segment_ids(tx, workspace).await?.into_iter().collect(),
         api_campaigns: campaigns::of_calls(tx, workspace).await?.into_iter().collect(),
-        ..assemble(&channels, capping.unwrap_or_default(), groups, apps)
+        ..assemble(&channels, capping.unwrap_or_default(), groups, apps, config)
     })
 }
 

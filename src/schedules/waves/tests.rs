@@ -182,6 +182,7 @@ proptest! {
         }
         let activity = activity.encode();
         let (waves, moments) = (waves(when, made_at, &pauses), moments(when));
+        prop_assert!(when.earliest() <= moments[0]);
         prop_assert!(waves.last().unwrap().is_last);
         prop_assert!(waves.is_sorted_by(|a, b| a.at_ms < b.at_ms));
         prop_assert!(waves.len() <= moments.len());
@@ -221,6 +222,7 @@ proptest! {
         for timing in [Timing::Instant, Timing::Local, Timing::Optimal] {
             let when = When { timing, time };
             step(when, made_at, progress, now, late.into());
+            when.earliest();
             due(when, made_at, &user(None), None, &TimeZone::UTC);
         }
     }
