@@ -59,6 +59,7 @@ pub struct Config {
     pub exports: Exports,
     pub deliveries: Deliveries,
     pub messages: Messages,
+    pub smtp: Smtp,
 }
 
 /// The store of rows.
@@ -227,6 +228,26 @@ pub struct Messages {
     pub late_minutes: u64,
 }
 
+/// How relays are spoken to.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Smtp {
+    /// Connections of one worker to a relay for what is sent to many, and as many again for
+    /// transactional emails.
+    pub connections: usize,
+    /// Seconds that a relay may take to be connected to, until it has said which it is.
+    pub connect_seconds: u64,
+    /// Seconds that a relay may take for any other answer, and an email for a connection to get
+    /// free.
+    pub timeout_seconds: u64,
+    /// Seconds that a relay may take to accept an email once it has all of it.
+    pub accept_seconds: u64,
+    /// Seconds that an unused connection is kept.
+    pub idle_seconds: u64,
+    /// Seconds that a connection is used at most.
+    pub age_seconds: u64,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
@@ -302,6 +323,14 @@ impl Default for Config {
                 retry_ms: 5_000,
                 keep_days: 30,
                 late_minutes: 60,
+            },
+            smtp: Smtp {
+                connections: 16,
+                connect_seconds: 10,
+                timeout_seconds: 30,
+                accept_seconds: 120,
+                idle_seconds: 30,
+                age_seconds: 300,
             },
         }
     }
@@ -485,6 +514,10 @@ impl Config {
             !(1..=525_600).contains(&messages.late_minutes),
             "messages.late_minutes: 1 to 525,600",
         );
+        refuse(self.smtp.connections == 0, "smtp.connections: at least 1");
+        refuse(self.smtp.connect_seconds == 0, "smtp.connect_seconds: at least 1");
+        refuse(self.smtp.timeout_seconds == 0, "smtp.timeout_seconds: at least 1");
+        refuse(self.smtp.accept_seconds == 0, "smtp.accept_seconds: at least 1");
         problems
     }
 

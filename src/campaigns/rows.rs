@@ -5,6 +5,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::{Campaign, Kind};
+use crate::messages::settings::ApiCampaign;
 use crate::store::{StoreError, Tx, execute, on};
 
 #[derive(sqlx::FromRow)]
@@ -74,6 +75,16 @@ pub async fn by_id(tx: &mut Tx, workspace: i32, id: Uuid) -> Result<Option<Campa
     .bind(workspace).bind(id).fetch_optional(c).await?)
     .map(Campaign::try_from)
     .transpose()
+}
+
+/// The campaigns that calls may name.
+pub async fn of_calls(tx: &mut Tx, workspace: i32) -> Result<Vec<(Uuid, ApiCampaign)>, StoreError> {
+    let rows: Vec<(Uuid, bool, bool)> = on!(tx, c => sqlx::query_as(
+        "SELECT id, archived, paused FROM campaigns WHERE workspace_id = $1 AND kind = 'api'",
+    )
+    .bind(workspace).fetch_all(c).await?);
+    let campaign = |(id, is_archived, is_paused)| (id, ApiCampaign { is_archived, is_paused });
+    Ok(rows.into_iter().map(campaign).collect())
 }
 
 /// The number of the youngest.

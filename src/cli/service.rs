@@ -16,7 +16,8 @@ use crate::setup::{self, SetupError};
 use crate::telemetry::ops::Purpose;
 use crate::worker::{self, Role, WorkerError};
 use crate::{
-    campaigns, catalogs, exports, gateway, schedules, scim, shutdown, sms, telemetry, tracking,
+    campaigns, catalogs, exports, gateway, messages, schedules, scim, shutdown, sms, telemetry,
+    tracking,
 };
 
 /// The pause before what is away is asked again, and the longest.
@@ -34,6 +35,7 @@ pub fn routes() -> Routes {
         .merge(catalogs::api::routes())
         .merge(schedules::api::routes())
         .merge(campaigns::api::routes())
+        .merge(messages::api::routes())
         .merge(sms::api::routes())
         .merge(scim::api::routes())
 }

@@ -18,7 +18,7 @@ use crate::store::Tx;
 pub(super) const CREATE: &str = "canvas.trigger.schedule.create";
 pub(super) const DELETE: &str = "canvas.trigger.schedule.delete";
 
-pub(super) const PAST: &str = "schedule.time is in the past";
+pub(crate) const PAST: &str = "schedule.time is in the past";
 pub(super) const SENT: &str = "The schedule has been sent already";
 
 /// The routes of Canvas schedules.

@@ -9,7 +9,7 @@
 
 pub mod api;
 pub mod fire;
-mod openapi;
+pub(crate) mod openapi;
 mod order;
 pub(crate) mod request;
 pub(crate) mod rows;

@@ -4,13 +4,14 @@ use axum::http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::api::{CREATE, DELETE, PAST, SENT, no_canvas, no_schedule};
-use super::request::{CanvasRequest, MOST_RECIPIENTS, read_delete};
+use super::request::{CanvasRequest, read_delete};
 use crate::audience::openapi::ConnectedAudience;
 use crate::gateway::openapi::Tag;
 use crate::gateway::openapi::shapes::{
     Identifier, Success, Time, UserAlias, members, or_null, saying, shape,
 };
 use crate::gateway::{Access, ApiError, Operation};
+use crate::messages::members::MOST_USERS;
 
 const TAG: Tag =
     Tag { name: "Canvas schedules", about: "Sends of a Canvas that wait for their time." };
@@ -95,7 +96,7 @@ shape! {
                 {
                     "properties": {
                         "recipients": {
-                            "allOf": [recipients], "minItems": 1, "maxItems": MOST_RECIPIENTS,
+                            "allOf": [recipients], "minItems": 1, "maxItems": MOST_USERS,
                         },
                         "broadcast": { "enum": [false, null], "default": false },
                     },
@@ -116,7 +117,7 @@ shape! {
 shape! {
     /// When it is sent. A time is past once it is in every zone, if it is meant in each user's
     /// own.
-    ScheduleObject = |generator| json!({
+    pub ScheduleObject = |generator| json!({
         "type": "object",
         "properties": {
             "time": generator.subschema_for::<Time>(),

@@ -8,7 +8,8 @@ use crate::messages::Channel;
 
 fn message_channel(_: &mut SchemaGenerator) -> Schema {
     let names = Channel::OF_MESSAGES.map(|channel| Some(channel.name()));
-    json_schema!({"enum": [names.as_slice(), &[None]].concat()})
+    let names = [names.as_slice(), &[None]].concat();
+    json_schema!({"enum": names})
 }
 
 fn number_channel(_: &mut SchemaGenerator) -> Schema {
