@@ -3,6 +3,7 @@
 
 mod apply;
 mod campaigns;
+mod cards;
 mod catalogs;
 mod console_log;
 mod control_group;
@@ -92,6 +93,8 @@ enum Command {
     Dispatches(dispatches::Arguments),
     /// The developer console's records of sends to segments
     ConsoleLog(console_log::Arguments),
+    /// The content cards of a user
+    Cards(cards::Arguments),
     /// Scheduled sends: list, show, cancel
     Schedules(schedules::Arguments),
     /// Phone numbers that messages are not sent to: list, add, remove
@@ -175,6 +178,7 @@ pub async fn main() -> ExitCode {
             Command::Campaigns(arguments) => campaigns::run(config, arguments).await,
             Command::Dispatches(arguments) => dispatches::run(config, arguments).await,
             Command::ConsoleLog(arguments) => console_log::run(config, arguments).await,
+            Command::Cards(arguments) => cards::run(config, arguments).await,
             Command::Schedules(arguments) => schedules::run(config, arguments).await,
             Command::InvalidNumbers(arguments) => invalid_numbers::run(config, arguments).await,
             Command::DeadLetters(arguments) => dead_letters::run(config, arguments).await,
