@@ -24,6 +24,7 @@ mod progress;
 mod schedules;
 mod scim_token;
 mod service;
+mod sla;
 mod standalone;
 mod users;
 mod worker;
@@ -97,6 +98,8 @@ enum Command {
     Cards(cards::Arguments),
     /// Scheduled sends: list, show, cancel
     Schedules(schedules::Arguments),
+    /// How many transactional emails were handed over within a minute, by campaign and hour
+    Sla(sla::Arguments),
     /// Phone numbers that messages are not sent to: list, add, remove
     InvalidNumbers(invalid_numbers::Arguments),
     /// Work that could not be done: list, retry, discard
@@ -180,6 +183,7 @@ pub async fn main() -> ExitCode {
             Command::ConsoleLog(arguments) => console_log::run(config, arguments).await,
             Command::Cards(arguments) => cards::run(config, arguments).await,
             Command::Schedules(arguments) => schedules::run(config, arguments).await,
+            Command::Sla(arguments) => sla::run(config, arguments).await,
             Command::InvalidNumbers(arguments) => invalid_numbers::run(config, arguments).await,
             Command::DeadLetters(arguments) => dead_letters::run(config, arguments).await,
             Command::Log(arguments) => log::run(config, arguments).await,

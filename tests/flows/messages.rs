@@ -2,6 +2,8 @@
 
 mod conversions;
 mod firing;
+mod relay;
 mod sending;
+mod transactional;
 mod triggers;
 mod waves;
