@@ -66,9 +66,9 @@ impl Contents {
         if kept.len() >= MOST {
             kept.clear();
         }
-        let content = read(email, settings).map(Arc::new).map_err(|problems| {
-            problems.first().map_or_else(String::new, ToString::to_string)
-        });
+        let content = read(email, settings)
+            .map(Arc::new)
+            .map_err(|problems| problems.first().map_or_else(String::new, ToString::to_string));
         let (email, from) = (email.clone(), from.cloned());
         kept.insert(key, Kept { email, from, content: content.clone() });
         content
