@@ -6,6 +6,7 @@
 //! reached; the tests run each for a moment. Both begin with the seeds in `tests/fuzz/seeds`.
 
 mod catalogs;
+mod messages;
 mod mutate;
 mod requests;
 mod scim;
@@ -34,13 +35,15 @@ pub struct Target {
 }
 
 /// Every parser, with what reads its output.
-pub const TARGETS: [Target; 15] = [
+pub const TARGETS: [Target; 17] = [
     Target { name: "track", run: tracking::track },
     Target { name: "track_message", run: tracking::message },
     Target { name: "catalog_items", run: catalogs::items },
     Target { name: "catalog_message", run: catalogs::message },
     Target { name: "export", run: requests::export },
     Target { name: "schedule", run: requests::schedule },
+    Target { name: "messages_send", run: messages::send },
+    Target { name: "messages_schedule", run: messages::schedule },
     Target { name: "phone_numbers", run: requests::phone_numbers },
     Target { name: "campaigns_query", run: requests::campaigns_query },
     Target { name: "headers", run: requests::headers },

@@ -13,6 +13,7 @@ pub mod fleet;
 pub mod installation;
 pub mod leftovers;
 pub mod middleman;
+pub mod orders;
 pub mod people;
 pub mod places;
 pub mod process;
