@@ -51,6 +51,16 @@ pub enum Kind {
 }
 
 impl Kind {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Send => "send",
+            Self::Schedule => "schedule",
+            Self::Canvas => "canvas",
+            Self::Triggered => "triggered",
+            Self::LiveActivity => "live_activity",
+        }
+    }
+
     /// Whether users of the global control group are left out (decisions.md, Export: Group).
     pub fn leaves_out_control_group(self) -> bool {
         matches!(self, Self::Canvas | Self::Triggered)

@@ -63,17 +63,20 @@ struct Told {
 
 /// Fires the schedule of a claim, as far as its time has come.
 pub async fn fire(app: &App, claim: &Claim) -> Result<(), FireError> {
-    let late_ms = millis(Duration::from_secs(60 * app.config.messages.late_minutes));
     let mut tx = app.store.write().await?;
-    let told = fire_in(&mut tx, claim, late_ms).await?;
+    let told = fire_in(app, &mut tx, claim).await?;
     tx.commit().await?;
     if let Some(told) = told {
+        let is_missed = told.is_missed;
         told.tell();
+        if is_missed {
+            tell_missed(app).await;
+        }
     }
     Ok(())
 }
 
-async fn fire_in(tx: &mut Tx, claim: &Claim, late_ms: i64) -> Result<Option<Told>, FireError> {
+async fn fire_in(app: &App, tx: &mut Tx, claim: &Claim) -> Result<Option<Told>, FireError> {
     let Some(schedule) = find(tx, claim).await? else {
         claims::finish(tx, claim).await?;
         return Ok(None);
@@ -88,7 +91,10 @@ async fn fire_in(tx: &mut Tx, claim: &Claim, late_ms: i64) -> Result<Option<Told
     }
     let now = claims::now(tx).await?;
     let progress = Progress { reached: schedule.reached_at, missed: schedule.missed_at };
-    let step = waves::step(schedule.when(), schedule.created_at, progress, now, late_ms);
+    let late_ms = millis(Duration::from_secs(60 * app.config.messages.late_minutes));
+    let step = app
+        .cores
+        .compute_here(|| waves::step(schedule.when(), schedule.created_at, progress, now, late_ms));
     let begins = step.wave.is_some();
     let sent_at = schedule.sent_at.or(begins.then_some(now));
     let is_missed = sent_at.is_none() && step.next_at.is_none();
@@ -134,20 +140,16 @@ async fn find(tx: &mut Tx, claim: &Claim) -> Result<Option<Schedule>, StoreError
 
 /// Has the dispatch send what a step says.
 async fn send(tx: &mut Tx, schedule: &Schedule, step: &Step, now: i64) -> Result<(), FireError> {
-    match step.wave {
-        Some(wave) if schedule.sent_at.is_none() => {
-            let order = order::of(tx, schedule, now).await?;
-            if schedule.timing == Timing::Instant {
-                dispatch::begin(tx, &order).await?;
-            } else {
-                dispatch::begin_in_waves(tx, &order, wave).await?;
-            }
-        }
-        Some(wave) => dispatch::add_wave(tx, schedule.dispatch_id, wave).await?,
-        None if step.next_at.is_none() && schedule.sent_at.is_some() => {
+    let Some(wave) = step.wave else {
+        if step.next_at.is_none() && schedule.sent_at.is_some() {
             dispatch::end_waves(tx, schedule.dispatch_id).await?;
         }
-        None => {}
+        return Ok(());
+    };
+    let order = order::of(tx, schedule, now).await?;
+    match schedule.timing {
+        Timing::Instant => dispatch::begin(tx, &order).await?,
+        _ => dispatch::add_wave(tx, schedule.dispatch_id, &order, wave).await?,
     }
     Ok(())
 }
@@ -207,25 +209,32 @@ pub async fn give_up(
         tracing::error!(schedule = %schedule.id, reason, "a schedule cannot be sent");
     }
     claims::finish(&mut tx, claim).await?;
-    Ok(tx.commit().await?)
+    tx.commit().await?;
+    tell_missed(app).await;
+    Ok(())
 }
 
-/// Tells at `/readyz` for a day that schedules were missed.
+/// Tells at `/readyz` for a day that schedules were missed, whoever missed them.
 pub async fn watch_missed(app: App, shutdown: CancellationToken) {
     while !shutdown.is_cancelled() {
-        match missed(&app).await {
-            Ok(0) => app.notices.set("schedules", Vec::new()),
-            Ok(count) => app.notices.set(
-                "schedules",
-                vec![format!(
-                    "{count} schedules were missed in the last day: see longshore schedules list \
-                     --state missed"
-                )],
-            ),
-            Err(error) => tracing::warn!(%error, "cannot look for schedules that were missed"),
-        }
+        tell_missed(&app).await;
         retry::wait(LOOK_EVERY, &shutdown).await;
     }
+}
+
+async fn tell_missed(app: &App) {
+    let lines = match missed(app).await {
+        Ok(0) => Vec::new(),
+        Ok(count) => vec![format!(
+            "schedules that were missed in the last day: {count}; see longshore schedules list \
+             --state missed"
+        )],
+        Err(error) => {
+            tracing::warn!(%error, "cannot look for schedules that were missed");
+            return;
+        }
+    };
+    app.notices.set("schedules", lines);
 }
 
 async fn missed(app: &App) -> Result<i64, StoreError> {

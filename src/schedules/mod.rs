@@ -117,8 +117,7 @@ pub struct Filter {
 pub async fn insert(tx: &mut Tx, new: &New) -> Result<(), StoreError> {
     let (job, item) = (job(new.workspace_id), item(new.id));
     rows::insert(tx, new, item).await?;
-    let first = waves::moments(new.when).first().copied().unwrap_or(new.when.time);
-    claims::offer_at(tx, Kind::Schedule, job, item, first).await
+    claims::offer_at(tx, Kind::Schedule, job, item, new.when.earliest()).await
 }
 
 /// Cancels a schedule: one that is pending is not sent; of one that is begun, and not all sent,

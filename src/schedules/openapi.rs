@@ -23,8 +23,10 @@ pub(super) fn create() -> Operation {
     let operation = Operation::new(Method::POST, "scheduleCanvas", TAG, "Schedule a Canvas")
         .by(Access::Key(CREATE))
         .about(
-            "For users, for an audience, or for everybody. This version keeps schedules and sends \
-             nothing.",
+            "For users, for an audience, or for everybody who is not in the global control group. \
+             It is sent once, within a second of its time, as the Canvas is declared then. One \
+             whose time passes while nothing can send it is sent afterwards if it is less than an \
+             hour late, and else is missed.",
         )
         .repeatable()
         .takes::<ScheduleRequest>([("One user, on their morning", example())])
@@ -121,12 +123,15 @@ shape! {
             "time": generator.subschema_for::<Time>(),
             "in_local_time": {
                 "type": ["boolean", "null"], "default": false,
-                "description": "The time is read without its zone, and meant in each user's own.",
+                "description": "The time is read without its zone, and meant in each user's own, or in \
+                                the workspace's where they have none. Who is in a zone where it was \
+                                past by an hour or more already is sent nothing.",
             },
             "at_optimal_time": {
                 "type": ["boolean", "null"], "default": false,
-                "description": "Likewise, at the hour of that day that is best for each user; \
-                                goes before `in_local_time`.",
+                "description": "Likewise, at the hour of that day in which the user was most often \
+                                active, of those still to come; at the time given where nothing \
+                                is known. Goes before `in_local_time`.",
             },
         },
         "required": ["time"],
@@ -176,7 +181,10 @@ pub(super) fn delete() -> Operation {
     let operation =
         Operation::new(Method::POST, "deleteSchedule", TAG, "Cancel a Canvas's schedule")
             .by(Access::Key(DELETE))
-            .about("Cancelling again gives the same answer.")
+            .about(
+                "Cancelling again gives the same answer. Of what is being sent, the part that is \
+                 not sent yet is kept back as far as that can be done.",
+            )
             .repeatable()
             .takes::<ScheduleDeletion>([(
                 "A schedule",

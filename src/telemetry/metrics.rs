@@ -117,6 +117,36 @@ pub const METRICS: &[Metric] = &[
         "Exports that ended, by state (done, failed, cancelled) and, where failed, cause",
     ),
     histogram(
+        "longshore_dispatch_duration_seconds",
+        Unit::Seconds,
+        "Time from taking a send to its end, by state (done, failed, cancelled)",
+    ),
+    gauge(
+        "longshore_dispatch_lag_seconds",
+        Unit::Seconds,
+        "How long the oldest part of a send waits that could be worked on, over the fleet",
+    ),
+    counter(
+        "longshore_dispatch_messages_total",
+        "Messages by channel and outcome: sent, unreachable, aborted, failed, bounced, or waiting \
+         for another attempt",
+    ),
+    counter(
+        "longshore_dispatch_parts_total",
+        "Parts of sends that a worker left, by outcome: done, waits (for messages that were not \
+         taken yet), given_up",
+    ),
+    histogram(
+        "longshore_dispatch_render_seconds",
+        Unit::Seconds,
+        "Time of rendering the messages of a batch of users",
+    ),
+    counter("longshore_dispatch_users_total", "Users who were looked at, whether they are sent to"),
+    counter(
+        "longshore_dispatches_total",
+        "Sends that ended, by state (done, failed, cancelled)",
+    ),
+    histogram(
         "longshore_http_request_seconds",
         Unit::Seconds,
         "Time to answer a call, by method and path; path is the route, empty where none matched",
@@ -254,6 +284,10 @@ pub fn install() -> Result<PrometheusHandle, TelemetryError> {
         .set_buckets_for_metric(Matcher::Suffix("_seconds".into()), SECONDS)?
         .set_buckets_for_metric(
             Matcher::Full("longshore_export_duration_seconds".into()),
+            EXPORT_SECONDS,
+        )?
+        .set_buckets_for_metric(
+            Matcher::Full("longshore_dispatch_duration_seconds".into()),
             EXPORT_SECONDS,
         )?
         .set_buckets_for_metric(Matcher::Full("longshore_batch_messages".into()), MESSAGES)?

@@ -35,7 +35,7 @@ use self::conversions::Windows;
 use self::heeded::{Heeded, KnownHeeded};
 use self::people::People;
 use self::products::Products;
-use self::tally::{Dropped, Tally};
+pub(super) use self::tally::{Dropped, Tally};
 use self::wanted::Wanted;
 use super::Kind;
 use super::message::{Batch, Event, MessageError, OBJECTS, Object, Purchase};
@@ -142,6 +142,19 @@ impl Ingest {
             }
         }
         Ok(found)
+    }
+
+    /// Applies one batch beside the log, in the caller's transaction.
+    pub(super) async fn apply_one(
+        &self,
+        tx: &mut Tx,
+        batch: Batch<'_>,
+    ) -> Result<Tally, ApplyError> {
+        let id = batch.workspace;
+        let workspace = workspaces::by_id(tx, id).await?.ok_or(ApplyError::Workspace(id))?;
+        let mut tally = Tally::default();
+        self.apply_to(tx, &workspace, &[batch], &mut Room::endless(), &mut tally).await?;
+        Ok(tally)
     }
 
     async fn apply_to(

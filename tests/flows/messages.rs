@@ -1,5 +1,10 @@
-//! Messages, from the calls that send them to the channels that take them.
+//! Messages: from the call, the schedule or the purchase that starts them to a real receiver.
 
+mod conversions;
+mod firing;
 mod schedule_api;
 mod send_api;
 mod send_limits;
+mod sending;
+mod triggers;
+mod waves;

@@ -57,6 +57,11 @@ impl Tally {
         *self.dropped.entry((kind.name(), why)).or_default() += 1;
     }
 
+    /// Whether an object came to nothing for this reason.
+    pub fn dropped_for(&self, why: Dropped) -> bool {
+        self.dropped.keys().any(|(_, reason)| *reason == why)
+    }
+
     pub fn without_rate(&mut self, currency: &str) {
         match self.without_rate.get_mut(currency) {
             Some(count) => *count += 1,
