@@ -11,6 +11,7 @@ use super::CommandResult;
 use crate::app::App;
 use crate::config::Config;
 use crate::gateway::Routes;
+use crate::messages::live_activity;
 use crate::retry::{self, Retry as _};
 use crate::setup::{self, SetupError};
 use crate::telemetry::ops::Purpose;
@@ -36,6 +37,7 @@ pub fn routes() -> Routes {
         .merge(schedules::api::routes())
         .merge(campaigns::api::routes())
         .merge(messages::api::routes())
+        .merge(live_activity::api::routes())
         .merge(sms::api::routes())
         .merge(scim::api::routes())
 }
