@@ -39,6 +39,7 @@ pub fn routes() -> Routes {
         .merge(messages::api::routes())
         .merge(live_activity::api::routes())
         .merge(sms::api::routes())
+        .merge(messages::inbound::api::routes())
         .merge(scim::api::routes())
 }
 
