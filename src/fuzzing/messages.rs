@@ -10,6 +10,7 @@ use crate::audience::Audience;
 use crate::gateway::ApiError;
 use crate::gateway::idempotency::Received;
 use crate::messages::content::{Content, Place};
+use crate::messages::dispatch::message;
 use crate::messages::members::MOST_USERS;
 use crate::messages::order::{Kind, Order};
 use crate::messages::request::{Refused, Wanted, budget, read_schedule, read_send};
@@ -72,9 +73,9 @@ fn order(read: Result<Wanted, Refused>, kind: Kind, place: Place) -> Option<Orde
     assert!(problems.is_empty() && !again.is_empty(), "{problems:?}");
     assert_eq!(again, order.messages);
     match order.clone().to_log(8) {
-        Ok(message) => {
-            let read: Order = serde_json::from_slice(&message.payload).expect("an order");
-            assert_eq!(Order { request_id: message.request_id, ..read }, order);
+        Ok(new) => {
+            let read = message::decode(&new.payload).expect("an order");
+            assert_eq!(Order { request_id: new.request_id, ..read }, order);
         }
         Err(error) => assert!(matches!(error, ApiError::TooLarge), "{error:?}"),
     }
