@@ -2,6 +2,7 @@
 
 mod conversions;
 mod firing;
+mod relay;
 mod schedule_api;
 mod send_api;
 mod send_limits;
