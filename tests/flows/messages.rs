@@ -7,5 +7,6 @@ mod schedule_api;
 mod send_api;
 mod send_limits;
 mod sending;
+mod transactional;
 mod triggers;
 mod waves;
