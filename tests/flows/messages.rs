@@ -3,6 +3,9 @@
 mod conversions;
 mod firing;
 mod relay;
+mod schedule_api;
+mod send_api;
+mod send_limits;
 mod sending;
 mod transactional;
 mod triggers;
