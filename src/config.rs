@@ -475,10 +475,7 @@ impl Config {
             "messages.sends_in_flight: 1 to 100,000",
         );
         refuse(messages.attempts == 0, "messages.attempts: at least 1");
-        refuse(
-            !(1..=8_760).contains(&messages.retry_hours),
-            "messages.retry_hours: 1 to 8,760",
-        );
+        refuse(!(1..=8_760).contains(&messages.retry_hours), "messages.retry_hours: 1 to 8,760");
         refuse(!(1..=3_650).contains(&messages.keep_days), "messages.keep_days: 1 to 3,650");
         problems
     }

@@ -186,7 +186,9 @@ fn purchases(user: &User<'_>, product_id: Option<&str>) -> Vec<Map<String, Value
     let read = |properties: &str| serde_json::from_str(properties).ok();
     match product_id {
         None => activity.all_purchase_properties().filter_map(|(_, p)| read(p)).collect(),
-        Some(id) => activity.purchase_properties(id).and_then(|(_, p)| read(p)).into_iter().collect(),
+        Some(id) => {
+            activity.purchase_properties(id).and_then(|(_, p)| read(p)).into_iter().collect()
+        }
     }
 }
 
@@ -267,9 +269,9 @@ impl Check {
         match self {
             Self::Exists => true,
             Self::Equals(wanted) => is_equal(wanted, value),
-            Self::Matches(regex) => value
-                .as_str()
-                .is_some_and(|text| text.len() <= MAX_MATCHED && regex.is_match(text)),
+            Self::Matches(regex) => {
+                value.as_str().is_some_and(|text| text.len() <= MAX_MATCHED && regex.is_match(text))
+            }
             Self::Includes(wanted) => {
                 let elements = value.as_array().map(Vec::as_slice).unwrap_or_default();
                 elements.iter().any(|element| is_equal(wanted, element))

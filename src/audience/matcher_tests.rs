@@ -91,7 +91,11 @@ fn passes(comparison: &str, wanted: &Value, value: &Value) -> bool {
     let both_times = time(wanted).zip(time(value));
     let digits = (value.is_number() && wanted.is_number())
         .then(|| (exact(&value.to_string()), exact(&wanted.to_string())));
-    let days = wanted.as_i64().filter(|days| (0..10_000).contains(days)).zip(time(value)).map(|(days, at)| (days * DAY, at));
+    let days = wanted
+        .as_i64()
+        .filter(|days| (0..10_000).contains(days))
+        .zip(time(value))
+        .map(|(days, at)| (days * DAY, at));
     match comparison {
         "exists" => !value.is_null(),
         "equals" => match digits {
@@ -140,10 +144,27 @@ fn exact(text: &str) -> (i128, i128) {
 /// Values that attributes have and comparisons name.
 fn any_scalar() -> impl Strategy<Value = Value> {
     let numbers = [
-        "0", "-0.0", "1", "1.0", "-1", "0.5", "2.5", "1e3", "1000", "9007199254740992",
-        "9007199254740993", "9007199254740992.0", "9223372036854775807", "9223372036854775808",
-        "-9223372036854775808", "9.223372036854775807e18", "18446744073709551615",
-        "18446744073709551616", "123456789012345678901234567890", "-1e30", "1e-7",
+        "0",
+        "-0.0",
+        "1",
+        "1.0",
+        "-1",
+        "0.5",
+        "2.5",
+        "1e3",
+        "1000",
+        "9007199254740992",
+        "9007199254740993",
+        "9007199254740992.0",
+        "9223372036854775807",
+        "9223372036854775808",
+        "-9223372036854775808",
+        "9.223372036854775807e18",
+        "18446744073709551615",
+        "18446744073709551616",
+        "123456789012345678901234567890",
+        "-1e30",
+        "1e-7",
     ];
     let texts = ["", "a", "ab", "1", "true", "2026-11-21T12:00:00Z", "2026-11-20", "1e3"];
     let number = |text: &str| serde_json::from_str::<Value>(text).unwrap();
@@ -180,7 +201,8 @@ fn any_purchases() -> impl Strategy<Value = Vec<(String, Value)>> {
 }
 
 fn any_profile() -> impl Strategy<Value = Value> {
-    let status = prop::option::of(prop::sample::select(vec!["opted_in", "subscribed", "unsubscribed"]));
+    let status =
+        prop::option::of(prop::sample::select(vec!["opted_in", "subscribed", "unsubscribed"]));
     let app = prop::option::of(-3 * DAY..3 * DAY).prop_map(|away| match away {
         Some(away) => json!({ "name": "A", "last_used": format_time(NOW + away) }),
         None => json!({ "name": "B" }),
@@ -363,9 +385,7 @@ fn whoever_has_nothing_is_meant_by_what_is_negative() {
         }});
         assert!(holds(&property, json!({}), &[]), "{comparison}");
     }
-    let status = |comparison: &str, value: &str| {
-        json!({ "email_subscription_status": { "comparison": comparison, "value": value } })
-    };
+    let status = |comparison: &str, value: &str| json!({ "email_subscription_status": { "comparison": comparison, "value": value } });
     assert!(holds(&status("is", "subscribed"), json!({}), &[]));
     assert!(!holds(&status("is_not", "subscribed"), json!({}), &[]));
     assert!(holds(&status("is_not", "opted_in"), json!({}), &[]));
@@ -379,9 +399,7 @@ fn the_latest_use_of_any_app_counts() {
         { "name": "c", "last_used": "2026-11-10T00:00:00Z" },
         { "name": "d", "last_used": "2026-11-05T00:00:00Z" },
     ]});
-    let used = |side: &str, day: &str| {
-        json!({ "last_used_app": { "comparison": side, "value": format!("2026-11-{day}") } })
-    };
+    let used = |side: &str, day: &str| json!({ "last_used_app": { "comparison": side, "value": format!("2026-11-{day}") } });
     assert!(holds(&used("after", "09"), apps.clone(), &[]));
     assert!(!holds(&used("before", "09"), apps.clone(), &[]));
     assert!(holds(&used("before", "11"), apps, &[]));

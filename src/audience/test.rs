@@ -179,10 +179,7 @@ impl Kind {
 
 /// A pattern made ready, within bounds of size; it is matched in time that is linear in the text.
 pub(super) fn compile(pattern: &str) -> Result<Regex, regex::Error> {
-    RegexBuilder::new(pattern)
-        .size_limit(MAX_COMPILED)
-        .dfa_size_limit(MAX_MATCHING)
-        .build()
+    RegexBuilder::new(pattern).size_limit(MAX_COMPILED).dfa_size_limit(MAX_MATCHING).build()
 }
 
 /// Whether a pattern can be matched: in linear time, whatever it is.

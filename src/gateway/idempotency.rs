@@ -105,7 +105,8 @@ pub async fn append<W: Work>(
     let (received, body) = (Received::now(&call.app), Arc::new(body));
     let Some(key) = key else {
         // The body goes once it is read: an append can take long.
-        let (answer, messages) = call.compute(body, move |work, body| work.read(body, received)).await?;
+        let (answer, messages) =
+            call.compute(body, move |work, body| work.read(body, received)).await?;
         call.app.log.append(messages).await?;
         return call.answer(&answer, to_json(&answer)?);
     };

@@ -4,8 +4,8 @@
 
 use uuid::Uuid;
 
-use super::{IdempotencyKey, Received};
 use super::claims::HOLDS;
+use super::{IdempotencyKey, Received};
 use crate::clock::millis;
 use crate::store::{Store, StoreError, Tx, execute, on};
 

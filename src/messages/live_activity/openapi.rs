@@ -7,9 +7,7 @@ use super::api::{PERMISSION, in_its_words};
 use super::request::{MOST_BYTES, MOST_USERS, Start, no_segment};
 use crate::audience::openapi::ConnectedAudience;
 use crate::gateway::openapi::Tag;
-use crate::gateway::openapi::shapes::{
-    Identifier, Success, Time, members, or_null, saying, shape,
-};
+use crate::gateway::openapi::shapes::{Identifier, Success, Time, members, or_null, saying, shape};
 use crate::gateway::{Access, ApiError, Operation};
 use crate::messages::settings::Settings;
 

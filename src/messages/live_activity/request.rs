@@ -350,7 +350,10 @@ mod tests {
             (json!({ "activity_attributes": null }), "activity_attributes is required"),
             (json!({ "activity_attributes": [] }), "activity_attributes must be an object"),
             (json!({ "content_state": "x" }), "content_state must be an object"),
-            (json!({ "content_state": { "a": "x".repeat(MOST_BYTES) } }), "the activity must be at"),
+            (
+                json!({ "content_state": { "a": "x".repeat(MOST_BYTES) } }),
+                "the activity must be at",
+            ),
             (json!({ "dismissal_date": 5 }), "dismissal_date must be a string"),
             (json!({ "stale_date": "soon" }), "stale_date: a date and time in ISO 8601"),
             (json!({ "notification": null }), "notification is required"),

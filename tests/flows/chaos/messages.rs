@@ -131,9 +131,11 @@ impl Scene {
                     if number % 2 == 0 {
                         body["segment_id"] = SEGMENT.into();
                     } else {
-                        let tier = |value: &str| json!({ "custom_attribute": {
+                        let tier = |value: &str| {
+                            json!({ "custom_attribute": {
                             "custom_attribute_name": "tier", "comparison": "equals", "value": value,
-                        } });
+                        } })
+                        };
                         body["audience"] = json!({ "OR": [tier("gold"), tier("tin")] });
                     }
                 }

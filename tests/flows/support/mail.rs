@@ -58,10 +58,5 @@ impl Drop for MailServer {
 fn read(line: &str) -> Mail {
     let mut words = line.split('\t').map(str::to_owned);
     let mut word = || words.next().unwrap_or_else(|| panic!("a word is missing: {line}"));
-    Mail {
-        at: word().parse().expect("a time"),
-        message_id: word(),
-        to: word(),
-        subject: word(),
-    }
+    Mail { at: word().parse().expect("a time"), message_id: word(), to: word(), subject: word() }
 }

@@ -151,12 +151,8 @@ impl Takers {
     pub fn declared(&self) -> Vec<(&'static str, Value)> {
         let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
         let provider = |name: &str| json!({ "url": self.url(name), "secret": secret });
-        let app = |(platform, _, id): (&str, &str, &str)| {
-            json!({ "id": id, "name": platform, "platform": platform })
-        };
-        let group = |(id, channel): (&str, &str)| {
-            json!({ "id": id, "channel": channel, "from": "+15550100" })
-        };
+        let app = |(platform, _, id): (&str, &str, &str)| json!({ "id": id, "name": platform, "platform": platform });
+        let group = |(id, channel): (&str, &str)| json!({ "id": id, "channel": channel, "from": "+15550100" });
         vec![
             ("email", json!({ "smtp": self.mail.url(), "from": "Acme <hello@acme.example>" })),
             (
@@ -176,10 +172,9 @@ impl Takers {
 
     /// A user who can be reached by every channel, as a line of an import.
     pub fn record(number: usize) -> String {
-        let token = |(platform, _, id): (&str, &str, &str)| {
-            json!({ "app_id": id, "token": format!("{platform}-{number}"), "device_id": "d" })
-        };
-        let group = |id: &str| json!({ "subscription_group_id": id, "subscription_state": "subscribed" });
+        let token = |(platform, _, id): (&str, &str, &str)| json!({ "app_id": id, "token": format!("{platform}-{number}"), "device_id": "d" });
+        let group =
+            |id: &str| json!({ "subscription_group_id": id, "subscription_state": "subscribed" });
         json!({
             "external_id": external_id(number),
             "email": format!("{}@acme.example", external_id(number)),

@@ -1,0 +1,3 @@
+//! Messages: from the call to whoever takes them.
+
+mod live_activity;
