@@ -31,6 +31,8 @@ pub enum Kind {
     Delivery,
     /// Forgetting old activity; the item is a slice.
     ActivitySweep,
+    /// A schedule; the job is its workspace, the item is from the schedule's id.
+    Schedule,
     /// Cutting the users of a dispatch into parts; the job is the dispatch, the item the wave.
     DispatchPlan,
     /// A part of a dispatch; the job is the dispatch, the item the part's number.
@@ -47,6 +49,7 @@ impl Kind {
             Self::ExportCleanup => "export_cleanup",
             Self::Delivery => "delivery",
             Self::ActivitySweep => "activity_sweep",
+            Self::Schedule => "schedule",
             Self::DispatchPlan => "dispatch_plan",
             Self::DispatchPart => "dispatch_part",
             Self::DispatchNamed => "dispatch_named",
@@ -125,6 +128,28 @@ pub async fn offer_range(
         return Ok(());
     }
     let due_at = now(tx).await? + millis(delay);
+    insert(tx, kind, job, items, due_at).await
+}
+
+/// Offers one row, to be taken no sooner than at a time of the database's clock. One that is
+/// there already stays as it is.
+pub async fn offer_at(
+    tx: &mut Tx,
+    kind: Kind,
+    job: Uuid,
+    item: i64,
+    due_at: i64,
+) -> Result<(), StoreError> {
+    insert(tx, kind, job, item..item + 1, due_at).await
+}
+
+async fn insert(
+    tx: &mut Tx,
+    kind: Kind,
+    job: Uuid,
+    items: std::ops::Range<i64>,
+    due_at: i64,
+) -> Result<(), StoreError> {
     execute!(
         tx,
         sqlx::query(
@@ -301,6 +326,18 @@ pub async fn withdraw(tx: &mut Tx, kind: Kind, job: Uuid) -> Result<(), StoreErr
     execute!(
         tx,
         sqlx::query("DELETE FROM claims WHERE kind = $1 AND job = $2").bind(kind.name()).bind(job)
+    );
+    Ok(())
+}
+
+/// Withdraws one row, likewise.
+pub async fn withdraw_one(tx: &mut Tx, kind: Kind, job: Uuid, item: i64) -> Result<(), StoreError> {
+    execute!(
+        tx,
+        sqlx::query("DELETE FROM claims WHERE kind = $1 AND job = $2 AND item = $3")
+            .bind(kind.name())
+            .bind(job)
+            .bind(item)
     );
     Ok(())
 }

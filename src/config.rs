@@ -59,6 +59,7 @@ pub struct Config {
     pub exports: Exports,
     pub deliveries: Deliveries,
     pub messages: Messages,
+    pub smtp: Smtp,
 }
 
 /// The store of rows.
@@ -222,6 +223,29 @@ pub struct Messages {
     /// Days that it is kept who was sent what, at least; as long as frequency capping and
     /// conversion windows look back where that is longer.
     pub keep_days: u32,
+    /// Minutes by which what is scheduled may be late and is sent at once; what is later is
+    /// missed.
+    pub late_minutes: u64,
+}
+
+/// How relays are spoken to.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Smtp {
+    /// Connections of one worker to a relay for what is sent to many, and as many again for
+    /// transactional emails.
+    pub connections: usize,
+    /// Seconds that a relay may take to be connected to, until it has said which it is.
+    pub connect_seconds: u64,
+    /// Seconds that a relay may take for any other answer, and an email for a connection to get
+    /// free.
+    pub timeout_seconds: u64,
+    /// Seconds that a relay may take to accept an email once it has all of it.
+    pub accept_seconds: u64,
+    /// Seconds that an unused connection is kept.
+    pub idle_seconds: u64,
+    /// Seconds that a connection is used at most.
+    pub age_seconds: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
@@ -298,6 +322,15 @@ impl Default for Config {
                 retry_hours: 24,
                 retry_ms: 5_000,
                 keep_days: 30,
+                late_minutes: 60,
+            },
+            smtp: Smtp {
+                connections: 16,
+                connect_seconds: 10,
+                timeout_seconds: 30,
+                accept_seconds: 120,
+                idle_seconds: 30,
+                age_seconds: 300,
             },
         }
     }
@@ -477,6 +510,14 @@ impl Config {
         refuse(messages.attempts == 0, "messages.attempts: at least 1");
         refuse(!(1..=8_760).contains(&messages.retry_hours), "messages.retry_hours: 1 to 8,760");
         refuse(!(1..=3_650).contains(&messages.keep_days), "messages.keep_days: 1 to 3,650");
+        refuse(
+            !(1..=525_600).contains(&messages.late_minutes),
+            "messages.late_minutes: 1 to 525,600",
+        );
+        refuse(self.smtp.connections == 0, "smtp.connections: at least 1");
+        refuse(self.smtp.connect_seconds == 0, "smtp.connect_seconds: at least 1");
+        refuse(self.smtp.timeout_seconds == 0, "smtp.timeout_seconds: at least 1");
+        refuse(self.smtp.accept_seconds == 0, "smtp.accept_seconds: at least 1");
         problems
     }
 

@@ -12,7 +12,7 @@ mod trigger;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-pub use rows::{by_id, has_canvas, stored};
+pub use rows::{by_id, has_canvas, heeding_purchases, of_calls, stored};
 pub use trigger::{Trigger, TriggerError};
 
 /// A campaign, or a Canvas, as the workspace file declares it.

@@ -88,8 +88,7 @@ async fn list(store: &Store, json: bool) -> CommandResult {
 
 async fn retry(app: &App, which: &Which) -> CommandResult {
     let mut failed = 0;
-    let (ingest, edits, orders) =
-        (Ingest::new(app), ApplyEdits::new(app), BeginOrders::new(app));
+    let (ingest, edits, orders) = (Ingest::new(app), ApplyEdits::new(app), BeginOrders::new(app));
     for id in chosen(&app.store, which).await? {
         let (done, result) = match dead_letters::topic(&app.store, id).await {
             // Appended again, it could be applied twice.

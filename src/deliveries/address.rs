@@ -69,12 +69,23 @@ const fn v6(head: [u16; 3], prefix: u8) -> Ipv6Net {
 /// http or https, a host, no literal address inside a private network. The error says what
 /// is wrong, for the customer, without naming the field.
 pub fn check_address(text: &str, config: &Config) -> Result<Url, String> {
-    check_kept(short(text)?, config)
+    check_within(text, &config.allow_private)
+}
+
+/// The same, where what may be reached although it is private is known by itself.
+pub fn check_within(text: &str, allowed: &[IpNet]) -> Result<Url, String> {
+    check_parts(short(text)?, allowed)
 }
 
 /// The same but for where the address leads.
 pub fn read_address(text: &str) -> Result<Url, String> {
     parse(short(text)?)
+}
+
+/// The same of an address that was checked and is kept as it was parsed: percent-encoded, it may
+/// be longer than a customer's may be.
+pub fn check_kept(text: &str, config: &Config) -> Result<Url, String> {
+    check_parts(text, &config.allow_private)
 }
 
 fn short(text: &str) -> Result<&str, String> {
@@ -94,9 +105,7 @@ fn parse(text: &str) -> Result<Url, String> {
     }
 }
 
-/// The same of an address that was checked and is kept as it was parsed: percent-encoded, it may
-/// be longer than a customer's may be.
-pub fn check_kept(text: &str, config: &Config) -> Result<Url, String> {
+fn check_parts(text: &str, allowed: &[IpNet]) -> Result<Url, String> {
     let url = parse(text)?;
     let literal = match url.host() {
         None => None,
@@ -104,7 +113,7 @@ pub fn check_kept(text: &str, config: &Config) -> Result<Url, String> {
         Some(Host::Ipv6(address)) => Some(IpAddr::V6(address)),
         Some(Host::Domain(name)) => is_localhost(name).then_some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
     };
-    match literal.and_then(|address| refusal(address, &config.allow_private)) {
+    match literal.and_then(|address| refusal(address, allowed)) {
         Some(kind) => Err(format!("must not point to {kind} address")),
         None => Ok(url),
     }
@@ -160,7 +169,7 @@ pub struct Resolver {
 
 #[derive(Debug, thiserror::Error)]
 #[error("the host's name leads to {kind} address ({address}), which callbacks may not reach")]
-struct Refused {
+pub struct Refused {
     kind: &'static str,
     address: IpAddr,
 }

@@ -51,6 +51,16 @@ pub enum Kind {
 }
 
 impl Kind {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Send => "send",
+            Self::Schedule => "schedule",
+            Self::Canvas => "canvas",
+            Self::Triggered => "triggered",
+            Self::LiveActivity => "live_activity",
+        }
+    }
+
     /// Whether users of the global control group are left out (decisions.md, Export: Group).
     pub fn leaves_out_control_group(self) -> bool {
         matches!(self, Self::Canvas | Self::Triggered)
@@ -110,6 +120,8 @@ pub struct Wave {
     pub timing: Timing,
     /// The time on the wall, in milliseconds since the epoch as if it were in UTC.
     pub time: i64,
+    /// When the order was scheduled: a best time before that is none.
+    pub made_at: i64,
     /// No other follows: everybody's time has come.
     pub is_last: bool,
 }

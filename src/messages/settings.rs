@@ -3,6 +3,9 @@
 
 mod known;
 
+use std::collections::{HashMap, HashSet};
+
+use ipnet::IpNet;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize, Serializer};
 use uuid::Uuid;
@@ -26,6 +29,20 @@ pub struct Settings {
     pub frequency_capping: Vec<CappingRule>,
     pub subscription_groups: Vec<SubscriptionGroup>,
     pub apps: Vec<DeclaredApp>,
+    /// Networks that webhooks may reach although they are private: of the configuration, not of
+    /// the file.
+    pub allow_private: Vec<IpNet>,
+    /// The segments that there are.
+    pub segments: HashSet<Uuid>,
+    /// The campaigns of type api.
+    pub api_campaigns: HashMap<Uuid, ApiCampaign>,
+}
+
+/// Whether a campaign that calls name may send.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ApiCampaign {
+    pub is_archived: bool,
+    pub is_paused: bool,
 }
 
 /// Bytes that sign, behind `whsec_…` or as they are.

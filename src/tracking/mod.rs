@@ -10,15 +10,17 @@
 //! | `partitions` | which objects stay together, and where they go |
 //! | `openapi` | the call as it is described |
 //! | [`apply`] | from messages to profiles and activity, in batches |
+//! | [`at_once`] | attributes that come along with another call |
 //! | [`message`] | what the log carries from the gateway to the workers |
 
 pub mod api;
 pub mod apply;
+pub mod at_once;
 mod attributes;
 pub(crate) mod intake;
 pub mod message;
 mod object;
-mod openapi;
+pub(crate) mod openapi;
 mod partitions;
 mod properties;
 mod telemetry;

@@ -218,6 +218,14 @@ impl<'a> Activity<'a> {
         window(&self.events, first_day, last_day)
     }
 
+    /// The moments at which something is known to have happened: of each name the first and the
+    /// last of each day.
+    pub fn moments(&self) -> impl Iterator<Item = i64> {
+        let days = self.purchases.iter().chain(&self.events).flat_map(|series| &series.days);
+        days.flat_map(|day| [Some(day.first), (day.last != day.first).then_some(day.last)])
+            .flatten()
+    }
+
     /// Revenue by currency in millionths, ascending by currency.
     pub fn revenue(&self) -> impl Iterator<Item = (&str, i64)> {
         self.revenue.iter().map(|(currency, millionths)| (currency.as_ref(), *millionths))

@@ -1,3 +1,8 @@
-//! Messages: from the call to whoever takes them.
+//! Messages: from the call, the schedule or the purchase that starts them to a real receiver.
 
+mod conversions;
+mod firing;
 mod live_activity;
+mod sending;
+mod triggers;
+mod waves;

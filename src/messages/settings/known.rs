@@ -75,7 +75,8 @@ async fn first(app: &App, workspace: i32) -> Result<Arc<Settings>, StoreError> {
 
 async fn read(app: &App, workspace: i32) -> Result<Arc<Settings>, StoreError> {
     let mut tx = app.store.snapshot().await?;
-    let settings = workspaces::channels::settings(&mut tx, &app.secrets, workspace).await?;
+    let (secrets, config) = (&app.secrets, &app.config);
+    let settings = workspaces::channels::settings(&mut tx, secrets, config, workspace).await?;
     tx.commit().await?;
     Ok(Arc::new(settings))
 }

@@ -7,6 +7,7 @@ use super::super::channels::{self, Channels};
 use super::super::file::Declaration;
 use super::super::{DeclaredApp, Segment, channel_rows};
 use super::{Current, Plan, Step};
+use crate::config::Config;
 use crate::messages::settings::{CappingRule, Settings, SubscriptionGroup};
 use crate::secrets::SecretKey;
 use crate::store::{StoreError, Tx};
@@ -127,6 +128,7 @@ pub(super) fn settings_after(
     declared: &Declaration,
     current: &Current,
     options: Options,
+    config: &Config,
 ) -> Settings {
     let mut channels = declared.channels.clone();
     let mut groups = declared.subscription_groups.clone();
@@ -141,7 +143,7 @@ pub(super) fn settings_after(
         let has_app = |app: &&DeclaredApp| !declared.apps.iter().any(|new| new.id == app.id);
         apps.extend(current.apps.iter().filter(has_app).cloned());
     }
-    channels::assemble(&channels, declared.frequency_capping.clone(), groups, apps)
+    channels::assemble(&channels, declared.frequency_capping.clone(), groups, apps, config)
 }
 
 /// Rules as operators read them.

@@ -178,7 +178,7 @@ async fn what_cannot_be_started_is_refused_in_words_of_its_own(world: World) {
         (body(json!({ "custom_audience": leaf })), "exactly one of external_user_ids, "),
         (body(json!({ "segment_id": SEGMENT })), "exactly one of external_user_ids, "),
         (body(json!({ "external_user_ids": null })), "exactly one of external_user_ids, "),
-        (body(json!({ "external_user_ids": vec!["a"; 51] })), "must have 1 to 50 ids"),
+        (body(json!({ "external_user_ids": vec!["a"; 51] })), "must have at most 50 users"),
         (to("custom_audience", json!({ "AND": [leaf, {}] })), "custom_audience.AND[1]: "),
         (to("segment_id", json!(Uuid::new_v4())), "segment_id is that of no segment"),
         (to("segment_id", SEGMENT_OF_OTHERS.into()), "segment_id is that of no segment"),
