@@ -20,6 +20,7 @@ mod progress;
 mod schedules;
 mod scim_token;
 mod service;
+mod sla;
 mod standalone;
 mod users;
 mod worker;
@@ -85,6 +86,8 @@ enum Command {
     Catalogs(catalogs::Arguments),
     /// Scheduled sends: list, show, cancel
     Schedules(schedules::Arguments),
+    /// How many transactional emails were handed over within a minute, by campaign and hour
+    Sla(sla::Arguments),
     /// Phone numbers that messages are not sent to: list, add, remove
     InvalidNumbers(invalid_numbers::Arguments),
     /// Work that could not be done: list, retry, discard
@@ -164,6 +167,7 @@ pub async fn main() -> ExitCode {
             Command::Deliveries(arguments) => deliveries::run(config, arguments).await,
             Command::Catalogs(arguments) => catalogs::run(config, arguments).await,
             Command::Schedules(arguments) => schedules::run(config, arguments).await,
+            Command::Sla(arguments) => sla::run(config, arguments).await,
             Command::InvalidNumbers(arguments) => invalid_numbers::run(config, arguments).await,
             Command::DeadLetters(arguments) => dead_letters::run(config, arguments).await,
             Command::Log(arguments) => log::run(config, arguments).await,

@@ -35,6 +35,7 @@ pub fn routes() -> Routes {
         .merge(catalogs::api::routes())
         .merge(schedules::api::routes())
         .merge(campaigns::api::routes())
+        .merge(messages::transactional::api::routes())
         .merge(messages::api::routes())
         .merge(sms::api::routes())
         .merge(scim::api::routes())
@@ -105,6 +106,7 @@ impl Service {
     pub async fn stop(self) {
         self.app.log.close().await;
         self.app.store.close().await;
+        self.app.reserved.store.close().await;
         self.ops.abort();
         tracing::info!("stopped");
     }

@@ -27,6 +27,7 @@ pub mod relay;
 pub mod request;
 pub mod settings;
 pub mod template;
+pub mod transactional;
 
 pub use channel::Channel;
 pub use outgoing::{MessageId, Outcome, Outgoing};

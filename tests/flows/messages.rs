@@ -3,6 +3,8 @@
 mod conversions;
 mod firing;
 mod live_activity;
+mod relay;
 mod sending;
+mod transactional;
 mod triggers;
 mod waves;

@@ -110,8 +110,8 @@ shape! {
 }
 
 shape! {
-    /// What is shown when it starts. The alert should have a title and a body: texts, or objects
-    /// that name texts of the app, such as `{"loc-key": "ON_ITS_WAY"}`; other members of it are
+    /// What is shown when it starts. The alert should have a title and a body: texts, which are
+    /// Liquid templates, or objects that name texts of the app, such as `{"loc-key": "ON_ITS_WAY"}`; other members of it are
     /// passed on. A string is an alert with that body.
     LiveActivityNotification = |_| {
         let text = json!({ "type": ["string", "object", "null"] });

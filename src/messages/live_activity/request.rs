@@ -6,6 +6,7 @@ use uuid::Uuid;
 use crate::clock::parse_time;
 use crate::gateway::Caller;
 use crate::messages::Channel;
+use crate::messages::content::Content;
 use crate::messages::members::{self, Members, User, member};
 use crate::messages::order::{Kind, Order, SubscriptionState, Target};
 use crate::messages::request::UNKNOWN_SEGMENT;
@@ -56,7 +57,10 @@ impl Start {
             stale_date: time(body, "stale_date")?,
             alert: alert(&object(body, "notification")?)?,
         };
-        if Value::from(start.message(0)).to_string().len() > MOST_BYTES {
+        let message = start.message(0);
+        Content::live_activity(&message)
+            .map_err(|problem| format!("{}: {}", problem.path, problem.text))?;
+        if Value::from(message).to_string().len() > MOST_BYTES {
             return Err(format!("the activity must be at most {MOST_BYTES} bytes of JSON"));
         }
         match settings.without(Channel::LiveActivity) {
@@ -157,8 +161,8 @@ fn segment(body: &Members, settings: &Settings) -> Result<Option<Uuid>, String> 
     id.map(Some).ok_or_else(|| UNKNOWN_SEGMENT.to_owned())
 }
 
-/// The alert as ActivityKit has it. Title and body should be there, as texts or as what names
-/// them in the app's languages; of a text alone the body is made.
+/// The alert as ActivityKit has it. Title and body should be there, as texts, which are
+/// templates, or as what names them in the app's languages; of a text alone the body is made.
 fn alert(notification: &Members) -> Result<Members, String> {
     let alert = member(notification, "alert").ok_or("notification.alert is required")?;
     let mut alert = match alert {
@@ -322,6 +326,10 @@ mod tests {
             (
                 json!({ "notification": { "alert": { "title": 5 } } }),
                 "notification.alert.title must be a string",
+            ),
+            (
+                json!({ "notification": { "alert": { "body": "a\n {{ x" } } }),
+                "notification.alert.body: line 2",
             ),
             (
                 json!({ "notification": { "alert": {}, "sound": 1 } }),

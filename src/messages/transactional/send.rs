@@ -223,8 +223,7 @@ impl Lane {
         let Some(recipient) = recipient.as_ref().filter(|user| is_emailable(user)) else {
             return End::aborted(NOT_EMAILABLE);
         };
-        let campaign =
-            campaign.as_ref().filter(|campaign| campaign.kind == Kind::Transactional);
+        let campaign = campaign.as_ref().filter(|campaign| campaign.kind == Kind::Transactional);
         let Some(campaign) = campaign else { return End::aborted(NO_CAMPAIGN) };
         let content = match self.contents.of(email.workspace_id, campaign, settings) {
             Ok(content) => content,
@@ -287,9 +286,7 @@ impl Lane {
         match rendering.await {
             Ok(Some(Ok(rendered))) => Ok(rendered),
             Ok(Some(Err(Stop::Aborted(reason)))) => Err(End::aborted(reason)),
-            Ok(Some(Err(Stop::Failed(why)))) => {
-                Err(End::aborted(format!("{NOT_RENDERED}: {why}")))
-            }
+            Ok(Some(Err(Stop::Failed(why)))) => Err(End::aborted(format!("{NOT_RENDERED}: {why}"))),
             Ok(None) => Err(End::aborted(NOT_RENDERED)),
             Err(error) => {
                 tracing::error!(%error, "rendering an email panicked");
@@ -364,8 +361,7 @@ impl Lane {
         // The last try is at the very end.
         let pause = pause.min(Duration::from_millis(left_ms.max(0).unsigned_abs()));
         let mut tx = self.app.store.write().await?;
-        let is_ours =
-            rows::put_off(&mut tx, begun.email.dispatch_id, begun.owner, pause).await?;
+        let is_ours = rows::put_off(&mut tx, begun.email.dispatch_id, begun.owner, pause).await?;
         tx.commit().await?;
         tracing::warn!(reason, ?pause, is_ours, "an email was not taken, to be tried again");
         metrics::counter!("longshore_transactional_put_off_total").increment(1);
