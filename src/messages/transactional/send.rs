@@ -160,7 +160,15 @@ impl Lane {
             Some(attributes) => self.apply(&mut tx, attributes).await?,
             None => (None, None),
         };
-        let user = find(&mut tx, &email).await?;
+        let (user, refused) = match find(&mut tx, &email).await {
+            Ok(user) => (user, refused),
+            // Nobody mends that by waiting.
+            Err(StoreError::Corrupt(why)) => {
+                tracing::error!(why, "an email's recipient cannot be read");
+                (None, refused.or(Some(NOT_PROCESSED)))
+            }
+            Err(error) => return Err(error.into()),
+        };
         let campaign = campaigns::by_id(&mut tx, email.workspace_id, email.campaign_id).await?;
         rows::resolved(&mut tx, dispatch_id, user.as_ref().map(|user| user.service_id)).await?;
         tx.commit().await?;
@@ -193,7 +201,10 @@ impl Lane {
     }
 
     async fn see_through(&self, mut begun: Begun) -> Result<(), SendError> {
-        let settings = settings::of(&self.app, begun.email.workspace_id).await?;
+        let settings = match settings::of(&self.app, begun.email.workspace_id).await {
+            Ok(settings) => settings,
+            Err(error) => return Ok(self.put_off(&begun, &error.to_string(), None).await?),
+        };
         let end = self.hand_over(&begun, &settings).await;
         fail_point!("transactional::answered");
         let began = Instant::now();
@@ -321,9 +332,8 @@ impl Lane {
         let (state, reason) = match end {
             End::Step(state, reason) => (*state, reason.as_deref()),
             End::Later { reason, after } => {
-                let until = begun.email.received_at + self.retry_ms();
-                if now < until {
-                    return self.put_off(begun, reason, *after, until - now).await;
+                if now < self.retried_until(&begun.email) {
+                    return self.put_off(begun, reason, *after).await;
                 }
                 tracing::warn!(reason, "an email was not taken for too long, and is aborted");
                 (State::Aborted, Some(NOT_TAKEN))
@@ -343,7 +353,6 @@ impl Lane {
         sla::count(email);
         let (email_state, took) = (state.name(), now - email.received_at);
         tracing::info!(dispatch = %email.dispatch_id, state = email_state, took, "settled");
-        self.app.bell.ring();
         Ok(())
     }
 
@@ -352,12 +361,12 @@ impl Lane {
         begun: &Begun,
         reason: &str,
         after: Option<Duration>,
-        left_ms: i64,
     ) -> Result<(), StoreError> {
+        let left_ms = self.retried_until(&begun.email) - self.app.clock.now_ms();
         let tries = u32::try_from(begun.email.put_off).unwrap_or_default() + 1;
         let pause = pause(tries, FIRST_PAUSE, LONGEST_PAUSE).max(after.unwrap_or_default());
         // The last try is at the very end.
-        let pause = pause.min(Duration::from_millis(left_ms.max(0).unsigned_abs()));
+        let pause = pause.min(Duration::from_millis(left_ms.max(1_000).unsigned_abs()));
         let mut tx = self.app.store.write().await?;
         let is_ours = rows::put_off(&mut tx, begun.email.dispatch_id, begun.owner, pause).await?;
         tx.commit().await?;
@@ -366,8 +375,8 @@ impl Lane {
         Ok(())
     }
 
-    fn retry_ms(&self) -> i64 {
-        millis(hours(self.app.config.messages.retry_hours))
+    fn retried_until(&self, email: &Email) -> i64 {
+        email.received_at + millis(hours(self.app.config.messages.retry_hours))
     }
 }
 
