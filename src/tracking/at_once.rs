@@ -4,10 +4,10 @@
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use super::Kind;
 use super::apply::{ApplyError, Dropped, Ingest, Tally};
 use super::message::{Batch, Identifier, Object, UserAlias, VERSION};
 use super::object::{self, IDENTIFIERS, Taken};
-use super::Kind;
 use crate::store::Tx;
 
 /// What says who is meant and what is done, and so is nothing to be set.

@@ -2,6 +2,12 @@
 
 mod conversions;
 mod firing;
+mod live_activity;
+mod relay;
+mod schedule_api;
+mod send_api;
+mod send_limits;
 mod sending;
+mod transactional;
 mod triggers;
 mod waves;
