@@ -11,7 +11,6 @@ use super::CommandResult;
 use crate::app::App;
 use crate::config::Config;
 use crate::gateway::Routes;
-use crate::messages::live_activity;
 use crate::retry::{self, Retry as _};
 use crate::setup::{self, SetupError};
 use crate::telemetry::ops::Purpose;
@@ -38,7 +37,6 @@ pub fn routes() -> Routes {
         .merge(campaigns::api::routes())
         .merge(messages::transactional::api::routes())
         .merge(messages::api::routes())
-        .merge(live_activity::api::routes())
         .merge(sms::api::routes())
         .merge(messages::inbound::api::routes())
         .merge(scim::api::routes())

@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::members::Members;
 use super::order::Kind;
 use super::request::{self, Refused, Wanted};
-use super::{openapi, settings};
+use super::{live_activity, openapi, settings};
 use crate::app::App;
 use crate::gateway::idempotency::{self, Answer, Received};
 use crate::gateway::{self, ApiError, Caller, IdempotencyKey, JsonText, Routes, limits};
@@ -27,11 +27,10 @@ pub(super) const SCHEDULE: &str = "messages.schedule.create";
 pub fn routes() -> Routes {
     let send = gateway::protected(SEND, post(send));
     let schedule = gateway::protected(SCHEDULE, post(schedule));
-    Routes::new().route("/messages/send", send, [openapi::send()]).route(
-        "/messages/schedule/create",
-        schedule,
-        [openapi::schedule()],
-    )
+    Routes::new()
+        .route("/messages/send", send, [openapi::send()])
+        .route("/messages/schedule/create", schedule, [openapi::schedule()])
+        .merge(live_activity::api::routes())
 }
 
 /// Counts the call against the budget that its body says, and answers it.

@@ -142,10 +142,7 @@ pub const METRICS: &[Metric] = &[
         "Time of rendering the messages of a batch of users",
     ),
     counter("longshore_dispatch_users_total", "Users who were looked at, whether they are sent to"),
-    counter(
-        "longshore_dispatches_total",
-        "Sends that ended, by state (done, failed, cancelled)",
-    ),
+    counter("longshore_dispatches_total", "Sends that ended, by state (done, failed, cancelled)"),
     histogram(
         "longshore_http_request_seconds",
         Unit::Seconds,

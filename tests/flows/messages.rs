@@ -2,6 +2,7 @@
 
 mod conversions;
 mod firing;
+mod live_activity;
 mod relay;
 mod schedule_api;
 mod send_api;

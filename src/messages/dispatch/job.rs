@@ -33,7 +33,10 @@ pub(super) struct Job {
 }
 
 /// What a dispatch is about must be there still; the error says what is not.
-pub(super) async fn check(tx: &mut Tx, order: &Order) -> Result<workspaces::Workspace, DispatchError> {
+pub(super) async fn check(
+    tx: &mut Tx,
+    order: &Order,
+) -> Result<workspaces::Workspace, DispatchError> {
     let gone = |what: &str| DispatchError::Hopeless(format!("{what} is gone"));
     let workspace = workspaces::by_id(tx, order.workspace_id).await?;
     let workspace = workspace.ok_or_else(|| gone("the workspace"))?;
@@ -135,7 +138,9 @@ fn content(app: &App, order: &Order, settings: &Settings) -> Result<Content, Dis
     let read = || match order.kind {
         Kind::LiveActivity => {
             let object = order.messages.get(Channel::LiveActivity.name());
-            object.and_then(Value::as_object).map(live_activity).unwrap_or_default()
+            let object = object.and_then(Value::as_object);
+            // It was checked before it was taken.
+            object.and_then(|object| Content::live_activity(object).ok()).unwrap_or_default()
         }
         kind => {
             let place = match kind {
@@ -158,9 +163,4 @@ fn content(app: &App, order: &Order, settings: &Settings) -> Result<Content, Dis
         )),
         false => Ok(content),
     }
-}
-
-/// To be joined: `Content::live_activity(object)`.
-fn live_activity(_object: &serde_json::Map<String, Value>) -> Content {
-    Content::default()
 }
