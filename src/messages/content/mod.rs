@@ -1,10 +1,25 @@
-//! The message objects of the API (Messages object; decisions.md: Messages).
+//! The message objects of the API (Messages object; decisions.md: Messages): read once, where
+//! they are given, and rendered for each user.
+//!
+//! All texts in them are [templates](super::template), at any depth and in members that nobody
+//! here knows, too; only what identifies something is taken as it is written. What is printed
+//! into headers and addresses is one line, so that no profile can add a header of its own.
+
+pub mod openapi;
+mod piece;
+mod read;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
 use super::Channel;
-use super::settings::Settings;
-use super::template::{Scope, Stop};
+use super::template::{Scope, Stop, Work, guarded};
+use piece::Piece;
+pub use read::{MAX_BYTES, MAX_DEPTH, MAX_VALUES};
 
 /// Where message objects are written, which decides what is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,11 +38,12 @@ pub struct Content {
     messages: Vec<Message>,
 }
 
-/// A message object: by one channel.
+/// A message object: by one channel. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Message {
     pub channel: Channel,
     pub variation_id: Option<String>,
+    pieces: Arc<[(String, Piece)]>,
 }
 
 /// A message object whose templates were filled in for one user.
@@ -35,7 +51,7 @@ pub struct Message {
 pub struct Rendered {
     pub channel: Channel,
     pub variation_id: Option<String>,
-    /// The members as they were given, unknown ones too, each text rendered.
+    /// The members as they were given, unknown ones too, each text rendered; none is null.
     pub object: Map<String, Value>,
 }
 
@@ -50,24 +66,28 @@ pub struct Problem {
     pub is_fatal: bool,
 }
 
-impl Content {
-    /// Reads a messages object; answers what can be used, the JSON of just that, and what is
-    /// wrong with the rest.
-    pub fn read(
-        _messages: &Map<String, Value>,
-        _place: Place,
-        _settings: &Settings,
-    ) -> (Self, Map<String, Value>, Vec<Problem>) {
-        todo!()
+impl std::fmt::Display for Problem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.path, self.text)
     }
+}
 
+impl Content {
+    /// By channel, in the order in which the object named them.
     pub fn messages(&self) -> &[Message] {
         &self.messages
     }
 }
 
 impl Message {
-    pub fn render(&self, _scope: &Scope<'_>) -> Result<Rendered, Stop> {
-        todo!()
+    fn new(channel: Channel, variation_id: Option<String>, pieces: Vec<(String, Piece)>) -> Self {
+        Self { channel, variation_id, pieces: pieces.into() }
+    }
+
+    /// The message for one user. Takes processor time: not for async threads. The bounds of a
+    /// rendering are those of all its texts together.
+    pub fn render(&self, scope: &Scope<'_>) -> Result<Rendered, Stop> {
+        let object = guarded(|| piece::render(&self.pieces, scope, &mut Work::new(scope.now)))?;
+        Ok(Rendered { channel: self.channel, variation_id: self.variation_id.clone(), object })
     }
 }

@@ -1,0 +1,75 @@
+//! Message objects as they are described: from the tables that they are read by.
+
+use serde_json::{Map, Value, json};
+
+use super::read::{MAX_DEPTH, MAX_VALUES};
+use super::table::{EXPIRE_AT, Kind, MAX_SECONDS, Member, TIME_TO_LIVE, members};
+use crate::gateway::openapi::shapes::{Identifier, or_null, saying, schema_of, shape};
+use crate::messages::Channel;
+use crate::messages::template::MAX_SOURCE;
+
+shape! {
+    /// What is sent, by channel. Texts are templates in Liquid, at any depth; a channel that the
+    /// workspace cannot send by is reported in `errors`, and the others go.
+    pub Messages = |_| {
+        let channels = Channel::OF_MESSAGES.map(|channel| {
+            let about = match channel {
+                Channel::WhatsApp => "Not in what is scheduled.".to_owned(),
+                _ => format!("At most {MAX_VALUES} values in {MAX_DEPTH} levels; unknown members are passed on."),
+            };
+            (channel.name().to_owned(), saying(&about, message(channel)))
+        });
+        json!({ "type": "object", "properties": Map::from_iter(channels) })
+    }
+}
+
+/// A message object, or null.
+fn message(channel: Channel) -> Value {
+    let members = members(channel);
+    let properties = members.iter().map(|member| (member.name.to_owned(), value(member)));
+    let required: Vec<&str> =
+        members.iter().filter(|member| member.is_required).map(|member| member.name).collect();
+    let mut object = json!({
+        "type": ["object", "null"],
+        "properties": Map::from_iter(properties),
+        "required": required,
+    });
+    if channel == Channel::ContentCard {
+        let one = |one: &str, other: &str| {
+            json!({
+                "properties": { one: { "not": { "type": "null" } }, other: { "type": "null" } },
+                "required": [one],
+            })
+        };
+        object["anyOf"] = json!([
+            { "type": "null" },
+            one(TIME_TO_LIVE, EXPIRE_AT),
+            one(EXPIRE_AT, TIME_TO_LIVE),
+        ]);
+    }
+    object
+}
+
+fn value(member: &Member) -> Value {
+    let mut value = match member.kind {
+        Kind::Text | Kind::Line | Kind::Subject | Kind::Address | Kind::Time => {
+            json!({ "type": "string", "maxLength": MAX_SOURCE })
+        }
+        Kind::Alert => json!({ "type": ["string", "object"], "maxLength": MAX_SOURCE }),
+        Kind::Headers => json!({
+            "type": "object",
+            "additionalProperties": { "type": ["string", "null"], "maxLength": MAX_SOURCE },
+        }),
+        Kind::Object => json!({ "type": "object" }),
+        Kind::Id => schema_of::<Identifier>(),
+        Kind::OneOf(names) => json!({ "type": "string", "enum": names }),
+        Kind::Group => json!({ "type": "string", "format": "uuid" }),
+        Kind::Seconds => json!({ "type": "integer", "minimum": 1, "maximum": MAX_SECONDS }),
+    };
+    if !member.is_required {
+        value = or_null(value);
+    } else if value["type"] == "string" {
+        value["minLength"] = 1.into();
+    }
+    saying(member.about, value)
+}

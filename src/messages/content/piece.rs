@@ -1,0 +1,104 @@
+//! A message object as it is kept between users: what is the same for everybody apart from what
+//! is rendered.
+
+use serde_json::{Map, Value};
+
+use crate::messages::template::{Scope, Stop, Template, Work};
+
+/// A value of a message object.
+#[derive(Debug)]
+pub(super) enum Piece {
+    /// The same for everybody.
+    Fixed(Value),
+    Text(Template, Lines),
+    Array(Vec<Piece>),
+    Object(Vec<(String, Piece)>),
+}
+
+/// What a rendered text may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lines {
+    Many,
+    /// Without white space around it; control characters end the message.
+    One,
+    /// Line breaks are spaces.
+    Joined,
+}
+
+impl Piece {
+    /// Of pieces; fixed where they all are.
+    pub fn array(pieces: Vec<Self>) -> Self {
+        match pieces.iter().all(|piece| matches!(piece, Self::Fixed(_))) {
+            true => Self::Fixed(pieces.into_iter().map(Self::into_fixed).collect()),
+            false => Self::Array(pieces),
+        }
+    }
+
+    pub fn object(pieces: Vec<(String, Self)>) -> Self {
+        match pieces.iter().all(|(_, piece)| matches!(piece, Self::Fixed(_))) {
+            true => {
+                let members = pieces.into_iter().map(|(name, piece)| (name, piece.into_fixed()));
+                Self::Fixed(Value::Object(members.collect()))
+            }
+            false => Self::Object(pieces),
+        }
+    }
+
+    fn into_fixed(self) -> Value {
+        match self {
+            Self::Fixed(value) => value,
+            _ => Value::Null,
+        }
+    }
+
+    pub fn render(&self, scope: &Scope<'_>, work: &mut Work) -> Result<Value, Stop> {
+        Ok(match self {
+            Self::Fixed(value) => value.clone(),
+            Self::Text(template, lines) => {
+                lines.apply(template.render_within(scope, work)?).map_err(Stop::Failed)?.into()
+            }
+            Self::Array(pieces) => {
+                let values = pieces.iter().map(|piece| piece.render(scope, work));
+                Value::Array(values.collect::<Result<_, _>>()?)
+            }
+            Self::Object(pieces) => Value::Object(render(pieces, scope, work)?),
+        })
+    }
+}
+
+/// The members of an object.
+pub(super) fn render(
+    pieces: &[(String, Piece)],
+    scope: &Scope<'_>,
+    work: &mut Work,
+) -> Result<Map<String, Value>, Stop> {
+    let mut members = Map::new();
+    for (name, piece) in pieces {
+        let value = piece.render(scope, work).map_err(|stop| match stop {
+            Stop::Failed(text) => Stop::Failed(format!("{name}: {text}")),
+            aborted => aborted,
+        })?;
+        members.insert(name.clone(), value);
+    }
+    Ok(members)
+}
+
+impl Lines {
+    /// The text as it may be, or what is wrong with it.
+    pub fn apply(self, text: String) -> Result<String, String> {
+        match self {
+            Self::Many => Ok(text),
+            Self::One => match text.trim() {
+                line if line.contains(char::is_control) => Err("must be one line".to_owned()),
+                line if line.len() < text.len() => Ok(line.to_owned()),
+                _ => Ok(text),
+            },
+            Self::Joined if text.contains(char::is_control) => {
+                let words = text.split(|c: char| c.is_control()).map(str::trim);
+                let words: Vec<&str> = words.filter(|words| !words.is_empty()).collect();
+                Ok(words.join(" "))
+            }
+            Self::Joined => Ok(text),
+        }
+    }
+}

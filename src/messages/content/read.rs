@@ -1,0 +1,326 @@
+//! Reads message objects.
+
+use ipnet::IpNet;
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use super::piece::{Lines, Piece};
+use super::table::{EXPIRE_AT, Kind, MAX_SECONDS, Member, TIME_TO_LIVE, members};
+use super::{Content, Message, Place, Problem};
+use crate::deliveries::check_within;
+use crate::messages::Channel;
+use crate::messages::settings::Settings;
+use crate::messages::template::Template;
+use crate::words::beginning;
+
+/// Values within a message object, itself not counted.
+pub const MAX_VALUES: usize = 1_000;
+
+/// Levels of a message object, the first counted.
+pub const MAX_DEPTH: usize = 32;
+
+/// Bytes of the texts and names of a message object.
+pub const MAX_BYTES: usize = 1 << 20;
+
+/// Characters of an identifier.
+const MAX_ID: usize = crate::users::profile::MAX_TEXT;
+
+/// What opens a template's markup.
+const OPENERS: [&str; 2] = ["{{", "{%"];
+
+type Read<T> = Result<T, Problem>;
+
+impl Content {
+    /// Reads a messages object; answers what can be used, the JSON of just that, and what is
+    /// wrong with the rest. An explicit null means absent.
+    pub fn read(
+        messages: &Map<String, Value>,
+        place: Place,
+        settings: &Settings,
+    ) -> (Self, Map<String, Value>, Vec<Problem>) {
+        let (mut content, mut kept, mut problems) = (Self::default(), Map::new(), Vec::new());
+        for (name, value) in messages.iter().filter(|(_, value)| !value.is_null()) {
+            let path = format!("messages.{}", beginning(name, MAX_ID));
+            let channel = match usable(name, &path, place, settings) {
+                Ok(channel) => channel,
+                Err(problem) => {
+                    problems.push(problem);
+                    continue;
+                }
+            };
+            let mut reader = Reader::new(settings);
+            let message = match value.as_object() {
+                Some(object) => reader.message(channel, object, &path),
+                None => problem(path, "an object is meant"),
+            };
+            match message {
+                Ok((message, object)) if reader.fatal.is_empty() => {
+                    content.messages.push(message);
+                    kept.insert(name.clone(), object.into());
+                }
+                Ok(_) => {}
+                Err(problem) => problems.push(problem),
+            }
+            problems.append(&mut reader.fatal);
+        }
+        (content, kept, problems)
+    }
+
+    /// The message of a live activity. Texts are templates under `notification` alone: the rest is
+    /// data of the app.
+    pub fn live_activity(object: Map<String, Value>) -> Result<Self, Problem> {
+        const NOTIFICATION: &str = "notification";
+        let settings = Settings::default();
+        let mut reader = Reader::new(&settings);
+        let mut pieces = Vec::new();
+        for (name, value) in object.into_iter().filter(|(_, value)| !value.is_null()) {
+            let piece = if name == NOTIFICATION {
+                reader.any(&value, NOTIFICATION, Lines::Many, 2)?
+            } else {
+                Piece::Fixed(value)
+            };
+            pieces.push((name, piece));
+        }
+        if let Some(fatal) = reader.fatal.pop() {
+            return Err(fatal);
+        }
+        let message = Message::new(Channel::LiveActivity, None, pieces);
+        Ok(Self { messages: vec![message] })
+    }
+}
+
+/// The channel of that name, where it can be used.
+fn usable(name: &str, path: &str, place: Place, settings: &Settings) -> Read<Channel> {
+    let channel = Channel::from_name(name).filter(|channel| *channel != Channel::LiveActivity);
+    let Some(channel) = channel else {
+        let names = Channel::OF_MESSAGES.map(Channel::name).join(", ");
+        return problem(path, format!("there is no such channel; there are: {names}"));
+    };
+    if channel == Channel::WhatsApp && place == Place::Schedule {
+        return problem(path, "cannot be scheduled, only sent at once");
+    }
+    match settings.without(channel) {
+        Some(why) => problem(path, why),
+        None => Ok(channel),
+    }
+}
+
+fn problem<T>(path: impl Into<String>, text: impl Into<String>) -> Read<T> {
+    Err(Problem { path: path.into(), text: text.into(), is_fatal: false })
+}
+
+struct Reader<'a> {
+    settings: &'a Settings,
+    values: usize,
+    bytes: usize,
+    /// What condemns the whole request: all of it is told.
+    fatal: Vec<Problem>,
+}
+
+impl<'a> Reader<'a> {
+    fn new(settings: &'a Settings) -> Self {
+        Self { settings, values: 0, bytes: 0, fatal: Vec::new() }
+    }
+
+    /// The message, and its object without nulls.
+    fn message(
+        &mut self,
+        channel: Channel,
+        object: &Map<String, Value>,
+        path: &str,
+    ) -> Read<(Message, Map<String, Value>)> {
+        let known = members(channel);
+        let is_there = |name: &str| object.get(name).is_some_and(|value| !value.is_null());
+        let missing = known.iter().find(|known| known.is_required && !is_there(known.name));
+        if let Some(missing) = missing {
+            return problem(format!("{path}.{}", missing.name), "is missing");
+        }
+        if channel == Channel::ContentCard && is_there(TIME_TO_LIVE) == is_there(EXPIRE_AT) {
+            return problem(path, format!("has either {TIME_TO_LIVE} or {EXPIRE_AT}"));
+        }
+        let (mut pieces, mut kept) = (Vec::new(), Map::new());
+        for (name, value) in object.iter().filter(|(_, value)| !value.is_null()) {
+            self.count(0, name.len(), path)?;
+            let path = format!("{path}.{}", beginning(name, MAX_ID));
+            let piece = match known.iter().find(|known| known.name == name) {
+                Some(known) => self.member(known, channel, value, &path)?,
+                None => self.any(value, &path, Lines::Many, 2)?,
+            };
+            pieces.push((name.clone(), piece));
+            kept.insert(name.clone(), value.clone());
+        }
+        let variation_id = object.get("message_variation_id").and_then(Value::as_str);
+        Ok((Message::new(channel, variation_id.map(str::to_owned), pieces), kept))
+    }
+
+    fn member(
+        &mut self,
+        member: &Member,
+        channel: Channel,
+        value: &Value,
+        path: &str,
+    ) -> Read<Piece> {
+        match member.kind {
+            Kind::Text => self.text(value, path, member, Lines::Many),
+            Kind::Line => self.text(value, path, member, Lines::One),
+            Kind::Subject => self.text(value, path, member, Lines::Joined),
+            Kind::Alert if value.is_object() => self.any(value, path, Lines::Many, 2),
+            Kind::Alert if !value.is_string() => problem(path, "a text or an object is meant"),
+            Kind::Alert => self.text(value, path, member, Lines::Many),
+            Kind::Address => {
+                let piece = self.text(value, path, member, Lines::One)?;
+                if let Piece::Fixed(Value::String(address)) = &piece {
+                    self.check_address(address, path);
+                }
+                Ok(piece)
+            }
+            Kind::Time => {
+                let piece = self.text(value, path, member, Lines::One)?;
+                if let Piece::Fixed(Value::String(time)) = &piece {
+                    crate::clock::parse_time(time).or_else(|text| problem(path, text))?;
+                }
+                Ok(piece)
+            }
+            Kind::Headers => self.headers(value, path),
+            Kind::Object if value.is_object() => self.any(value, path, Lines::Many, 2),
+            Kind::Object => problem(path, "an object is meant"),
+            Kind::Id => self.id(value, path).map(|_| Piece::Fixed(value.clone())),
+            Kind::OneOf(names) => match value.as_str().filter(|value| names.contains(value)) {
+                Some(_) => Ok(Piece::Fixed(value.clone())),
+                None => problem(path, format!("one of {} is meant", names.join(", "))),
+            },
+            Kind::Group => self.group(channel, value, path),
+            Kind::Seconds => {
+                match value.as_u64().filter(|seconds| (1..=MAX_SECONDS).contains(seconds)) {
+                    Some(_) => Ok(Piece::Fixed(value.clone())),
+                    None => problem(path, format!("seconds from 1 to {MAX_SECONDS} are meant")),
+                }
+            }
+        }
+    }
+
+    fn text(&mut self, value: &Value, path: &str, member: &Member, lines: Lines) -> Read<Piece> {
+        match value.as_str() {
+            None => problem(path, "a text is meant"),
+            Some("") if member.is_required => problem(path, "is empty"),
+            Some(_) => self.any(value, path, lines, 2),
+        }
+    }
+
+    fn id<'v>(&mut self, value: &'v Value, path: &str) -> Read<&'v str> {
+        let id = value.as_str().filter(|id| (1..=MAX_ID).contains(&id.chars().count()));
+        match id.filter(|id| !id.contains(char::is_control)) {
+            Some(id) => Ok(id),
+            None => problem(path, format!("a text of 1 to {MAX_ID} characters is meant")),
+        }
+    }
+
+    fn group(&mut self, channel: Channel, value: &Value, path: &str) -> Read<Piece> {
+        let id = self.id(value, path)?;
+        let Ok(id) = Uuid::try_parse(id) else { return problem(path, "a UUID is meant") };
+        let mut groups = self.settings.subscription_groups.iter();
+        match groups.find(|group| group.id == id && group.channel == channel) {
+            // As it is kept of users.
+            Some(group) => Ok(Piece::Fixed(group.id.to_string().into())),
+            None => {
+                let channel = channel.name();
+                problem(path, format!("the workspace declares no such group of {channel}"))
+            }
+        }
+    }
+
+    fn headers(&mut self, value: &Value, path: &str) -> Read<Piece> {
+        let Some(headers) = value.as_object() else {
+            return problem(path, "an object of texts is meant");
+        };
+        let mut pieces = Vec::new();
+        for (name, value) in headers.iter().filter(|(_, value)| !value.is_null()) {
+            self.count(0, name.len(), path)?;
+            let inside = format!("{path}.{}", beginning(name, MAX_ID));
+            if !is_header(name) {
+                return problem(inside, "is no name of a header");
+            }
+            if !value.is_string() {
+                return problem(inside, "a text is meant");
+            }
+            pieces.push((name.clone(), self.any(value, &inside, Lines::One, 3)?));
+        }
+        Ok(Piece::object(pieces))
+    }
+
+    /// Any value: the texts in it are templates.
+    fn any(&mut self, value: &Value, path: &str, lines: Lines, level: usize) -> Read<Piece> {
+        if level > MAX_DEPTH {
+            return problem(path, format!("a message is nested {MAX_DEPTH} levels at most"));
+        }
+        self.count(1, value.as_str().map_or(0, str::len), path)?;
+        Ok(match value {
+            Value::String(source) => self.template(source, path, lines)?,
+            Value::Array(values) => {
+                let mut pieces = Vec::with_capacity(values.len());
+                for (i, value) in values.iter().enumerate() {
+                    pieces.push(self.any(value, &format!("{path}[{i}]"), lines, level + 1)?);
+                }
+                Piece::array(pieces)
+            }
+            Value::Object(members) => {
+                let mut pieces = Vec::with_capacity(members.len());
+                for (name, value) in members {
+                    self.count(0, name.len(), path)?;
+                    let path = format!("{path}.{}", beginning(name, MAX_ID));
+                    pieces.push((name.clone(), self.any(value, &path, lines, level + 1)?));
+                }
+                Piece::object(pieces)
+            }
+            fixed => Piece::Fixed(fixed.clone()),
+        })
+    }
+
+    fn template(&mut self, source: &str, path: &str, lines: Lines) -> Read<Piece> {
+        if lines == Lines::Many && !OPENERS.iter().any(|opener| source.contains(opener)) {
+            return Ok(Piece::Fixed(source.into()));
+        }
+        let template = match Template::parse(source) {
+            Ok(template) => template,
+            Err(error) => {
+                self.condemn(path, error.to_string());
+                return Ok(Piece::Fixed(Value::Null));
+            }
+        };
+        let Some(text) = template.as_text() else { return Ok(Piece::Text(template, lines)) };
+        match lines.apply(text.to_owned()) {
+            Ok(text) => Ok(Piece::Fixed(text.into())),
+            Err(text) => problem(path, text),
+        }
+    }
+
+    fn check_address(&mut self, address: &str, path: &str) {
+        let allowed: &[IpNet] = &self.settings.allow_private;
+        if let Err(text) = check_within(address, allowed) {
+            self.condemn(path, text);
+        }
+    }
+
+    fn condemn(&mut self, path: &str, text: String) {
+        self.fatal.push(Problem { path: path.to_owned(), text, is_fatal: true });
+    }
+
+    /// Counts values and the bytes of texts and names.
+    fn count(&mut self, values: usize, bytes: usize, path: &str) -> Read<()> {
+        self.values += values;
+        self.bytes = self.bytes.saturating_add(bytes);
+        if self.values > MAX_VALUES {
+            return problem(path, format!("a message has {MAX_VALUES} values at most"));
+        }
+        if self.bytes > MAX_BYTES {
+            return problem(path, format!("a message has {MAX_BYTES} bytes of text at most"));
+        }
+        Ok(())
+    }
+}
+
+/// Whether it is a token of RFC 9110: what names of headers are, of emails too.
+fn is_header(name: &str) -> bool {
+    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    !name.is_empty() && name.len() <= MAX_ID && name.bytes().all(is_token)
+}

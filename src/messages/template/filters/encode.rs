@@ -1,0 +1,162 @@
+//! Filters that write a text for HTML, addresses or JSON.
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use url::form_urlencoded;
+
+use super::super::Stop;
+use super::super::value::Value;
+use super::super::work::Work;
+use super::changed;
+
+type Made<'a> = Result<Value<'a>, Stop>;
+
+fn entity(c: char) -> Option<&'static str> {
+    Some(match c {
+        '&' => "&amp;",
+        '<' => "&lt;",
+        '>' => "&gt;",
+        '"' => "&quot;",
+        '\'' => "&#39;",
+        _ => return None,
+    })
+}
+
+pub fn escape<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
+    escaped(work, &input, |_| false)
+}
+
+/// What is an entity stays as it is.
+pub fn escape_once<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
+    escaped(work, &input, is_entity)
+}
+
+fn escaped<'a>(work: &mut Work, input: &Value<'a>, stays: fn(&str) -> bool) -> Made<'a> {
+    changed(work, input, 6, |text| {
+        let mut out = String::with_capacity(text.len());
+        for (at, c) in text.char_indices() {
+            match entity(c) {
+                Some(_) if c == '&' && stays(&text[at..]) => out.push(c),
+                Some(entity) => out.push_str(entity),
+                None => out.push(c),
+            }
+        }
+        out
+    })
+}
+
+/// Whether a text begins with one, such as `&amp;` or `&#39;`.
+fn is_entity(text: &str) -> bool {
+    const LONGEST: usize = 32;
+    let name = text[1..].strip_prefix('#').unwrap_or(&text[1..]);
+    let length = name.bytes().take(LONGEST).take_while(u8::is_ascii_alphanumeric).count();
+    length > 0 && name[length..].starts_with(';')
+}
+
+/// Without tags, comments, scripts and styles.
+pub fn strip_html<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
+    const WHOLE: [(&str, &str); 3] =
+        [("<script", "</script>"), ("<style", "</style>"), ("<!--", "-->")];
+    changed(work, &input, 2, |text| {
+        let lower = text.to_ascii_lowercase();
+        let mut out = String::with_capacity(text.len());
+        // What is not found once is not looked for again.
+        let mut may_close = [true; WHOLE.len()];
+        let mut at = 0;
+        while let Some(open) = lower[at..].find('<').map(|open| at + open) {
+            out.push_str(&text[at..open]);
+            let whole = WHOLE.iter().zip(&mut may_close);
+            let whole = whole.filter(|((begin, _), _)| lower[open..].starts_with(begin));
+            let close = whole.filter(|(_, may)| **may).find_map(|((_, end), may)| {
+                let found = lower[open..].find(end).map(|found| open + found + end.len());
+                *may = found.is_some();
+                found
+            });
+            match close.or_else(|| lower[open..].find('>').map(|close| open + close + 1)) {
+                Some(close) => at = close,
+                None => {
+                    at = open;
+                    break;
+                }
+            }
+        }
+        out.push_str(&text[at..]);
+        out
+    })
+}
+
+/// As in a form: a space is a plus.
+pub fn url_encode<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
+    changed(work, &input, 3, |text| form_urlencoded::byte_serialize(text.as_bytes()).collect())
+}
+
+/// As in a path or a query: all but letters, digits and `-._~`.
+pub fn url_param_escape<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
+    changed(work, &input, 3, |text| percent_encoded(text, b"-._~"))
+}
+
+/// As a whole address: what has a meaning in one stays.
+pub fn url_escape<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
+    changed(work, &input, 3, |text| percent_encoded(text, b"-._~:/?#[]@!$&'()*+,;=%"))
+}
+
+fn percent_encoded(text: &str, stays: &[u8]) -> String {
+    const HEX: &[u8; 16] = b"0123456789ABCDEF";
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || stays.contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            let digits = [HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]];
+            out.push('%');
+            out.extend(digits.map(char::from));
+        }
+    }
+    out
+}
+
+pub fn url_decode<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
+    // What is no UTF-8 becomes a character of three bytes.
+    changed(work, &input, 3, |text| {
+        let mut bytes = Vec::with_capacity(text.len());
+        let mut rest = text.bytes();
+        while let Some(byte) = rest.next() {
+            let digit = |byte: Option<u8>| char::from(byte?).to_digit(16);
+            let mut ahead = rest.clone();
+            bytes.push(match (byte, digit(ahead.next()), digit(ahead.next())) {
+                (b'+', ..) => b' ',
+                (b'%', Some(high), Some(low)) => {
+                    rest = ahead;
+                    (high * 16 + low) as u8
+                }
+                (byte, ..) => byte,
+            });
+        }
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}
+
+pub fn base64_encode<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
+    changed(work, &input, 2, |text| BASE64_STANDARD.encode(text))
+}
+
+/// Nothing where it is not base64.
+pub fn base64_decode<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
+    changed(work, &input, 3, |text| {
+        let bytes = BASE64_STANDARD.decode(text.trim()).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}
+
+/// As JSON: a text with its quotes.
+pub fn as_json_string<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
+    input.to_json(work).map(Value::made)
+}
+
+/// As it is written between the quotes of a text in JSON.
+pub fn json_escape<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
+    changed(work, &input, 6, |text| {
+        let json = serde_json::Value::from(text).to_string();
+        json[1..json.len() - 1].to_owned()
+    })
+}

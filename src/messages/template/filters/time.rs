@@ -1,0 +1,117 @@
+//! Filters of times.
+
+use jiff::civil::Time;
+use jiff::fmt::{strtime, temporal};
+use jiff::tz::{Offset, TimeZone};
+use jiff::{Timestamp, Zoned};
+
+use super::super::Stop;
+use super::super::value::Value;
+use super::super::work::Work;
+use crate::clock::from_ms;
+
+type Made<'a> = Result<Value<'a>, Stop>;
+
+/// Bytes of a format.
+const MAX_FORMAT: usize = 256;
+
+/// The most digits of a directive's width: `%10Y` is ten characters wide.
+const MAX_WIDTH: u8 = 64;
+
+/// Bytes of a text that may be a time.
+const MAX_TIME: usize = 64;
+
+/// How times are written that have a zone of their own.
+const ZONED: &str = "%Y-%m-%d %H:%M:%S %z";
+
+/// The time in a format of `strftime`. What is no time, and an empty format, leave it as it is.
+pub fn date<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
+    let format = arguments[0].to_text(work)?;
+    if format.is_empty() {
+        return Ok(input.clone());
+    }
+    if format.len() > MAX_FORMAT {
+        return Err(Stop::Failed(format!("a format of a date has {MAX_FORMAT} bytes at most")));
+    }
+    let Some(time) = read(&input, work.now) else { return Ok(input.clone()) };
+    let text = strtime::format(checked(&format), &time).unwrap_or_default();
+    work.make(text.len())?;
+    Ok(Value::made(text))
+}
+
+/// The same time in another zone, by its name; an unknown one leaves it as it is.
+pub fn time_zone<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
+    let zone = arguments[0].as_text().and_then(|name| TimeZone::get(name.trim()).ok());
+    let (Some(time), Some(zone)) = (read(&input, work.now), zone) else { return Ok(input) };
+    work.make(ZONED.len())?;
+    let time = time.with_time_zone(zone);
+    Ok(strtime::format(ZONED, &time).map_or(input, Value::made))
+}
+
+/// Seconds since the epoch, `now` or `today`, or what is written in ISO 8601 with its offset,
+/// without one in UTC.
+fn read(value: &Value<'_>, now: i64) -> Option<Zoned> {
+    let at = |time: Timestamp| time.to_zoned(TimeZone::UTC);
+    match value {
+        Value::Int(seconds) => Timestamp::from_second(*seconds).ok().map(at),
+        Value::Float(seconds) => Timestamp::from_millisecond((seconds * 1e3) as i64).ok().map(at),
+        other => match other.as_text()?.trim() {
+            "now" | "today" => Some(at(from_ms(now))),
+            text if text.len() > MAX_TIME => None,
+            text if text.len() > 8 && text.bytes().all(|byte| byte.is_ascii_digit()) => {
+                text.parse().ok().and_then(|seconds| Timestamp::from_second(seconds).ok()).map(at)
+            }
+            text => written(text),
+        },
+    }
+}
+
+fn written(text: &str) -> Option<Zoned> {
+    static PARSER: temporal::DateTimeParser = temporal::DateTimeParser::new();
+    // With a space before its offset, as the filters here and Ruby write it.
+    let joined = match text.rsplit_once(' ') {
+        Some((time, "UTC")) => format!("{time}Z"),
+        Some((time, offset)) if offset.starts_with(['+', '-']) => format!("{time}{offset}"),
+        _ => text.to_owned(),
+    };
+    let pieces = PARSER.parse_pieces(&joined).ok()?;
+    let zone = match pieces.to_numeric_offset() {
+        Some(Offset::UTC) | None => TimeZone::UTC,
+        Some(offset) => TimeZone::fixed(offset),
+    };
+    let time = pieces.time().unwrap_or(Time::midnight());
+    pieces.date().to_datetime(time).to_zoned(zone).ok()
+}
+
+/// The format with what is no directive, or is too wide, as plain text.
+fn checked(format: &str) -> String {
+    const DIRECTIVES: &str = "%AaBbCcDdeFfGgHhIjklMmNnPpQqRrSsTtUuVWwXxYyZzL";
+    let mut out = String::with_capacity(format.len());
+    let mut rest = format;
+    while let Some((text, after)) = rest.split_once('%') {
+        out.push_str(text);
+        let length = after.bytes().take_while(|byte| b"-_0^#:".contains(byte)).count();
+        let digits = after[length..].bytes().take_while(u8::is_ascii_digit).count();
+        let modifiers = &after[..length + digits];
+        let width = after[length..][..digits].parse::<u8>();
+        let is_narrow = digits == 0 || width.is_ok_and(|width| width <= MAX_WIDTH);
+        let directive = after[length + digits..].chars().next();
+        match directive {
+            // Milliseconds are `%L` to Ruby.
+            Some('L') if is_narrow => out.push_str("%3f"),
+            Some(directive) if is_narrow && length <= 2 && DIRECTIVES.contains(directive) => {
+                out.push('%');
+                out.push_str(modifiers);
+                out.push(directive);
+            }
+            directive => {
+                out.push_str("%%");
+                out.push_str(modifiers);
+                out.extend(directive);
+            }
+        }
+        rest = &after[modifiers.len() + directive.map_or(0, char::len_utf8)..];
+    }
+    out.push_str(rest);
+    out
+}

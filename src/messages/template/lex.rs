@@ -1,0 +1,290 @@
+//! Cuts a source into text and markup, and markup into tokens. Each byte is looked at a few times
+//! at most, whatever the source is.
+
+use std::fmt;
+
+/// Characters that a field's name may have.
+const MAX_NAME: usize = 255;
+
+/// What is wrong, and at which byte.
+#[derive(Debug)]
+pub(super) struct Wrong {
+    pub at: usize,
+    pub text: String,
+}
+
+pub(super) type Lexed<T> = Result<T, Wrong>;
+
+pub(super) fn wrong<T>(at: usize, text: impl Into<String>) -> Lexed<T> {
+    Err(Wrong { at, text: text.into() })
+}
+
+/// What ends a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Opener {
+    /// `{{`
+    Print,
+    /// `{%`
+    Tag,
+    /// The source is at its end.
+    End,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Token<'s> {
+    Word(&'s str),
+    /// `${…}`
+    Field(&'s str),
+    /// Between quotes, which no text can have in it.
+    Text(&'s str),
+    Int(i64),
+    Float(f64),
+    Mark(&'static str),
+    /// `}}` or `%}`, whichever was opened.
+    Close,
+}
+
+impl fmt::Display for Token<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let short = |text: &str| crate::words::beginning(text, 40).into_owned();
+        match self {
+            Self::Word(word) => write!(f, "`{}`", short(word)),
+            Self::Field(name) => write!(f, "`${{{}}}`", short(name)),
+            Self::Text(text) => write!(f, "the text `{}`", short(text)),
+            Self::Int(int) => write!(f, "`{int}`"),
+            Self::Float(float) => write!(f, "`{float}`"),
+            Self::Mark(mark) => write!(f, "`{mark}`"),
+            Self::Close => f.write_str("the end"),
+        }
+    }
+}
+
+/// The longer of two that begin alike comes first.
+const MARKS: [&str; 16] =
+    ["==", "!=", "<>", "<=", ">=", "..", "<", ">", "=", "|", ":", ",", ".", "[", "]", "("];
+
+/// Cheap to copy: to look ahead is to lex a copy.
+#[derive(Clone, Copy)]
+pub(super) struct Lexer<'s> {
+    source: &'s str,
+    at: usize,
+    /// What was opened, and where.
+    opener: (Opener, usize),
+    /// `-}}` came before: white space is dropped.
+    trims: bool,
+}
+
+impl<'s> Lexer<'s> {
+    pub fn new(source: &'s str) -> Self {
+        Self { source, at: 0, opener: (Opener::End, 0), trims: false }
+    }
+
+    /// Where the next token or text begins.
+    pub fn position(&self) -> usize {
+        self.at
+    }
+
+    /// Where the markup that is being read was opened.
+    pub fn opened_at(&self) -> usize {
+        self.opener.1
+    }
+
+    /// The text up to the next markup, which is opened.
+    pub fn text(&mut self) -> (&'s str, Opener) {
+        let rest = self.rest();
+        let open = |at: &usize| matches!(rest.as_bytes().get(at + 1), Some(b'{' | b'%'));
+        let end = rest.match_indices('{').map(|(at, _)| at).find(open);
+        let mut text = &rest[..end.unwrap_or(rest.len())];
+        if self.trims {
+            text = text.trim_start();
+        }
+        self.trims = false;
+        let Some(end) = end else {
+            self.at = self.source.len();
+            self.opener = (Opener::End, self.at);
+            return (text, Opener::End);
+        };
+        let opener = if rest[end + 1..].starts_with('{') { Opener::Print } else { Opener::Tag };
+        self.opener = (opener, self.at + end);
+        self.at += end + 2;
+        if self.eat("-") {
+            text = text.trim_end();
+        }
+        (text, opener)
+    }
+
+    /// The next token of the markup that was opened, and where it begins.
+    pub fn next(&mut self) -> Lexed<(Token<'s>, usize)> {
+        self.eat_space_and("");
+        let (rest, at) = (self.rest(), self.at);
+        let Some(first) = rest.chars().next() else {
+            let opener = if self.opener.0 == Opener::Print { "{{" } else { "{%" };
+            return wrong(self.opener.1, format!("`{opener}` is not closed"));
+        };
+        if let Some(length) = self.close() {
+            self.trims = rest.starts_with('-');
+            self.at += length;
+            return Ok((Token::Close, at));
+        }
+        let token = match first {
+            'a'..='z' | 'A'..='Z' | '_' => Token::Word(self.word()),
+            '"' | '\'' => self.quoted(first)?,
+            '0'..='9' => self.number()?,
+            '-' if rest[1..].starts_with(|next: char| next.is_ascii_digit()) => self.number()?,
+            '$' if rest[1..].starts_with('{') => self.field()?,
+            ')' => self.mark(")"),
+            _ => match MARKS.iter().find(|mark| rest.starts_with(**mark)) {
+                Some(mark) => self.mark(mark),
+                None => return wrong(at, format!("`{first}` is not expected here")),
+            },
+        };
+        Ok((token, at))
+    }
+
+    /// The next token, which is left where it is.
+    pub fn peek(&self) -> Lexed<(Token<'s>, usize)> {
+        let mut lookahead = *self;
+        lookahead.next()
+    }
+
+    /// The bytes of what closes the markup, if that is next.
+    fn close(&self) -> Option<usize> {
+        let close = if self.opener.0 == Opener::Print { "}}" } else { "%}" };
+        let rest = self.rest();
+        match rest.strip_prefix('-') {
+            Some(rest) => rest.starts_with(close).then_some(3),
+            None => rest.starts_with(close).then_some(2),
+        }
+    }
+
+    fn word(&mut self) -> &'s str {
+        let rest = self.rest();
+        let bytes = rest.as_bytes();
+        let mut end = 0;
+        while let Some(byte) = bytes.get(end) {
+            let ends = bytes[end..].starts_with(b"-}}") || bytes[end..].starts_with(b"-%}");
+            if ends || !(byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')) {
+                break;
+            }
+            end += 1;
+        }
+        end += usize::from(bytes.get(end) == Some(&b'?'));
+        self.at += end;
+        &rest[..end]
+    }
+
+    fn quoted(&mut self, quote: char) -> Lexed<Token<'s>> {
+        let rest = &self.rest()[1..];
+        let Some(end) = rest.find(quote) else {
+            return wrong(self.at, "the text is not closed");
+        };
+        self.at += end + 2;
+        Ok(Token::Text(&rest[..end]))
+    }
+
+    fn number(&mut self) -> Lexed<Token<'s>> {
+        let rest = self.rest();
+        let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
+        let whole = usize::from(rest.starts_with('-'));
+        let whole = whole + digits(&rest[whole..]);
+        let fraction = rest[whole..].strip_prefix('.').map_or(0, digits);
+        let (token, end) = if fraction == 0 {
+            (rest[..whole].parse().ok().map(Token::Int), whole)
+        } else {
+            let end = whole + 1 + fraction;
+            let float = rest[..end].parse().ok().filter(|float: &f64| float.is_finite());
+            (float.map(Token::Float), end)
+        };
+        let at = self.at;
+        self.at += end;
+        token.map_or_else(|| wrong(at, "the number is too large"), Ok)
+    }
+
+    fn field(&mut self) -> Lexed<Token<'s>> {
+        let rest = &self.rest()[2..];
+        let Some(end) = rest.find('}') else {
+            return wrong(self.at, "`${` is not closed");
+        };
+        let name = rest[..end].trim();
+        if name.is_empty() {
+            return wrong(self.at, "`${}` has no name");
+        }
+        if name.chars().nth(MAX_NAME).is_some() {
+            return wrong(self.at, format!("a name has {MAX_NAME} characters at most"));
+        }
+        self.at += end + 3;
+        Ok(Token::Field(name))
+    }
+
+    fn mark(&mut self, mark: &'static str) -> Token<'s> {
+        self.at += mark.len();
+        Token::Mark(mark)
+    }
+
+    /// Past the text up to the tag that ends a block which is not read, which goes too.
+    pub fn skip_to(&mut self, name: &str, nests: bool) -> Lexed<&'s str> {
+        let opened = self.opener.1;
+        let (from, trims) = (self.at, self.trims);
+        let end_name = format!("end{name}");
+        let mut depth = 1;
+        while let Some(found) = self.rest().find("{%") {
+            let end = self.at + found;
+            self.opener = (Opener::Tag, end);
+            self.at = end + 2;
+            let trims_before = self.eat("-");
+            self.eat_space_and("");
+            let word = self.word();
+            if nests && word == name {
+                depth += 1;
+            } else if word == end_name {
+                depth -= 1;
+            }
+            if depth > 0 {
+                continue;
+            }
+            let (token, at) = self.next()?;
+            if token != Token::Close {
+                return wrong(at, format!("nothing can follow `{end_name}`"));
+            }
+            let mut text = &self.source[from..end];
+            if trims {
+                text = text.trim_start();
+            }
+            return Ok(if trims_before { text.trim_end() } else { text });
+        }
+        wrong(opened, format!("`{name}` is not closed by `{end_name}`"))
+    }
+
+    /// Past an inline comment's text.
+    pub fn skip_to_close(&mut self) -> Lexed<()> {
+        let Some(found) = self.rest().find("%}") else {
+            return wrong(self.opener.1, "`{%` is not closed");
+        };
+        self.trims = self.rest()[..found].ends_with('-');
+        self.at += found + 2;
+        Ok(())
+    }
+
+    /// Whether the next character is that; then it goes.
+    pub fn eat(&mut self, text: &str) -> bool {
+        let is_next = self.rest().starts_with(text);
+        self.at += if is_next { text.len() } else { 0 };
+        is_next
+    }
+
+    /// Whether that is next after white space; then both go.
+    pub fn eat_space_and(&mut self, text: &str) -> bool {
+        let rest = self.rest();
+        self.at += rest.len() - rest.trim_start().len();
+        self.eat(text)
+    }
+
+    /// The source from there to here.
+    pub fn between(&self, from: usize) -> &'s str {
+        &self.source[from..self.at]
+    }
+
+    fn rest(&self) -> &'s str {
+        &self.source[self.at..]
+    }
+}

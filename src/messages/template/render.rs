@@ -1,0 +1,374 @@
+//! Fills a template in.
+
+use std::cmp::Ordering;
+
+use super::node::{
+    Case, Chain, Condition, Expression, For, If, Join, LoopKind, Node, Offset, Operator, Path,
+    Program, Root, Step, Test,
+};
+use super::value::{Value, range_size};
+use super::work::Work;
+use super::{Scope, Stop};
+
+/// Bytes of the reason of an abort.
+const MAX_REASON: usize = 500;
+
+/// The reason where the template gives none.
+const NO_REASON: &str = "the template aborts the message";
+
+/// Fills `program` in, and puts what it prints behind `out`.
+pub(super) fn render(
+    program: &Program,
+    scope: &Scope<'_>,
+    work: &mut Work,
+    out: &mut String,
+) -> Result<(), Stop> {
+    let mut render = Render {
+        scope: *scope,
+        names: vec![Value::Nil; program.names],
+        counters: Vec::new(),
+        cycles: vec![0; program.cycles],
+        resumes: vec![0; program.resumes],
+        loops: Vec::new(),
+        work,
+    };
+    render.nodes(&program.nodes, out).map(|_| ())
+}
+
+struct Render<'a, 'w> {
+    scope: Scope<'a>,
+    /// By their numbers.
+    names: Vec<Value<'a>>,
+    /// Of `increment` and `decrement`: as long as the largest that was counted.
+    counters: Vec<Option<i64>>,
+    cycles: Vec<usize>,
+    resumes: Vec<usize>,
+    /// The innermost last.
+    loops: Vec<Turn<'a>>,
+    work: &'w mut Work,
+}
+
+/// The turn that a loop is at.
+struct Turn<'a> {
+    label: &'a str,
+    index: usize,
+    length: usize,
+    /// Of `tablerow`.
+    columns: Option<usize>,
+}
+
+/// How a body ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Flow {
+    On,
+    Break,
+    Continue,
+}
+
+impl<'a> Render<'a, '_> {
+    fn nodes(&mut self, nodes: &'a [Node], out: &mut String) -> Result<Flow, Stop> {
+        for node in nodes {
+            let flow = self.node(node, out)?;
+            if flow != Flow::On {
+                return Ok(flow);
+            }
+        }
+        Ok(Flow::On)
+    }
+
+    fn node(&mut self, node: &'a Node, out: &mut String) -> Result<Flow, Stop> {
+        match node {
+            Node::Text(text) => self.print(text, out)?,
+            Node::Print(chain) => {
+                let value = self.chain(chain)?;
+                self.print_value(&value, out)?;
+            }
+            Node::If(node) => return self.condition_block(node, out),
+            Node::Case(node) => return self.case(node, out),
+            Node::For(node) => return self.loop_block(node, out),
+            Node::Assign(name, chain) => self.names[*name] = self.chain(chain)?,
+            Node::Capture(name, nodes) => {
+                let mut captured = String::new();
+                let flow = self.nodes(nodes, &mut captured)?;
+                self.work.make(captured.len())?;
+                self.names[*name] = Value::made(captured);
+                return Ok(flow);
+            }
+            Node::Cycle(cycle) => {
+                let turn = &mut self.cycles[cycle.group];
+                let at = *turn % cycle.values.len();
+                *turn = at + 1;
+                let value = self.expression(&cycle.values[at])?;
+                self.print_value(&value, out)?;
+            }
+            Node::Count { name, up } => {
+                if self.counters.len() <= *name {
+                    self.counters.resize(name + 1, None);
+                }
+                let count = self.counters[*name].unwrap_or(0);
+                let (shown, next) = if *up { (count, count + 1) } else { (count - 1, count - 1) };
+                self.counters[*name] = Some(next);
+                self.print_value(&Value::Int(shown), out)?;
+            }
+            Node::Break => return Ok(Flow::Break),
+            Node::Continue => return Ok(Flow::Continue),
+            Node::Abort(reason) => {
+                let reason = match reason {
+                    Some(reason) => self.chain(reason)?,
+                    None => Value::Nil,
+                };
+                let reason = reason.to_text(self.work)?;
+                let reason = reason.trim();
+                let reason = if reason.is_empty() { NO_REASON } else { reason };
+                return Err(Stop::Aborted(crate::words::beginning(reason, MAX_REASON).into()));
+            }
+        }
+        Ok(Flow::On)
+    }
+
+    fn print(&mut self, text: &str, out: &mut String) -> Result<(), Stop> {
+        self.work.print(text.len())?;
+        out.push_str(text);
+        Ok(())
+    }
+
+    fn print_value(&mut self, value: &Value<'a>, out: &mut String) -> Result<(), Stop> {
+        let text = value.to_text(self.work)?;
+        self.print(&text, out)
+    }
+
+    fn condition_block(&mut self, node: &'a If, out: &mut String) -> Result<Flow, Stop> {
+        self.work.step(1)?;
+        for (condition, nodes) in &node.branches {
+            if self.condition(condition)? {
+                return self.nodes(nodes, out);
+            }
+        }
+        self.nodes(&node.otherwise, out)
+    }
+
+    fn condition(&mut self, condition: &'a Condition) -> Result<bool, Stop> {
+        let mut holds = false;
+        for (test, join) in &condition.tests {
+            holds = self.test(test)?;
+            // Joined from the right: the rest does not matter any more.
+            match join {
+                Join::And if !holds => break,
+                Join::Or if holds => break,
+                _ => {}
+            }
+        }
+        Ok(holds != condition.is_negated)
+    }
+
+    fn test(&mut self, test: &'a Test) -> Result<bool, Stop> {
+        let left = self.expression(&test.left)?;
+        let Some((operator, right)) = &test.right else { return Ok(left.is_true()) };
+        let right = self.expression(right)?;
+        let ordered = |is: fn(Ordering) -> bool, work: &mut Work| {
+            Ok(left.compare(&right, work)?.is_some_and(is))
+        };
+        match operator {
+            Operator::Equal => left.equals(&right, self.work),
+            Operator::NotEqual => Ok(!left.equals(&right, self.work)?),
+            Operator::Less => ordered(Ordering::is_lt, self.work),
+            Operator::LessOrEqual => ordered(Ordering::is_le, self.work),
+            Operator::Greater => ordered(Ordering::is_gt, self.work),
+            Operator::GreaterOrEqual => ordered(Ordering::is_ge, self.work),
+            Operator::Contains => left.contains(&right, self.work),
+        }
+    }
+
+    fn case(&mut self, node: &'a Case, out: &mut String) -> Result<Flow, Stop> {
+        let value = self.expression(&node.value)?;
+        for (expressions, nodes) in &node.branches {
+            for expression in expressions {
+                let other = self.expression(expression)?;
+                if value.equals(&other, self.work)? {
+                    return self.nodes(nodes, out);
+                }
+            }
+        }
+        self.nodes(&node.otherwise, out)
+    }
+
+    fn loop_block(&mut self, node: &'a For, out: &mut String) -> Result<Flow, Stop> {
+        let collection = self.expression(&node.collection)?;
+        // A range is counted, not listed.
+        let (values, size) = match &collection {
+            Value::Range(from, to) => (None, range_size(*from, *to)),
+            other => {
+                let values = other.elements(self.work)?;
+                let size = values.len();
+                (Some(values), size)
+            }
+        };
+        let offset = match &node.offset {
+            Offset::None => 0,
+            Offset::At(offset) => self.count(offset)?.unwrap_or(0),
+            Offset::Continue => self.resumes[node.resume],
+        };
+        let offset = offset.min(size);
+        let limit = match &node.limit {
+            Some(limit) => self.count(limit)?,
+            None => None,
+        };
+        let length = limit.unwrap_or(usize::MAX).min(size - offset);
+        self.resumes[node.resume] = offset + length;
+        if length == 0 && matches!(node.kind, LoopKind::For) {
+            return self.nodes(&node.otherwise, out);
+        }
+        let columns = match &node.kind {
+            LoopKind::Table(Some(columns)) => {
+                self.count(columns)?.filter(|columns| *columns > 0).or(Some(length))
+            }
+            LoopKind::Table(None) => Some(length),
+            LoopKind::For => None,
+        };
+        let outer = std::mem::replace(&mut self.names[node.item], Value::Nil);
+        self.loops.push(Turn { label: &node.label, index: 0, length, columns });
+        if columns.is_some() {
+            self.print("<tr class=\"row1\">\n", out)?;
+        }
+        for index in 0..length {
+            self.work.step(1)?;
+            let at = offset + if node.is_reversed { length - 1 - index } else { index };
+            self.names[node.item] = match &values {
+                Some(values) => values[at].clone(),
+                None => collection.at(i64::try_from(at).unwrap_or(i64::MAX)),
+            };
+            if let Some(turn) = self.loops.last_mut() {
+                turn.index = index;
+            }
+            let flow = match columns {
+                Some(columns) => self.cell(node, columns, index, length, out)?,
+                None => self.nodes(&node.body, out)?,
+            };
+            if flow == Flow::Break {
+                break;
+            }
+        }
+        if columns.is_some() {
+            self.print("</tr>\n", out)?;
+        }
+        self.loops.pop();
+        self.names[node.item] = outer;
+        Ok(Flow::On)
+    }
+
+    fn cell(
+        &mut self,
+        node: &'a For,
+        columns: usize,
+        index: usize,
+        length: usize,
+        out: &mut String,
+    ) -> Result<Flow, Stop> {
+        let (row, column) = (index / columns + 1, index % columns + 1);
+        self.print(&format!("<td class=\"col{column}\">"), out)?;
+        let flow = self.nodes(&node.body, out)?;
+        self.print("</td>", out)?;
+        if column == columns && index + 1 < length && flow != Flow::Break {
+            self.print(&format!("</tr>\n<tr class=\"row{}\">", row + 1), out)?;
+        }
+        Ok(flow)
+    }
+
+    /// What counts elements: nothing below 0.
+    fn count(&mut self, expression: &'a Expression) -> Result<Option<usize>, Stop> {
+        let count = self.expression(expression)?.as_int();
+        Ok(count.map(|count| usize::try_from(count.max(0)).unwrap_or(usize::MAX)))
+    }
+
+    fn chain(&mut self, chain: &'a Chain) -> Result<Value<'a>, Stop> {
+        let mut value = self.expression(&chain.value)?;
+        for call in &chain.filters {
+            self.work.step(1)?;
+            let mut arguments = [const { Value::Nil }; 2];
+            for (argument, expression) in arguments.iter_mut().zip(&call.arguments) {
+                *argument = self.expression(expression)?;
+            }
+            let arguments = &arguments[..call.arguments.len().min(2)];
+            value = (call.filter.apply)(self.work, value, arguments)?;
+        }
+        Ok(value)
+    }
+
+    fn expression(&mut self, expression: &'a Expression) -> Result<Value<'a>, Stop> {
+        self.work.step(1)?;
+        Ok(match expression {
+            Expression::Path(path) => self.path(path)?,
+            Expression::Text(text) => Value::Text(text),
+            Expression::Int(int) => Value::Int(*int),
+            Expression::Float(float) => Value::Float(*float),
+            Expression::Bool(bool) => Value::Bool(*bool),
+            Expression::Nil => Value::Nil,
+            Expression::Empty => Value::Empty,
+            Expression::Blank => Value::Blank,
+            Expression::Range(ends) => {
+                let (from, to) = (self.expression(&ends.0)?, self.expression(&ends.1)?);
+                Value::Range(from.as_int().unwrap_or(0), to.as_int().unwrap_or(0))
+            }
+        })
+    }
+
+    fn path(&mut self, path: &'a Path) -> Result<Value<'a>, Stop> {
+        let object = |object: Option<_>| object.map_or(Value::Nil, Value::Object);
+        let mut value = match path.root {
+            Root::Profile => Value::Object(self.scope.profile),
+            Root::CustomAttribute => {
+                self.scope.profile.get("custom_attributes").map_or(Value::Nil, Value::of)
+            }
+            Root::EventProperties => object(self.scope.event_properties),
+            Root::ApiTriggerProperties => object(self.scope.api_trigger_properties),
+            Root::CanvasEntryProperties => object(self.scope.canvas_entry_properties),
+            Root::Name(name) => match (&self.names[name], self.counters.get(name)) {
+                (Value::Nil, Some(Some(count))) => Value::Int(*count),
+                (value, _) => value.clone(),
+            },
+            Root::Loop => return Ok(self.of_loop(&path.steps)),
+        };
+        for step in &path.steps {
+            self.work.step(1)?;
+            value = match step {
+                Step::Member(name) => value.member(name, self.work)?,
+                Step::Index(index) => match self.expression(index)? {
+                    Value::Int(index) => value.at(index),
+                    Value::Float(index) => value.at(index as i64),
+                    name => match name.as_text() {
+                        Some(name) => value.member(name, self.work)?,
+                        None => Value::Nil,
+                    },
+                },
+            };
+        }
+        Ok(value)
+    }
+
+    /// A member of `forloop`, of the innermost loop or of one around it.
+    fn of_loop(&self, steps: &[Step]) -> Value<'a> {
+        let outward = |step: &&Step| matches!(step, Step::Member(name) if &**name == "parentloop");
+        let up = steps.iter().take_while(outward).count();
+        let turn = self.loops.len().checked_sub(up + 1).map(|at| &self.loops[at]);
+        let (Some(turn), [Step::Member(name)]) = (turn, &steps[up..]) else { return Value::Nil };
+        let columns = turn.columns.unwrap_or(usize::MAX).max(1);
+        let (row, column) = (turn.index / columns, turn.index % columns);
+        match &**name {
+            "index" => Value::count(turn.index + 1),
+            "index0" => Value::count(turn.index),
+            "rindex" => Value::count(turn.length - turn.index),
+            "rindex0" => Value::count(turn.length - turn.index - 1),
+            "first" => Value::Bool(turn.index == 0),
+            "last" => Value::Bool(turn.index + 1 == turn.length),
+            "length" => Value::count(turn.length),
+            "name" => Value::Text(turn.label),
+            _ if turn.columns.is_none() => Value::Nil,
+            "row" => Value::count(row + 1),
+            "col" => Value::count(column + 1),
+            "col0" => Value::count(column),
+            "col_first" => Value::Bool(column == 0),
+            "col_last" => Value::Bool(column + 1 == columns),
+            _ => Value::Nil,
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! What one rendering may still use, counted down.
+
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+
+use super::Stop;
+
+/// Steps of one rendering: each element, lookup, comparison and turn of a loop is one, and so is
+/// each [`BYTES_A_STEP`] of text that is read or made.
+pub const MAX_STEPS: u64 = 500_000;
+
+/// Bytes of what one rendering prints.
+pub const MAX_OUTPUT: usize = 1 << 20;
+
+/// Bytes that one rendering's filters, captures and loops may make, all together: what is let go
+/// of meanwhile counts too.
+pub const MAX_MADE: usize = 16 << 20;
+
+/// Processor time of one rendering: a process that is stopped for a while loses no message.
+pub const MAX_TIME: Duration = Duration::from_secs(1);
+
+const BYTES_A_STEP: usize = 64;
+
+/// Steps between two looks at the clock: short templates never look.
+const STEPS_A_LOOK: u64 = 4_096;
+
+/// A value in an array.
+const BYTES_A_VALUE: usize = 32;
+
+/// The bounds of one rendering, of a text or of all texts of a message.
+#[derive(Debug)]
+pub struct Work {
+    /// What "now" is: milliseconds since the epoch.
+    pub(super) now: i64,
+    steps: u64,
+    made: usize,
+    output: usize,
+    look_at: u64,
+    /// Of this thread, at the first look.
+    began: Option<Duration>,
+}
+
+impl Work {
+    pub fn new(now: i64) -> Self {
+        Self {
+            now,
+            steps: MAX_STEPS,
+            made: MAX_MADE,
+            output: MAX_OUTPUT,
+            look_at: MAX_STEPS - STEPS_A_LOOK,
+            began: None,
+        }
+    }
+
+    /// Counts steps.
+    pub(super) fn step(&mut self, steps: u64) -> Result<(), Stop> {
+        match self.steps.checked_sub(steps) {
+            Some(left) => self.steps = left,
+            None => return Err(failed("takes more than {} steps", MAX_STEPS)),
+        }
+        if self.steps < self.look_at { self.look() } else { Ok(()) }
+    }
+
+    /// Counts text that is read through.
+    pub(super) fn read(&mut self, bytes: usize) -> Result<(), Stop> {
+        self.step(1 + (bytes / BYTES_A_STEP) as u64)
+    }
+
+    /// Counts text that is about to be made.
+    pub(super) fn make(&mut self, bytes: usize) -> Result<(), Stop> {
+        match self.made.checked_sub(bytes) {
+            Some(left) => self.made = left,
+            None => return Err(failed("makes more than {} bytes", MAX_MADE as u64)),
+        }
+        self.read(bytes)
+    }
+
+    /// Counts an array that is about to be made.
+    pub(super) fn hold(&mut self, values: usize) -> Result<(), Stop> {
+        self.make(values.saturating_mul(BYTES_A_VALUE))
+    }
+
+    /// Counts text that is about to be printed.
+    pub(super) fn print(&mut self, bytes: usize) -> Result<(), Stop> {
+        match self.output.checked_sub(bytes) {
+            Some(left) => self.output = left,
+            None => return Err(failed("prints more than {} bytes", MAX_OUTPUT as u64)),
+        }
+        self.read(bytes)
+    }
+
+    fn look(&mut self) -> Result<(), Stop> {
+        self.look_at = self.steps.saturating_sub(STEPS_A_LOOK);
+        let time = clock_gettime(ClockId::ThreadCPUTime);
+        let used = Duration::new(
+            u64::try_from(time.tv_sec).unwrap_or_default(),
+            u32::try_from(time.tv_nsec).unwrap_or_default(),
+        );
+        let began = *self.began.get_or_insert(used);
+        match used.saturating_sub(began) > MAX_TIME {
+            true => Err(failed("takes more than {} ms", MAX_TIME.as_millis() as u64)),
+            false => Ok(()),
+        }
+    }
+}
+
+fn failed(text: &str, bound: u64) -> Stop {
+    Stop::Failed(format!("the template {}", text.replace("{}", &bound.to_string())))
+}
