@@ -4,7 +4,6 @@ use serde_json::{Map, Value};
 
 use super::super::file::{Declaration, FileError, Place, Problem};
 use crate::campaigns::{Campaign, Kind};
-use crate::messages::Channel;
 use crate::messages::content::{self, Content};
 use crate::messages::settings::Settings;
 
@@ -34,19 +33,11 @@ fn check_one(campaign: &Campaign, place: &Place, settings: &Settings) -> Vec<Pro
         };
         Problem { line: place.line, path: format!("{}.{path}", place.path), text }
     };
-    let without = messages.keys().filter_map(|name| {
-        let why = settings.without(Channel::from_name(name)?)?;
-        Some(problem(&format!("messages.{name}"), why.into()))
-    });
-    let without: Vec<Problem> = without.collect();
     let (_, _, wrong) = Content::read(&messages, content::Place::File, settings);
     let wrong = wrong.into_iter().map(|wrong| problem(&wrong.path, wrong.text));
-    // A channel that is not there is one thing to say of it.
-    let is_said = |wrong: &Problem| without.iter().any(|said| wrong.path == said.path);
-    let wrong: Vec<Problem> = wrong.filter(|wrong| !is_said(wrong)).collect();
     let unknown = unknown_variations(campaign, &messages).into_iter();
     let unknown = unknown.map(|(path, text)| problem(&path, text));
-    without.iter().cloned().chain(wrong).chain(unknown).collect()
+    wrong.chain(unknown).collect()
 }
 
 /// Messages of a campaign that declares variations are of one of them.
