@@ -15,7 +15,7 @@ use uuid::Uuid;
 use crate::messages::Channel;
 use crate::messages::settings::Settings;
 
-pub use rows::{by_id, has_canvas, stored};
+pub use rows::{by_id, has_canvas, heeding_purchases, of_calls, stored};
 pub use trigger::{Trigger, TriggerError};
 
 /// A campaign, or a Canvas, as the workspace file declares it.

@@ -2,6 +2,7 @@
 //! hands over, and ends with 0 only when all of it was done.
 
 mod apply;
+mod cards;
 mod catalogs;
 mod control_group;
 mod dead_letters;
@@ -83,6 +84,8 @@ enum Command {
     Deliveries(deliveries::Arguments),
     /// Catalogs: list, items, edits
     Catalogs(catalogs::Arguments),
+    /// The content cards of a user
+    Cards(cards::Arguments),
     /// Scheduled sends: list, show, cancel
     Schedules(schedules::Arguments),
     /// Phone numbers that messages are not sent to: list, add, remove
@@ -163,6 +166,7 @@ pub async fn main() -> ExitCode {
             Command::Export(arguments) => export::run(config, arguments).await,
             Command::Deliveries(arguments) => deliveries::run(config, arguments).await,
             Command::Catalogs(arguments) => catalogs::run(config, arguments).await,
+            Command::Cards(arguments) => cards::run(config, arguments).await,
             Command::Schedules(arguments) => schedules::run(config, arguments).await,
             Command::InvalidNumbers(arguments) => invalid_numbers::run(config, arguments).await,
             Command::DeadLetters(arguments) => dead_letters::run(config, arguments).await,

@@ -11,12 +11,14 @@ use super::CommandResult;
 use crate::app::App;
 use crate::config::Config;
 use crate::gateway::Routes;
+use crate::messages::live_activity;
 use crate::retry::{self, Retry as _};
 use crate::setup::{self, SetupError};
 use crate::telemetry::ops::Purpose;
 use crate::worker::{self, Role, WorkerError};
 use crate::{
-    campaigns, catalogs, exports, gateway, schedules, scim, shutdown, sms, telemetry, tracking,
+    campaigns, catalogs, exports, gateway, messages, schedules, scim, shutdown, sms, telemetry,
+    tracking,
 };
 
 /// The pause before what is away is asked again, and the longest.
@@ -34,7 +36,10 @@ pub fn routes() -> Routes {
         .merge(catalogs::api::routes())
         .merge(schedules::api::routes())
         .merge(campaigns::api::routes())
+        .merge(messages::api::routes())
+        .merge(live_activity::api::routes())
         .merge(sms::api::routes())
+        .merge(messages::inbound::api::routes())
         .merge(scim::api::routes())
 }
 

@@ -169,7 +169,7 @@ pub struct Resolver {
 
 #[derive(Debug, thiserror::Error)]
 #[error("the host's name leads to {kind} address ({address}), which callbacks may not reach")]
-struct Refused {
+pub struct Refused {
     kind: &'static str,
     address: IpAddr,
 }

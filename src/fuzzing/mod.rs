@@ -34,13 +34,14 @@ pub struct Target {
 }
 
 /// Every parser, with what reads its output.
-pub const TARGETS: [Target; 15] = [
+pub const TARGETS: [Target; 16] = [
     Target { name: "track", run: tracking::track },
     Target { name: "track_message", run: tracking::message },
     Target { name: "catalog_items", run: catalogs::items },
     Target { name: "catalog_message", run: catalogs::message },
     Target { name: "export", run: requests::export },
     Target { name: "schedule", run: requests::schedule },
+    Target { name: "live_activity", run: requests::live_activity },
     Target { name: "phone_numbers", run: requests::phone_numbers },
     Target { name: "campaigns_query", run: requests::campaigns_query },
     Target { name: "headers", run: requests::headers },

@@ -51,16 +51,19 @@ pub enum Topic {
     /// What `PATCH /catalogs/{catalog_name}/items` took in:
     /// [`Edit`](crate::catalogs::message::Edit)s.
     Catalogs,
+    /// What `POST /messages/send` took in: [`Order`](crate::messages::order::Order)s.
+    Messages,
 }
 
 impl Topic {
-    pub const ALL: &[Self] = &[Self::Exports, Self::Tracking, Self::Catalogs];
+    pub const ALL: &[Self] = &[Self::Exports, Self::Tracking, Self::Catalogs, Self::Messages];
 
     pub fn name(self) -> &'static str {
         match self {
             Self::Exports => "exports",
             Self::Tracking => "tracking",
             Self::Catalogs => "catalogs",
+            Self::Messages => "messages",
         }
     }
 
@@ -251,6 +254,7 @@ mod tests {
     use super::*;
     use crate::catalogs::message::Edit;
     use crate::exports::requeue::job_of;
+    use crate::messages::dispatch::message;
     use crate::tracking::message::Batch;
 
     const PAGE: &str = include_str!("README.md");
@@ -273,6 +277,10 @@ mod tests {
                 }
                 Topic::Catalogs => {
                     serde_json::to_string(&Edit::decode(example.as_bytes()).unwrap()).unwrap()
+                }
+                Topic::Messages => {
+                    let order = message::decode(example.as_bytes()).unwrap();
+                    String::from_utf8(message::encode(&order)).unwrap()
                 }
                 Topic::Exports => {
                     let message = Message {

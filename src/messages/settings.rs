@@ -3,6 +3,8 @@
 
 mod known;
 
+use std::collections::{HashMap, HashSet};
+
 use ipnet::IpNet;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize, Serializer};
@@ -30,6 +32,17 @@ pub struct Settings {
     /// Networks that webhooks may reach although they are private: of the configuration, not of
     /// the file.
     pub allow_private: Vec<IpNet>,
+    /// The segments that there are.
+    pub segments: HashSet<Uuid>,
+    /// The campaigns of type api.
+    pub api_campaigns: HashMap<Uuid, ApiCampaign>,
+}
+
+/// Whether a campaign that calls name may send.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ApiCampaign {
+    pub is_archived: bool,
+    pub is_paused: bool,
 }
 
 /// Bytes that sign, behind `whsec_…` or as they are.

@@ -26,10 +26,13 @@ pub enum Role {
     Ingest,
     /// Applies edits of catalogs.
     Catalogs,
+    /// Sends messages.
+    Messages,
 }
 
 impl Role {
-    pub const ALL: [Self; 4] = [Self::Exports, Self::Deliveries, Self::Ingest, Self::Catalogs];
+    pub const ALL: [Self; 5] =
+        [Self::Exports, Self::Deliveries, Self::Ingest, Self::Catalogs, Self::Messages];
 }
 
 /// A loop of the worker panicked. Work itself may do so without harm; this is a fault of

@@ -106,6 +106,12 @@ pub async fn segments(tx: &mut Tx, workspace: i32) -> Result<Vec<Segment>, Store
         .collect()
 }
 
+/// The ids of a workspace's segments.
+pub async fn segment_ids(tx: &mut Tx, workspace: i32) -> Result<Vec<Uuid>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_scalar("SELECT id FROM segments WHERE workspace_id = $1")
+        .bind(workspace).fetch_all(c).await?))
+}
+
 /// The audience of a segment, as JSON, if the workspace has one of that id.
 pub async fn segment(tx: &mut Tx, workspace: i32, id: Uuid) -> Result<Option<Value>, StoreError> {
     let audience: Option<String> = on!(tx, c => sqlx::query_scalar(

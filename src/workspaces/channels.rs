@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{DeclaredApp, channel_rows, rows};
+use crate::campaigns;
 use crate::config::Config;
 use crate::deliveries;
 use crate::messages::settings::{
@@ -95,7 +96,7 @@ impl DeclaredPart {
 /// The parts that there are.
 pub type Channels = BTreeMap<Part, DeclaredPart>;
 
-/// The settings that channels make together with what is no secret.
+/// The settings that channels make together with what is no secret; without what calls may name.
 pub(super) fn assemble(
     channels: &Channels,
     frequency_capping: Vec<CappingRule>,
@@ -123,6 +124,7 @@ pub(super) fn assemble(
         subscription_groups,
         apps,
         allow_private: config.allow_private.clone(),
+        ..Settings::default()
     }
 }
 
@@ -137,7 +139,11 @@ pub async fn settings(
     let capping = rows::by_id(tx, workspace).await?.map(|workspace| workspace.frequency_capping);
     let groups = channel_rows::subscription_groups(tx, workspace).await?;
     let apps = rows::apps(tx, workspace).await?;
-    Ok(assemble(&channels, capping.unwrap_or_default(), groups, apps, config))
+    Ok(Settings {
+        segments: channel_rows::segment_ids(tx, workspace).await?.into_iter().collect(),
+        api_campaigns: campaigns::of_calls(tx, workspace).await?.into_iter().collect(),
+        ..assemble(&channels, capping.unwrap_or_default(), groups, apps, config)
+    })
 }
 
 /// The parts that are stored.

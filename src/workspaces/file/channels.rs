@@ -124,7 +124,11 @@ impl Check<'_> {
             let id = self.value(&id_path, &file.id, values::id);
             let name = self.value(&format!("{path}.name"), &file.name, values::name);
             let audience = file.audience.members().clone().into();
-            self.audience(&format!("{path}.audience"), &file.audience, Audience::read(&audience));
+            self.audience(
+                &format!("{path}.audience"),
+                &file.audience,
+                Audience::read_segment(&audience),
+            );
             if let (Some(id), Some(name)) = (id, name) {
                 self.distinct(&id_path, &mut ids, id, &file.id);
                 declared.push(Segment { id, name, audience });
@@ -198,7 +202,7 @@ providers:
         ];
         assert_eq!(declared.frequency_capping, capping);
         assert_eq!(declared.segments[0].name, "VIP");
-        assert!(Audience::read(&declared.segments[0].audience).is_ok());
+        assert!(Audience::read_segment(&declared.segments[0].audience).is_ok());
         let [group] = declared.subscription_groups.as_slice() else { panic!("one group") };
         assert_eq!((group.channel, group.from.as_str()), (Channel::Sms, "+15550100"));
         let parts: Vec<Part> = declared.channels.keys().copied().collect();

@@ -297,12 +297,8 @@ async fn who_sends_follows_what_is_applied(world: World) {
 }
 
 async fn what_cannot_be_sent_is_refused_with_its_place(world: World) {
-    let campaign = |messages: Value| {
-        json!([{ "id": CAMPAIGN, "name": "n", "type": "api", "messages": messages }])
-    };
-    let email = |body: &str| {
-        json!({ "email": { "app_id": "web", "from": "a@acme.example", "body": body } })
-    };
+    let campaign = |messages: Value| json!([{ "id": CAMPAIGN, "name": "n", "type": "api", "messages": messages }]);
+    let email = |body: &str| json!({ "email": { "app_id": "web", "from": "a@acme.example", "body": body } });
     let whats_app = json!({ "whats_app": {
         "app_id": "web", "subscription_group_id": GROUP, "message_type": "text", "message": {},
     } });
@@ -336,8 +332,7 @@ async fn what_cannot_be_sent_is_refused_with_its_place(world: World) {
     world.apply(&of_variation(SEGMENT, SEGMENT), &[]).await.unwrap();
 
     // What was declared before counts as long as it is not pruned.
-    let canvases =
-        json!([{ "id": SEGMENT, "name": "c", "messages": { "web_push": { "alert": "a", "title": "t" } } }]);
+    let canvases = json!([{ "id": SEGMENT, "name": "c", "messages": { "web_push": { "alert": "a", "title": "t" } } }]);
     let bare = with(json!({ "workspace": "acme" }), "canvases", canvases);
     let error = world.apply(&bare, &["--prune"]).await.unwrap_err();
     assert!(error.contains("canvases[0].messages.web_push: "), "{error}");
