@@ -8,6 +8,7 @@ mod schedule_api;
 mod send_api;
 mod send_limits;
 mod sending;
+mod settings;
 mod transactional;
 mod triggers;
 mod waves;
