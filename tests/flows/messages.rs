@@ -1,6 +1,9 @@
 //! Messages: from the call, the schedule or the purchase that starts them to a real receiver.
 
 mod conversions;
+#[cfg(feature = "failpoints")]
+mod crashes;
+mod dispatch;
 mod firing;
 mod live_activity;
 mod relay;
