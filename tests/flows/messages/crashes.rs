@@ -105,7 +105,11 @@ impl Scene {
         assert_eq!(&ids.keys().cloned().collect::<BTreeSet<_>>(), users);
         assert!(ids.values().all(|ids| ids.len() == 1), "{ids:?}");
         let shown = self.shown(dispatch).await.expect("it is shown");
-        assert_eq!((&shown["sent"], &shown["waiting"]), (&json!(users.len()), &json!(0)), "{shown}");
+        assert_eq!(
+            (&shown["sent"], &shown["waiting"]),
+            (&json!(users.len()), &json!(0)),
+            "{shown}"
+        );
         assert_eq!(shown["note"], Value::Null, "{shown}");
         let stats = self.fleet.run(&["campaigns", "stats", "--json"]).await;
         let stats: Value = serde_json::from_str(stats.trim()).expect("a line of JSON");
@@ -167,7 +171,7 @@ async fn a_sleeper_counts_for_nothing() {
     eventually("the worker sleeps", || async { fleet.is_stopped("worker-1") }).await;
     scene.fleet.launch("worker-2").await;
     scene.is_whole(&dispatch, &everybody()).await;
-    scene.fleet.resume("worker-1");
+    scene.fleet.go_on("worker-1");
     scene.fleet.terminate("worker-1").await;
     scene.is_whole(&dispatch, &everybody()).await;
     scene.fleet.close().await;

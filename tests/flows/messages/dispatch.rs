@@ -455,10 +455,8 @@ async fn what_is_gone_ends_a_send_with_a_note(world: World) {
     let gone = Uuid::new_v4();
     let users = to_users(vec![named(external("u1"), "")]);
     let by_campaign = Order { campaign_id: Some(gone), ..world.order() };
-    let by_segment = Order {
-        target: Target { segment_id: Some(gone), ..Target::default() },
-        ..world.order()
-    };
+    let by_segment =
+        Order { target: Target { segment_id: Some(gone), ..Target::default() }, ..world.order() };
     let named = Order { campaign_id: Some(gone), target: users, ..world.order() };
     let by_workspace = Order { workspace_id: 4_711, ..world.order() };
     for (order, note) in [
@@ -481,11 +479,8 @@ async fn reports_count_once(world: World) {
     world.send(&order).await;
     let user = world.service_id("u0").await;
     assert_eq!(world.receipts(user).await.unwrap(), 1);
-    let id = MessageId {
-        dispatch_id: order.dispatch_id,
-        service_id: user,
-        channel: Channel::Webhook,
-    };
+    let id =
+        MessageId { dispatch_id: order.dispatch_id, service_id: user, channel: Channel::Webhook };
     let report = async |report: Report| {
         let mut tx = world.place.app.store.write().await.unwrap();
         let told = dispatch::reported(&mut tx, world.place.workspace, &id, report).await.unwrap();
