@@ -70,9 +70,12 @@ pub fn workspace(name: &str) -> WorkspaceFile {
                 } },
             }]),
         )
-        .with("segments", json!([{ "id": SEGMENT, "name": "VIP", "audience": {
+        .with(
+            "segments",
+            json!([{ "id": SEGMENT, "name": "VIP", "audience": {
             "custom_attribute": { "custom_attribute_name": "tier", "comparison": "exists" },
-        } }]))
+        } }]),
+        )
         .with("canvases", json!([{ "id": CANVAS, "name": "Onboarding" }]))
         .with("catalogs", json!([{ "name": CATALOG, "fields": fields }]))
         .permitted(&[
