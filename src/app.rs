@@ -11,6 +11,8 @@ use crate::deliveries::Sender;
 use crate::gateway::StoreQueue;
 use crate::gateway::limits::Limits;
 use crate::log::{Log, LogError};
+use crate::messages::channels::Channels;
+use crate::messages::inbound::KnownNames;
 use crate::objects::{ObjectError, Objects};
 use crate::retry::Retry;
 use crate::secrets::SecretKey;
@@ -51,6 +53,10 @@ pub struct Parts {
     pub kept: workspaces::Kept,
     /// What is left of budgets of requests.
     pub limits: Limits,
+    /// What is kept between messages.
+    pub channels: Channels,
+    /// The workspaces that reports came for.
+    pub names: Arc<KnownNames>,
 }
 
 /// What is kept free for what nothing else may delay.
@@ -117,6 +123,8 @@ impl App {
             notices: Notices::default(),
             kept: workspaces::Kept::default(),
             limits: Limits::default(),
+            channels: Channels::default(),
+            names: Arc::default(),
         })))
     }
 

@@ -38,6 +38,7 @@ pub fn routes() -> Routes {
         .merge(messages::transactional::api::routes())
         .merge(messages::api::routes())
         .merge(sms::api::routes())
+        .merge(messages::inbound::api::routes())
         .merge(scim::api::routes())
 }
 

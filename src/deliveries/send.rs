@@ -182,7 +182,7 @@ impl Sender {
 
 /// Whether it was this program that would not connect.
 fn is_refused(error: &(dyn Error + 'static)) -> bool {
-    std::iter::successors(Some(error), |error| error.source()).any(|cause| cause.is::<Refused>())
+    error.is::<Refused>() || error.source().is_some_and(is_refused)
 }
 
 /// What a `Retry-After` asks to wait: so many seconds, or until a time.

@@ -5,18 +5,20 @@
 //! call, schedule, trigger ──order──> dispatch ──parts──> user by user: render ──> channel
 //! ```
 //!
-//! [`api`] are the calls that send messages now or later, [`live_activity`] is that of one channel
-//! alone. [`order`] is what is to be sent and to whom; [`dispatch`] walks the users in parts,
-//! writes a row for each message before it is a request, and hands it to its channel
-//! ([`channels`]) under an id that is the same however often it must be handed over
-//! ([`MessageId`]). [`content`] are the message objects of the API, whose texts are
-//! [`template`]s. [`settings`] are what the workspace file declares of channels.
+//! [`api`] are the calls that send messages now or later. [`order`] is what is to be sent and to
+//! whom; [`dispatch`] walks the users in parts, writes a row for each message before it is a
+//! request, and hands it to its channel ([`channels`]) under an id that is the same however often
+//! it must be handed over ([`MessageId`]). [`content`] are the message objects of the API, whose
+//! texts are [`template`]s. [`live_activity`] is a call of its own for one channel, and
+//! [`transactional`] emails have a way of their own. [`settings`] are what the workspace file
+//! declares of channels, and [`inbound`] what comes back.
 
 pub mod api;
 pub mod channel;
 pub mod channels;
 pub mod content;
 pub mod dispatch;
+pub mod inbound;
 pub mod live_activity;
 pub mod members;
 mod openapi;

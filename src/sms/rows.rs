@@ -101,10 +101,18 @@ pub async fn is_invalid(
     const SQL: &str = "SELECT 1 FROM invalid_numbers WHERE workspace_id = $1 AND number = $2";
     let found: Option<i32> = match store {
         Store::Postgres(pool) => {
-            sqlx::query_scalar(SQL).bind(workspace).bind(number.digits()).fetch_optional(pool).await?
+            sqlx::query_scalar(SQL)
+                .bind(workspace)
+                .bind(number.digits())
+                .fetch_optional(pool)
+                .await?
         }
         Store::Sqlite { read, .. } => {
-            sqlx::query_scalar(SQL).bind(workspace).bind(number.digits()).fetch_optional(read).await?
+            sqlx::query_scalar(SQL)
+                .bind(workspace)
+                .bind(number.digits())
+                .fetch_optional(read)
+                .await?
         }
     };
     Ok(found.is_some())

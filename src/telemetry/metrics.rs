@@ -142,10 +142,7 @@ pub const METRICS: &[Metric] = &[
         "Time of rendering the messages of a batch of users",
     ),
     counter("longshore_dispatch_users_total", "Users who were looked at, whether they are sent to"),
-    counter(
-        "longshore_dispatches_total",
-        "Sends that ended, by state (done, failed, cancelled)",
-    ),
+    counter("longshore_dispatches_total", "Sends that ended, by state (done, failed, cancelled)"),
     histogram(
         "longshore_http_request_seconds",
         Unit::Seconds,
@@ -190,6 +187,21 @@ pub const METRICS: &[Metric] = &[
         Unit::Count,
         "Partitions of which it is not known yet where to go on, by topic and group",
     ),
+    histogram(
+        "longshore_message_attempt_seconds",
+        Unit::Seconds,
+        "Time from handing a message to its channel until it was answered or failed, by channel",
+    ),
+    counter(
+        "longshore_message_attempts_total",
+        "Messages handed to their channel, by channel and outcome: sent, unreachable, bounced, \
+         failed, or later (not taken this time)",
+    ),
+    counter(
+        "longshore_message_reports_total",
+        "Reports of what became of messages, by type: invalid_number, unregistered_device, \
+         processed, delivered, bounced, failed, unsubscribed",
+    ),
     histogram("longshore_message_seconds", Unit::Seconds, "Time of work on a message, by topic"),
     counter(
         "longshore_messages_total",
@@ -209,6 +221,10 @@ pub const METRICS: &[Metric] = &[
         "longshore_schedules_fired_total",
         "Moments of schedules that came, by outcome: begun, wave (a later one of a time on the \
          wall), missed",
+    ),
+    counter(
+        "longshore_smtp_connections_total",
+        "Connections to relays by outcome: opened, or failed",
     ),
     counter(
         "longshore_track_applied_total",

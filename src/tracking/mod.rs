@@ -26,6 +26,20 @@ mod properties;
 mod telemetry;
 mod values;
 
+pub(crate) use intake::Request;
+
+use crate::log::NewMessage;
+
+/// The messages of objects that this program itself has to say of users, as if they had come
+/// with a request.
+pub(crate) fn messages(
+    objects: Vec<message::Object<'_>>,
+    request: &Request,
+) -> Result<Vec<NewMessage>, serde_json::Error> {
+    let taken = |object| object::Taken { object, beside: Vec::new() };
+    partitions::messages(objects.into_iter().map(taken).collect(), request)
+}
+
 /// The arrays of a request, in the order in which they are applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {

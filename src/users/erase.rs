@@ -63,6 +63,11 @@ pub async fn show(
     Ok(record::show(&user.doc, &activity, clock.today(), currency, rates))
 }
 
+/// Who has an external_id, else a service_id, else an email.
+pub async fn identify(tx: &mut Tx, workspace: i32, id: &str) -> Result<Uuid, FindError> {
+    Ok(find(tx, workspace, id, For::Telling).await?.service_id)
+}
+
 /// Erases a user with all that belongs to it, in one transaction; answers who it was. That
 /// it was erased is remembered for a while, since the log may still hold what was taken in
 /// before: this makes nobody anew. So it is where nobody has the id

@@ -233,8 +233,7 @@ fn tokens<'a>(message: &Outgoing<'a>) -> Vec<Device<'a>> {
 /// What an answer says of where the message went: with the message's being taken, or with 404
 /// or 410 in the place of that.
 fn said(status: StatusCode, body: &[u8]) -> Said {
-    let may_say =
-        status.is_success() || matches!(status, StatusCode::NOT_FOUND | StatusCode::GONE);
+    let may_say = status.is_success() || matches!(status, StatusCode::NOT_FOUND | StatusCode::GONE);
     match may_say {
         true => serde_json::from_slice(body).unwrap_or_default(),
         false => Said::default(),
@@ -246,7 +245,8 @@ async fn heed(app: &App, message: &Outgoing<'_>, to: &To<'_>, said: &Said) -> Op
     let workspace = message.workspace_id;
     let (heeded, reason) = match to {
         To::Devices { tokens } => {
-            let is_gone = |device: &&Device<'_>| said.invalid_tokens.iter().any(|one| one == device.token);
+            let is_gone =
+                |device: &&Device<'_>| said.invalid_tokens.iter().any(|one| one == device.token);
             let gone: Vec<Gone> = tokens
                 .iter()
                 .filter(is_gone)

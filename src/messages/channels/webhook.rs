@@ -94,7 +94,9 @@ fn headers(given: Option<&Value>) -> Result<HeaderMap, String> {
         None | Some(Value::Null) => return Ok(HeaderMap::new()),
         Some(Value::Object(headers)) if headers.len() <= MOST_HEADERS => headers,
         Some(_) => {
-            return Err(format!("request_headers must be an object of at most {MOST_HEADERS} texts"));
+            return Err(format!(
+                "request_headers must be an object of at most {MOST_HEADERS} texts"
+            ));
         }
     };
     let mut headers = HeaderMap::new();
@@ -106,7 +108,8 @@ fn headers(given: Option<&Value>) -> Result<HeaderMap, String> {
             Value::Number(_) | Value::Bool(_) => HeaderValue::from_str(&value.to_string()),
             _ => return Err(format!("request_headers.{name}: a text is meant")),
         };
-        let value = value.map_err(|_| format!("request_headers.{name}: a text of one line is meant"))?;
+        let value =
+            value.map_err(|_| format!("request_headers.{name}: a text of one line is meant"))?;
         headers.insert(key, value);
     }
     Ok(headers)
@@ -152,9 +155,13 @@ mod tests {
             let header = request.headers.get(CONTENT_TYPE).map(|value| value.to_str().unwrap());
             assert_eq!(header, content_type);
         }
-        let own = json!({ "request_headers": { "content-type": "text/csv", "X-N": 7 }, "body": "a" });
+        let own =
+            json!({ "request_headers": { "content-type": "text/csv", "X-N": 7 }, "body": "a" });
         let request = read_json(webhook(own)).unwrap();
-        assert_eq!((&request.headers["content-type"], &request.headers["x-n"]), (&"text/csv".parse().unwrap(), &"7".parse().unwrap()));
+        assert_eq!(
+            (&request.headers["content-type"], &request.headers["x-n"]),
+            (&"text/csv".parse().unwrap(), &"7".parse().unwrap())
+        );
     }
 
     #[test]
@@ -165,14 +172,23 @@ mod tests {
             (json!({ "url": null }), "url must be a valid URL"),
             (json!({ "url": "ftp://acme.example" }), "url must be an http or https URL"),
             (json!({ "url": "http://127.0.0.1/" }), "url must not point to a loopback address"),
-            (json!({ "url": "http://[::ffff:10.0.0.1]/" }), "url must not point to a private address"),
+            (
+                json!({ "url": "http://[::ffff:10.0.0.1]/" }),
+                "url must not point to a private address",
+            ),
             (json!({ "url": long }), "url must be at most 2048 bytes long"),
             (json!({ "request_method": "PATCH" }), "request_method must be"),
             (json!({ "request_headers": [] }), "request_headers must be an object"),
             (json!({ "request_headers": { "Host": "x" } }), "request_headers.Host: this header is"),
-            (json!({ "request_headers": { "webhook-id": "x" } }), "request_headers.webhook-id: this"),
+            (
+                json!({ "request_headers": { "webhook-id": "x" } }),
+                "request_headers.webhook-id: this",
+            ),
             (json!({ "request_headers": { "a b": "x" } }), "request_headers.a b: no header"),
-            (json!({ "request_headers": { "a": "x\r\nb: c" } }), "request_headers.a: a text of one"),
+            (
+                json!({ "request_headers": { "a": "x\r\nb: c" } }),
+                "request_headers.a: a text of one",
+            ),
             (json!({ "request_headers": { "a": [] } }), "request_headers.a: a text is meant"),
             (json!({ "body": "x".repeat(MOST_BYTES + 1) }), "body must be at most"),
         ] {

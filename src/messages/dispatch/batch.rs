@@ -99,10 +99,7 @@ impl Walk {
     }
 
     /// Notes messages of the next users; none where all were looked at. The batch may be empty.
-    pub async fn next(
-        &mut self,
-        stop: &CancellationToken,
-    ) -> Result<Option<Batch>, DispatchError> {
+    pub async fn next(&mut self, stop: &CancellationToken) -> Result<Option<Batch>, DispatchError> {
         if self.part.is_walked {
             return Ok(None);
         }
@@ -235,7 +232,10 @@ impl Walk {
         fail_point!("dispatch::committed");
         counts.emit();
         let users = chosen.into_iter().map(|chosen| chosen.user);
-        Ok(Batch { users: users.filter(|user| !user.messages.is_empty()).collect(), orphans: Vec::new() })
+        Ok(Batch {
+            users: users.filter(|user| !user.messages.is_empty()).collect(),
+            orphans: Vec::new(),
+        })
     }
 
     /// Messages that were noted before and are to be handed over at `now`.
@@ -255,7 +255,13 @@ impl Walk {
             named.into_iter().map(|(id, named)| (id, Some(named))).collect();
         let ids: HashSet<Uuid> = open.iter().map(|open| open.service_id).collect();
         let wanted = ids.iter().map(|id| (*id, meant.remove(id).flatten())).collect::<Vec<_>>();
-        let stored = find_users(&mut tx, common.workspace, &ids.into_iter().collect::<Vec<_>>(), For::Reading).await?;
+        let stored = find_users(
+            &mut tx,
+            common.workspace,
+            &ids.into_iter().collect::<Vec<_>>(),
+            For::Reading,
+        )
+        .await?;
         drop(tx);
         let job = self.job.clone();
         Ok(Some(compute(&self.app, move || reopen(&job, open, stored, wanted)).await?))
@@ -277,8 +283,11 @@ impl Chosen {
         let service_id = self.user.recipient.service_id;
         let due = self.user.messages.iter().map(|due| (due.channel, None));
         let unreachable = self.unreachable.iter().map(|(channel, why)| (*channel, Some(*why)));
-        due.chain(unreachable)
-            .map(move |(channel, unreachable)| New { service_id, channel, unreachable })
+        due.chain(unreachable).map(move |(channel, unreachable)| New {
+            service_id,
+            channel,
+            unreachable,
+        })
     }
 
     fn retain(&mut self, noted: &HashSet<(Uuid, Channel)>) {

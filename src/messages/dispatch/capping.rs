@@ -52,9 +52,8 @@ impl<'a> Allowance<'a> {
                 return true;
             }
             let since = self.now.saturating_sub(i64::from(rule.days) * DAY_MS);
-            let counts = |(by, at): &&(Channel, i64)| {
-                *at > since && rule.channel.is_none_or(|of| of == *by)
-            };
+            let counts =
+                |(by, at): &&(Channel, i64)| *at > since && rule.channel.is_none_or(|of| of == *by);
             (sent.iter().filter(counts).count() as u64) < u64::from(rule.messages)
         });
         if may {
@@ -78,8 +77,7 @@ mod tests {
             (Channel::Email, now - 6 * DAY_MS),
             (Channel::Sms, now - DAY_MS),
         ];
-        let mut allowance =
-            Allowance { rules: &rules, now, sent: HashMap::from([(user, old)]) };
+        let mut allowance = Allowance { rules: &rules, now, sent: HashMap::from([(user, old)]) };
         assert!(allowance.take(user, Channel::Email));
         assert!(!allowance.take(user, Channel::Email));
         assert!(allowance.take(user, Channel::Sms) && allowance.take(user, Channel::Webhook));

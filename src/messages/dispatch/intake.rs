@@ -1,7 +1,7 @@
 //! Orders of the log become dispatches, a batch of them at a time.
 
-use super::message::{self, MessageError};
 use super::begin;
+use super::message::{self, MessageError};
 use crate::app::App;
 use crate::bell::Bell;
 use crate::log::Message;

@@ -33,7 +33,10 @@ pub(super) struct Job {
 }
 
 /// What a dispatch is about must be there still; the error says what is not.
-pub(super) async fn check(tx: &mut Tx, order: &Order) -> Result<workspaces::Workspace, DispatchError> {
+pub(super) async fn check(
+    tx: &mut Tx,
+    order: &Order,
+) -> Result<workspaces::Workspace, DispatchError> {
     let gone = |what: &str| DispatchError::Hopeless(format!("{what} is gone"));
     let workspace = workspaces::by_id(tx, order.workspace_id).await?;
     let workspace = workspace.ok_or_else(|| gone("the workspace"))?;

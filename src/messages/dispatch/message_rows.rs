@@ -369,11 +369,7 @@ pub(super) async fn sent_since(
 }
 
 /// Forgets the messages of a user who is erased.
-pub(crate) async fn forget_user(
-    tx: &mut Tx,
-    workspace: i32,
-    user: Uuid,
-) -> Result<(), StoreError> {
+pub(crate) async fn forget_user(tx: &mut Tx, workspace: i32, user: Uuid) -> Result<(), StoreError> {
     execute!(
         tx,
         sqlx::query("DELETE FROM messages WHERE workspace_id = $1 AND service_id = $2")

@@ -49,8 +49,8 @@ use crate::claims::{self, Kind};
 use crate::store::{StoreError, Tx};
 
 pub use error::DispatchError;
-pub(crate) use message_rows::forget_user;
 pub use intake::BeginOrders;
+pub(crate) use message_rows::forget_user;
 pub use part::{give_up as give_up_part, run as run_part};
 pub use plan::{give_up as give_up_plan, plan};
 pub use report::{Receipt, Report, receipts, reported};
@@ -131,6 +131,15 @@ pub async fn add_wave(
     }
     if wave.is_last {
         rows::make_whole(tx, dispatch_id).await?;
+    }
+    Ok(())
+}
+
+/// No other round comes: the dispatch ends with the rounds that it has.
+pub async fn end_waves(tx: &mut Tx, dispatch_id: Uuid) -> Result<(), StoreError> {
+    if rows::lock_open(tx, dispatch_id).await? {
+        rows::make_whole(tx, dispatch_id).await?;
+        state::finish(tx, dispatch_id).await?;
     }
     Ok(())
 }

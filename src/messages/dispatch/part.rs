@@ -173,8 +173,7 @@ impl Work {
         }
         let walk = &self.walk;
         let mut tx = walk.app.store.write().await?;
-        let counts =
-            settle::settle(&mut tx, &walk.job.order, walk.common(), &mut settled).await?;
+        let counts = settle::settle(&mut tx, &walk.job.order, walk.common(), &mut settled).await?;
         tx.commit().await?;
         fail_point!("dispatch::settled");
         counts.emit();

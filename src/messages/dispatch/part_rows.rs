@@ -142,7 +142,8 @@ pub(super) async fn by_claim(
 
 fn read(row: PartRow) -> Result<Part, StoreError> {
     let id = row.dispatch_id;
-    let wave = row.wave.as_deref().map(|text| parsed("dispatch_parts.wave", id, text)).transpose()?;
+    let wave =
+        row.wave.as_deref().map(|text| parsed("dispatch_parts.wave", id, text)).transpose()?;
     let whom = match &row.named {
         Some(named) => Whom::Named(parsed("dispatch_parts.named", id, named)?),
         None => Whom::Stretch(

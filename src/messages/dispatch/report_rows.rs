@@ -4,9 +4,9 @@ use serde::Serialize;
 use serde_json::Value;
 use uuid::Uuid;
 
+use super::State;
 use super::message_rows::RowState;
 use super::report::Report;
-use super::State;
 use crate::clock::serialize_time;
 use crate::messages::order::Kind;
 use crate::messages::{Channel, MessageId};
@@ -272,11 +272,7 @@ pub struct Console {
 }
 
 /// A workspace's latest records.
-pub async fn console(
-    tx: &mut Tx,
-    workspace: i32,
-    limit: u32,
-) -> Result<Vec<Console>, StoreError> {
+pub async fn console(tx: &mut Tx, workspace: i32, limit: u32) -> Result<Vec<Console>, StoreError> {
     Ok(on!(tx, c => sqlx::query_as(
         "SELECT dispatch_id, at, record FROM console_log WHERE workspace_id = $1
          ORDER BY at DESC, dispatch_id DESC LIMIT $2",

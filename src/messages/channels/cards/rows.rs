@@ -141,8 +141,9 @@ pub async fn of_user(
             message_variation_id: variation,
             created_at,
             expires_at,
-            card: RawValue::from_string(card)
-                .map_err(|error| StoreError::Corrupt(format!("content_cards.card of {id}: {error}")))?,
+            card: RawValue::from_string(card).map_err(|error| {
+                StoreError::Corrupt(format!("content_cards.card of {id}: {error}"))
+            })?,
         })
     };
     rows.into_iter().map(card).collect()

@@ -82,7 +82,8 @@ fn write(
         .from(from.clone())
         .to(to.clone());
     if let Some(reply_to) = text(object, "reply_to")? {
-        let reply_to = mailbox(reply_to).map_err(|why| Outcome::Failed(format!("reply_to: {why}")))?;
+        let reply_to =
+            mailbox(reply_to).map_err(|why| Outcome::Failed(format!("reply_to: {why}")))?;
         builder = builder.reply_to(reply_to);
     }
     if let Some(subject) = text(object, "subject")? {
@@ -203,7 +204,8 @@ fn headers(object: &Map<String, Value>) -> Result<Vec<HeaderValue>, Outcome> {
         if value.chars().any(char::is_control) || value.chars().count() > LONGEST_HEADER {
             return Err(wrong("a text of one line is meant"));
         }
-        let name = HeaderName::new_from_ascii(name.clone()).map_err(|error| wrong(&error.to_string()))?;
+        let name =
+            HeaderName::new_from_ascii(name.clone()).map_err(|error| wrong(&error.to_string()))?;
         headers.push(HeaderValue::new(name, value));
     }
     Ok(headers)
@@ -288,7 +290,10 @@ mod tests {
             headers(object.as_object().unwrap()).map(|headers| headers.len())
         };
         assert_eq!(read(json!(null)), Ok(0));
-        assert_eq!(read(json!({ "X-Campaign": "a b", "X-N": 7, "X-Null": null, "List-Id": "é" })), Ok(3));
+        assert_eq!(
+            read(json!({ "X-Campaign": "a b", "X-N": 7, "X-Null": null, "List-Id": "é" })),
+            Ok(3)
+        );
         for wrong in [
             json!({ "Bcc": "x@y.example" }),
             json!({ "content-type": "text/plain" }),

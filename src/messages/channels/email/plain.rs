@@ -5,8 +5,25 @@ const UNSEEN: [&str; 5] = ["head", "script", "style", "template", "title"];
 
 /// Elements that begin on a line of their own.
 const BLOCKS: [&str; 19] = [
-    "address", "article", "blockquote", "div", "footer", "h1", "h2", "h3", "h4", "h5", "h6",
-    "header", "hr", "li", "p", "section", "table", "tr", "ul",
+    "address",
+    "article",
+    "blockquote",
+    "div",
+    "footer",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "header",
+    "hr",
+    "li",
+    "p",
+    "section",
+    "table",
+    "tr",
+    "ul",
 ];
 
 /// The text, each line trimmed, and never two empty lines together. A link's address follows
@@ -80,7 +97,8 @@ impl Text {
     }
 
     fn end_link(&mut self) {
-        let link = self.link.take().filter(|link| link.contains("://") && !self.line.ends_with(link));
+        let link =
+            self.link.take().filter(|link| link.contains("://") && !self.line.ends_with(link));
         if let Some(link) = link {
             self.push_plain(&format!(" ({link})"));
         }
@@ -109,9 +127,8 @@ fn name(tag: &str) -> (bool, String) {
 fn behind_end<'a>(html: &'a str, element: &str) -> &'a str {
     let mut rest = html;
     while let Some((_, behind)) = rest.split_once("</") {
-        let is_it = behind
-            .get(..element.len())
-            .is_some_and(|name| name.eq_ignore_ascii_case(element));
+        let is_it =
+            behind.get(..element.len()).is_some_and(|name| name.eq_ignore_ascii_case(element));
         if is_it {
             return behind.split_once('>').map_or("", |(_, behind)| behind);
         }
@@ -209,8 +226,14 @@ mod tests {
             ("<script>if (1 < 2) '</p>'</script>x", "x"),
             ("<ul><li>one<li>two</ul>", "one\ntwo"),
             ("<table><tr><td>a</td><td>b</td></tr></table>", "a b"),
-            ("1 < 2 &amp;&lt;b&gt; &#233;&#xe9; &unknown; & &#xffffffff;", "1 < 2 &<b> éé &unknown; & &#xffffffff;"),
-            ("<a href=\"https://e.example/?a=1&amp;b=2\">here</a>.", "here (https://e.example/?a=1&b=2)."),
+            (
+                "1 < 2 &amp;&lt;b&gt; &#233;&#xe9; &unknown; & &#xffffffff;",
+                "1 < 2 &<b> éé &unknown; & &#xffffffff;",
+            ),
+            (
+                "<a href=\"https://e.example/?a=1&amp;b=2\">here</a>.",
+                "here (https://e.example/?a=1&b=2).",
+            ),
             ("<a class=x href='https://e.example'>https://e.example</a>", "https://e.example"),
             ("<a href=#top>up</a>", "up"),
             ("<p", "<p"),
