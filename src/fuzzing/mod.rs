@@ -6,6 +6,7 @@
 //! reached; the tests run each for a moment. Both begin with the seeds in `tests/fuzz/seeds`.
 
 mod catalogs;
+mod messages;
 mod mutate;
 mod requests;
 mod scim;
@@ -34,7 +35,7 @@ pub struct Target {
 }
 
 /// Every parser, with what reads its output.
-pub const TARGETS: [Target; 16] = [
+pub const TARGETS: [Target; 18] = [
     Target { name: "track", run: tracking::track },
     Target { name: "track_message", run: tracking::message },
     Target { name: "catalog_items", run: catalogs::items },
@@ -45,6 +46,8 @@ pub const TARGETS: [Target; 16] = [
     Target { name: "phone_numbers", run: requests::phone_numbers },
     Target { name: "campaigns_query", run: requests::campaigns_query },
     Target { name: "headers", run: requests::headers },
+    Target { name: "template", run: messages::template },
+    Target { name: "message_objects", run: messages::message_objects },
     Target { name: "scim_user", run: scim::user },
     Target { name: "scim_patch", run: scim::patch },
     Target { name: "scim_query", run: scim::query },
