@@ -147,7 +147,7 @@ impl Ingest {
         Ok(found)
     }
 
-    /// Applies one batch beside the log, in the caller's transaction.
+    /// Applies one batch of attributes beside the log, in the caller's transaction.
     pub(super) async fn apply_one(
         &self,
         tx: &mut Tx,
@@ -155,10 +155,10 @@ impl Ingest {
     ) -> Result<Tally, ApplyError> {
         let id = batch.workspace;
         let workspace = workspaces::by_id(tx, id).await?.ok_or(ApplyError::Workspace(id))?;
-        let mut tally = Tally::default();
-        let (heeded, of) = (self.heeded.of(tx, id).await?, Received { batch, request_id: "" });
-        let place = (&workspace, &*heeded);
-        self.apply_to(tx, place, &[of], &mut Room::endless(), &mut tally).await?;
+        // What campaigns heed is purchases.
+        let (heeded, mut room) = (Heeded::default(), Room::endless());
+        let (mut tally, received) = (Tally::default(), [Received { batch, request_id: "" }]);
+        self.apply_to(tx, (&workspace, &heeded), &received, &mut room, &mut tally).await?;
         Ok(tally)
     }
 

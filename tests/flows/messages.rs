@@ -2,12 +2,14 @@
 
 mod conversions;
 mod firing;
+mod hostile;
 mod live_activity;
 mod relay;
 mod schedule_api;
 mod send_api;
 mod send_limits;
 mod sending;
+mod settings;
 mod transactional;
 mod triggers;
 mod waves;

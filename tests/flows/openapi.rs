@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use self::world::{CANVAS, CATALOG, World, workspace};
+use self::world::{CANVAS, CATALOG, RECEIPT, World, workspace};
 use crate::support::api::{Answer, Api, answer};
 use crate::support::contract::{CONTRACT, Validator};
 use crate::support::fleet::Backend;
@@ -180,6 +180,28 @@ fn schemas_say_what_bodies_may_be() {
             json!({ "fields_to_export": ["email"], "callback_endpoint": "ftp://a.example" }),
             false,
         ),
+        ("TransactionalSend", json!({ "recipient": { "external_user_id": "ann" } }), true),
+        ("TransactionalSend", json!({ "recipient": {} }), false),
+        (
+            "TransactionalSend",
+            json!({ "recipient": { "external_user_id": "a", "attributes": { "tier": 1 } } }),
+            true,
+        ),
+        (
+            "TransactionalSend",
+            json!({ "recipient": { "external_user_id": "a", "attributes": { "external_id": "b" } } }),
+            false,
+        ),
+        (
+            "TransactionalSend",
+            json!({ "recipient": { "external_user_id": "a" }, "external_send_id": "aZ09-_+\\/=" }),
+            true,
+        ),
+        (
+            "TransactionalSend",
+            json!({ "recipient": { "external_user_id": "a" }, "external_send_id": "a b" }),
+            false,
+        ),
         ("PhoneNumbers", json!({ "phone_numbers": ["+15550100", "15550100"] }), true),
         ("PhoneNumbers", json!({ "phone_numbers": ["555"] }), false),
         ("PhoneNumbers", json!({ "phone_numbers": vec!["+15550100"; 51] }), false),
@@ -279,6 +301,7 @@ async fn every_status_is_answered_as_it_is_described() {
     tracking(&world, &mut seen).await;
     exports(&mut world, &mut seen).await;
     the_rest_of_workspaces(&world, &mut seen).await;
+    transactional(&world, &mut seen).await;
     scim(&world, &mut seen).await;
     let described = CONTRACT.operations().flat_map(|(_, _, operation)| {
         let id = operation["operationId"].as_str().unwrap();
@@ -461,6 +484,25 @@ async fn the_rest_of_workspaces(world: &World, seen: &mut Seen) {
     seen.see(once(remove, &json!({ "phone_numbers": ["+15550100"] })), 201).await;
     seen.see(once(remove, &json!({ "phone_numbers": ["+15550101"] })), 422).await;
     seen.see(post(remove, &json!({ "phone_numbers": [] })), 400).await;
+}
+
+async fn transactional(world: &World, seen: &mut Seen) {
+    let send = |campaign: &str, body: &Value| {
+        let path = format!("/transactional/v1/campaigns/{campaign}/send");
+        world.api.request(Method::POST, &path).json(body)
+    };
+    let once = |body: &Value| send(RECEIPT, body).header("idempotency-key", "a");
+    let mut body = json!({
+        "external_send_id": "order-1", "recipient": { "external_user_id": "ann" },
+    });
+    seen.see(once(&body), 201).await;
+    seen.see(send(RECEIPT, &body), 200).await;
+    seen.see(send(UNKNOWN, &body), 200).await;
+    body["external_send_id"] = "order-2".into();
+    seen.see(once(&body), 422).await;
+    seen.see(send(UNKNOWN, &body), 404).await;
+    seen.see(send("none", &body), 400).await;
+    seen.see(send(RECEIPT, &json!({})), 400).await;
 }
 
 async fn scim(world: &World, seen: &mut Seen) {

@@ -159,7 +159,10 @@ async fn what_cannot_be_sent_is_told_and_the_rest_taken(world: World) {
     let answer = world.scheduled(&asked).await;
     assert_eq!(answer["errors"].as_array().map(Vec::len), Some(1), "{answer}");
     assert_eq!(answer["errors"][0]["path"], "messages.whats_app");
-    assert_eq!(Value::from(world.scheduled_order().await.messages), json!({ "webhook": webhook("x") }));
+    assert_eq!(
+        Value::from(world.scheduled_order().await.messages),
+        json!({ "webhook": webhook("x") })
+    );
     let alone = body(json!({ "messages": { "whats_app": whats_app } }));
     let (status, answer) = world.calls.post(CREATE, &alone).await;
     assert_eq!((status, &answer["message"]), (400, &json!("No message to send")), "{answer}");

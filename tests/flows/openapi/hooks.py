@@ -115,6 +115,11 @@ def patch_user(case):
             operation["value"].pop("permissions", None)
 
 
+def send_transactional(case):
+    """A campaign that there is."""
+    case.path_parameters["campaign_id"] = THERE["receipt"]
+
+
 def download(case):
     case.path_parameters["object_prefix"] = THERE["object_prefix"]
     case.query = {"signature": THERE["signature"]}
@@ -131,5 +136,6 @@ CHANGES = {
     "readUser": read_user,
     "replaceUser": replace_user,
     "patchUser": patch_user,
+    "sendTransactional": send_transactional,
     "downloadExport": download,
 }

@@ -10,6 +10,7 @@ use crate::support::{Api, WorkspaceFile};
 pub const CANVAS: &str = "0b0a6c8e-6d0c-4f39-9d0b-6f0f6f9a2c11";
 pub const CAMPAIGN: &str = "3c9f0a52-8f1e-4c57-9a3e-0d5b1c2e7f60";
 pub const SEGMENT: &str = "8a1d0f5e-2c3b-4d6a-9e7f-0123456789ab";
+pub const RECEIPT: &str = "7d0c41a8-3f5e-4b7a-9c1d-2e6f8a90b1c2";
 pub const CATALOG: &str = "restaurants";
 
 pub struct World {
@@ -68,8 +69,13 @@ pub fn workspace(name: &str) -> WorkspaceFile {
                 "messages": { "webhook": {
                     "url": "https://hooks.acme.example/", "request_method": "GET",
                 } },
+            }, {
+                "id": RECEIPT, "name": "Receipt", "type": "transactional",
+                "email": { "subject": "Your order", "body": "{{${first_name}}}" },
             }]),
         )
+        // Nobody listens there.
+        .with("email", json!({ "smtp": "smtp://127.0.0.1:1", "from": "hello@acme.example" }))
         .with(
             "segments",
             json!([{ "id": SEGMENT, "name": "VIP", "audience": {
@@ -88,6 +94,7 @@ pub fn workspace(name: &str) -> WorkspaceFile {
             "messages.send",
             "messages.schedule.create",
             "sms.invalid_phone_numbers.remove",
+            "transactional.send",
         ])
         .unlimited()
 }
