@@ -2,8 +2,13 @@
 //! object; decisions.md: "Connected audience, complete").
 //!
 //! [`Audience::read`] takes a tree from JSON and says where it is wrong; written back, it reads
-//! as it was given. Types are never coerced: a condition on text holds for text alone.
+//! as it was given. A [`Matcher`] tells user by user who is meant. Types are never coerced: a
+//! condition on text holds for text alone.
 
+mod matcher;
+#[cfg(test)]
+mod matcher_tests;
+mod number;
 pub(crate) mod openapi;
 mod read;
 mod test;
@@ -13,6 +18,7 @@ mod write;
 
 use std::fmt;
 
+pub use matcher::{Matcher, has_properties};
 pub use test::{Comparison, Operand, Test};
 
 use crate::retry::Retry;
@@ -31,6 +37,13 @@ pub enum Audience {
     PushSubscriptionStatus(Test),
     EmailSubscriptionStatus(Test),
     LastUsedApp(Test),
+    /// In segments of the workspace file alone: what the latest purchase of a product, or of any
+    /// product, was told with.
+    PurchaseProperty {
+        product_id: Option<String>,
+        name: String,
+        test: Test,
+    },
 }
 
 /// What is wrong with an audience, and where.

@@ -31,6 +31,14 @@ pub enum Kind {
     Delivery,
     /// Forgetting old activity; the item is a slice.
     ActivitySweep,
+    /// A schedule; the job is its workspace, the item is from the schedule's id.
+    Schedule,
+    /// Cutting the users of a dispatch into parts; the job is the dispatch, the item the wave.
+    DispatchPlan,
+    /// A part of a dispatch; the job is the dispatch, the item the part's number.
+    DispatchPart,
+    /// The users that a dispatch names; the job is the workspace, the item is random.
+    DispatchNamed,
 }
 
 impl Kind {
@@ -41,6 +49,10 @@ impl Kind {
             Self::ExportCleanup => "export_cleanup",
             Self::Delivery => "delivery",
             Self::ActivitySweep => "activity_sweep",
+            Self::Schedule => "schedule",
+            Self::DispatchPlan => "dispatch_plan",
+            Self::DispatchPart => "dispatch_part",
+            Self::DispatchNamed => "dispatch_named",
         }
     }
 }
@@ -116,6 +128,28 @@ pub async fn offer_range(
         return Ok(());
     }
     let due_at = now(tx).await? + millis(delay);
+    insert(tx, kind, job, items, due_at).await
+}
+
+/// Offers one row, to be taken no sooner than at a time of the database's clock. One that is
+/// there already stays as it is.
+pub async fn offer_at(
+    tx: &mut Tx,
+    kind: Kind,
+    job: Uuid,
+    item: i64,
+    due_at: i64,
+) -> Result<(), StoreError> {
+    insert(tx, kind, job, item..item + 1, due_at).await
+}
+
+async fn insert(
+    tx: &mut Tx,
+    kind: Kind,
+    job: Uuid,
+    items: std::ops::Range<i64>,
+    due_at: i64,
+) -> Result<(), StoreError> {
     execute!(
         tx,
         sqlx::query(
@@ -236,6 +270,35 @@ pub async fn renew(store: &Store, claim: &Claim, lease: Duration) -> Result<(), 
     Ok(tx.commit().await?)
 }
 
+/// Notes progress, in the transaction that writes it: the lease begins anew, and so do the
+/// attempts. [`ClaimError::Lost`] means: write nothing.
+pub async fn progress(tx: &mut Tx, claim: &Claim, lease: Duration) -> Result<(), ClaimError> {
+    let sql = if tx.is_postgres() {
+        "UPDATE claims
+         SET due_at = (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $5, attempt = 1
+         WHERE kind = $1 AND job = $2 AND item = $3 AND owner = $4"
+    } else {
+        "UPDATE claims SET due_at = CAST(unixepoch('subsec') * 1000 AS INTEGER) + $5, attempt = 1
+         WHERE kind = $1 AND job = $2 AND item = $3 AND owner = $4"
+    };
+    let held = execute!(
+        tx,
+        sqlx::query(sql)
+            .bind(claim.kind.name())
+            .bind(claim.job)
+            .bind(claim.item)
+            .bind(claim.owner)
+            .bind(millis(lease))
+    );
+    if held == 1 { Ok(()) } else { Err(ClaimError::Lost) }
+}
+
+/// Offers the row anew, to be taken after `delay`, as if nobody had had it.
+pub async fn offer_again(tx: &mut Tx, claim: &Claim, delay: Duration) -> Result<(), ClaimError> {
+    finish(tx, claim).await?;
+    Ok(offer(tx, claim.kind, claim.job, claim.item, delay).await?)
+}
+
 /// Removes the row of a thing that is done, in the transaction that writes the result: the
 /// one guard that makes a late worker's result count for nothing.
 pub async fn finish(tx: &mut Tx, claim: &Claim) -> Result<(), ClaimError> {
@@ -263,6 +326,18 @@ pub async fn withdraw(tx: &mut Tx, kind: Kind, job: Uuid) -> Result<(), StoreErr
     execute!(
         tx,
         sqlx::query("DELETE FROM claims WHERE kind = $1 AND job = $2").bind(kind.name()).bind(job)
+    );
+    Ok(())
+}
+
+/// Withdraws one row, likewise.
+pub async fn withdraw_one(tx: &mut Tx, kind: Kind, job: Uuid, item: i64) -> Result<(), StoreError> {
+    execute!(
+        tx,
+        sqlx::query("DELETE FROM claims WHERE kind = $1 AND job = $2 AND item = $3")
+            .bind(kind.name())
+            .bind(job)
+            .bind(item)
     );
     Ok(())
 }

@@ -58,6 +58,9 @@ pub struct Config {
     pub worker: Worker,
     pub exports: Exports,
     pub deliveries: Deliveries,
+    pub messages: Messages,
+    pub transactional: Transactional,
+    pub smtp: Smtp,
 }
 
 /// The store of rows.
@@ -70,6 +73,8 @@ pub struct Database {
     pub url: Option<SecretString>,
     /// Connections that this process opens at most.
     pub max_connections: u32,
+    /// Connections beside these that only transactional emails use; SQLite needs none.
+    pub transactional_connections: u32,
 }
 
 /// The log of messages.
@@ -196,6 +201,68 @@ pub struct Deliveries {
     pub timeout_seconds: u64,
 }
 
+/// Messages to users.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Messages {
+    /// Users in a part of a send to a segment, an audience or everybody.
+    pub part_users: u32,
+    /// Parts of one worker under way at once; two for each processor when 0.
+    pub parts_in_flight: usize,
+    /// Sends to named users of one worker under way at once, which parts never hold up.
+    pub named_in_flight: usize,
+    /// Users whose messages are noted, rendered and sent together.
+    pub batch_users: u32,
+    /// Messages of one worker that are handed to their channels at once: so many to users of
+    /// parts, and as many to users who are named.
+    pub sends_in_flight: usize,
+    /// Times that the work on some messages may end its worker before they are given up.
+    pub attempts: u32,
+    /// Hours after which a message that no channel takes is given up.
+    pub retry_hours: u64,
+    /// Milliseconds of the first pause before a message is tried again; it doubles from there, to
+    /// an hour.
+    pub retry_ms: u64,
+    /// Days that it is kept who was sent what, at least; as long as frequency capping and
+    /// conversion windows look back where that is longer.
+    pub keep_days: u32,
+    /// Minutes by which what is scheduled may be late and is sent at once; what is later is
+    /// missed.
+    pub late_minutes: u64,
+}
+
+/// How relays are spoken to.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Smtp {
+    /// Connections of one worker to a relay for what is sent to many, and as many again for
+    /// transactional emails.
+    pub connections: usize,
+    /// Seconds that a relay may take to be connected to, until it has said which it is.
+    pub connect_seconds: u64,
+    /// Seconds that a relay may take for any other answer, and an email for a connection to get
+    /// free.
+    pub timeout_seconds: u64,
+    /// Seconds that a relay may take to accept an email once it has all of it.
+    pub accept_seconds: u64,
+    /// Seconds that an unused connection is kept.
+    pub idle_seconds: u64,
+    /// Seconds that a connection is used at most.
+    pub age_seconds: u64,
+}
+
+/// Transactional emails.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Transactional {
+    /// Emails of one workspace that one worker has under way at once.
+    pub in_flight: usize,
+    /// Seconds that an email may wait before its message is appended again; longer each time.
+    pub requeue_seconds: u64,
+    /// Days that it is kept what became of an email.
+    pub keep_days: u32,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
@@ -213,7 +280,7 @@ impl Default for Config {
             allow_private: Vec::new(),
             trusted_proxies: Vec::new(),
             log_format: None,
-            database: Database { url: None, max_connections: 16 },
+            database: Database { url: None, max_connections: 16, transactional_connections: 4 },
             log: Log {
                 url: "embedded".into(),
                 partitions: 16,
@@ -260,6 +327,27 @@ impl Default for Config {
                 connect_seconds: 5,
                 timeout_seconds: 15,
             },
+            messages: Messages {
+                part_users: 5_000,
+                parts_in_flight: 0,
+                named_in_flight: 16,
+                batch_users: 500,
+                sends_in_flight: 64,
+                attempts: 10,
+                retry_hours: 24,
+                retry_ms: 5_000,
+                keep_days: 30,
+                late_minutes: 60,
+            },
+            smtp: Smtp {
+                connections: 16,
+                connect_seconds: 10,
+                timeout_seconds: 30,
+                accept_seconds: 120,
+                idle_seconds: 30,
+                age_seconds: 300,
+            },
+            transactional: Transactional { in_flight: 64, requeue_seconds: 5, keep_days: 30 },
         }
     }
 }
@@ -427,6 +515,42 @@ impl Config {
         refuse(self.deliveries.connect_seconds == 0, "deliveries.connect_seconds: at least 1");
         refuse(self.deliveries.timeout_seconds == 0, "deliveries.timeout_seconds: at least 1");
         refuse(self.deliveries.per_receiver == 0, "deliveries.per_receiver: at least 1");
+        let messages = &self.messages;
+        refuse(!(1..=100_000).contains(&messages.part_users), "messages.part_users: 1 to 100,000");
+        refuse(!(1..=5_000).contains(&messages.batch_users), "messages.batch_users: 1 to 5,000");
+        refuse(messages.named_in_flight == 0, "messages.named_in_flight: at least 1");
+        refuse(
+            !(1..=100_000).contains(&messages.sends_in_flight),
+            "messages.sends_in_flight: 1 to 100,000",
+        );
+        refuse(messages.attempts == 0, "messages.attempts: at least 1");
+        refuse(!(1..=8_760).contains(&messages.retry_hours), "messages.retry_hours: 1 to 8,760");
+        refuse(!(1..=3_650).contains(&messages.keep_days), "messages.keep_days: 1 to 3,650");
+        let transactional = &self.transactional;
+        refuse(
+            !(1..=100_000).contains(&transactional.in_flight),
+            "transactional.in_flight: 1 to 100,000",
+        );
+        refuse(
+            !(1..=3_600).contains(&transactional.requeue_seconds),
+            "transactional.requeue_seconds: 1 to 3,600",
+        );
+        refuse(
+            !(2..=3_650).contains(&transactional.keep_days),
+            "transactional.keep_days: 2 to 3,650",
+        );
+        refuse(
+            self.database.transactional_connections == 0,
+            "database.transactional_connections: at least 1",
+        );
+        refuse(
+            !(1..=525_600).contains(&messages.late_minutes),
+            "messages.late_minutes: 1 to 525,600",
+        );
+        refuse(self.smtp.connections == 0, "smtp.connections: at least 1");
+        refuse(self.smtp.connect_seconds == 0, "smtp.connect_seconds: at least 1");
+        refuse(self.smtp.timeout_seconds == 0, "smtp.timeout_seconds: at least 1");
+        refuse(self.smtp.accept_seconds == 0, "smtp.accept_seconds: at least 1");
         problems
     }
 

@@ -19,13 +19,22 @@ pub(super) const MAX_NAME: usize = 255;
 const NODES: &str =
     "AND, OR, custom_attribute, push_subscription_status, email_subscription_status, last_used_app";
 
+/// What a tree is for: the name of the leaf that segments have beside those.
+const OF_SEGMENTS: &str = "purchase_property";
+
 type Read<T> = Result<T, AudienceError>;
 
 impl Audience {
     /// Reads a tree. Members that no node has are ignored within a leaf, and an explicit null
     /// means absent.
     pub fn read(value: &Value) -> Result<Self, AudienceError> {
-        Reader { conditions: 0, patterns: 0 }.node(value, &Place::Root, 1)
+        Reader { is_segment: false, conditions: 0, patterns: 0 }.node(value, &Place::Root, 1)
+    }
+
+    /// Reads the tree of a segment of the workspace file, which may ask about the latest purchase
+    /// of each product too.
+    pub fn read_segment(value: &Value) -> Result<Self, AudienceError> {
+        Reader { is_segment: true, conditions: 0, patterns: 0 }.node(value, &Place::Root, 1)
     }
 }
 
@@ -52,6 +61,7 @@ impl Place<'_> {
 }
 
 struct Reader {
+    is_segment: bool,
     conditions: usize,
     patterns: usize,
 }
@@ -66,7 +76,7 @@ impl Reader {
         };
         let mut members = object.iter().filter(|(_, value)| !value.is_null());
         let (Some((name, value)), None) = (members.next(), members.next()) else {
-            return at.wrong(format!("a node has one member, of {NODES}"));
+            return at.wrong(format!("a node has one member, of {}", self.nodes_there_are()));
         };
         let inside = Place::Member(at, name);
         match name.as_str() {
@@ -93,17 +103,43 @@ impl Reader {
     ) -> Read<Audience> {
         let (comparisons, make): (Comparisons, fn(Test) -> Audience) = match name {
             "custom_attribute" => {
-                let members = self.members(value, at)?;
-                self.count_pattern(members, at)?;
-                let test = read_test(members, OF_ATTRIBUTES, at)?;
-                return Ok(Audience::CustomAttribute { name: attribute_name(members, at)?, test });
+                let (members, test) = self.attribute_test(value, at)?;
+                let name = name_in(members, "custom_attribute_name", at)?;
+                return Ok(Audience::CustomAttribute { name, test });
+            }
+            OF_SEGMENTS if self.is_segment => {
+                let (members, test) = self.attribute_test(value, at)?;
+                let name = name_in(members, "property_name", at)?;
+                let has_product = members.get("product_id").is_some_and(|id| !id.is_null());
+                let product_id =
+                    has_product.then(|| name_in(members, "product_id", at)).transpose()?;
+                return Ok(Audience::PurchaseProperty { product_id, name, test });
             }
             "push_subscription_status" => (OF_SUBSCRIPTIONS, Audience::PushSubscriptionStatus),
             "email_subscription_status" => (OF_SUBSCRIPTIONS, Audience::EmailSubscriptionStatus),
             "last_used_app" => (OF_LAST_USES, Audience::LastUsedApp),
-            _ => return node.wrong(format!("no condition has this name; there are: {NODES}")),
+            _ => {
+                let there_are = self.nodes_there_are();
+                return node.wrong(format!("no condition has this name; there are: {there_are}"));
+            }
         };
         read_test(self.members(value, at)?, comparisons, at).map(make)
+    }
+
+    /// What is asked of an attribute, or of a property, with the leaf's members.
+    fn attribute_test<'a>(
+        &mut self,
+        value: &'a Value,
+        at: &Place<'_>,
+    ) -> Read<(&'a Map<String, Value>, Test)> {
+        let members = self.members(value, at)?;
+        self.count_pattern(members, at)?;
+        Ok((members, read_test(members, OF_ATTRIBUTES, at)?))
+    }
+
+    fn nodes_there_are(&self) -> String {
+        let more = if self.is_segment { [", ", OF_SEGMENTS].concat() } else { String::new() };
+        format!("{NODES}{more}")
     }
 
     fn count_pattern(&mut self, members: &Map<String, Value>, at: &Place<'_>) -> Read<()> {
@@ -124,14 +160,14 @@ impl Reader {
     }
 }
 
-fn attribute_name(members: &Map<String, Value>, at: &Place<'_>) -> Read<String> {
-    const NAME: &str = "custom_attribute_name";
-    let name = members.get(NAME).and_then(Value::as_str);
+/// The member that is a name: of an attribute, a property, a product.
+fn name_in(members: &Map<String, Value>, member: &str, at: &Place<'_>) -> Read<String> {
+    let name = members.get(member).and_then(Value::as_str);
     let name = name.filter(|name| (1..=MAX_NAME).contains(&name.chars().count()));
     name.map(str::to_owned).map_or_else(
         || {
-            Place::Member(at, NAME)
-                .wrong(format!("a string of 1 to {MAX_NAME} characters is meant"))
+            let meant = format!("a string of 1 to {MAX_NAME} characters is meant");
+            Place::Member(at, member).wrong(meant)
         },
         Ok,
     )

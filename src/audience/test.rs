@@ -1,5 +1,6 @@
 //! What a condition asks of a value.
 
+use regex::{Regex, RegexBuilder};
 use serde_json::{Number, Value};
 
 use crate::clock::parse_time;
@@ -40,6 +41,21 @@ macro_rules! comparisons {
             }
         }
     };
+}
+
+impl Comparison {
+    /// Whether it is the complement of another one, and so holds where there is no value.
+    pub const fn is_negative(self) -> bool {
+        matches!(
+            self,
+            Self::NotEqual
+                | Self::DoesNotEqual
+                | Self::DoesNotMatchRegex
+                | Self::DoesNotIncludeValue
+                | Self::DoesNotExist
+                | Self::IsNot
+        )
+    }
 }
 
 comparisons! {
@@ -115,9 +131,11 @@ const SCALARS: &[Kind] = &[Kind::Text, Kind::Number, Kind::Boolean];
 
 pub(super) const STATUSES: [&str; 3] = ["opted_in", "subscribed", "unsubscribed"];
 
-/// Characters that a pattern may have, and bytes that it may take once it is compiled.
+/// Characters that a pattern may have, bytes that it may take once it is compiled, and those
+/// that it may take beyond while it is matched.
 pub(super) const MAX_PATTERN: usize = 255;
 const MAX_COMPILED: usize = 256 << 10;
+const MAX_MATCHING: usize = 1 << 20;
 
 impl Kind {
     /// Reads a value that is of this kind; the error is for one that is and cannot be used.
@@ -159,13 +177,17 @@ impl Kind {
     }
 }
 
+/// A pattern made ready, within bounds of size; it is matched in time that is linear in the text.
+pub(super) fn compile(pattern: &str) -> Result<Regex, regex::Error> {
+    RegexBuilder::new(pattern).size_limit(MAX_COMPILED).dfa_size_limit(MAX_MATCHING).build()
+}
+
 /// Whether a pattern can be matched: in linear time, whatever it is.
 fn check_pattern(pattern: &str) -> Result<(), String> {
     if pattern.chars().count() > MAX_PATTERN {
         return Err(format!("a regular expression has at most {MAX_PATTERN} characters"));
     }
-    let compiled = regex::RegexBuilder::new(pattern).size_limit(MAX_COMPILED).build();
-    compiled.map(|_| ()).map_err(|error| match error {
+    compile(pattern).map(|_| ()).map_err(|error| match error {
         regex::Error::CompiledTooBig(_) => "the regular expression is too large".into(),
         // Its text shows the pattern over several lines, the reason in the last.
         error => {

@@ -120,6 +120,32 @@ fn what_is_wrong_is_said_with_its_path() {
 }
 
 #[test]
+fn a_segment_may_ask_for_purchases_and_an_audience_may_not() {
+    let leaf = |members: Value| {
+        let mut leaf = json!({ "property_name": "size", "comparison": "equals", "value": "L" });
+        leaf.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+        json!({ "OR": [{ "purchase_property": leaf }] })
+    };
+    for tree in [leaf(json!({})), leaf(json!({ "product_id": "tea" }))] {
+        assert_eq!(Audience::read_segment(&tree).unwrap().to_json(), tree);
+        let refused = refusal(&tree);
+        assert!(refused.starts_with("OR[0]: no condition has this name; there are:"), "{refused}");
+        assert!(!refused.contains("purchase_property"), "{refused}");
+    }
+    let refusal = |tree| Audience::read_segment(&tree).unwrap_err().to_string();
+    for (members, expected) in [
+        (json!({ "property_name": "" }), "property_name: a string of 1 to 255"),
+        (json!({ "product_id": 5 }), "product_id: a string of 1 to 255"),
+        (json!({ "comparison": "is" }), "comparison: one of equals, "),
+        (json!({ "value": [] }), "value: equals goes with"),
+    ] {
+        let refused = refusal(leaf(members));
+        assert!(refused.starts_with(&format!("OR[0].purchase_property.{expected}")), "{refused}");
+    }
+    assert!(refusal(json!({ "NOT": 1 })).ends_with("last_used_app, purchase_property"));
+}
+
+#[test]
 fn depth_and_number_are_bounded() {
     let nested =
         |levels| (1..levels).fold(leaf("exists", Value::Null), |node, _| json!({ "AND": [node] }));

@@ -24,6 +24,14 @@ impl Audience {
                 json!({ "email_subscription_status": test.to_json() })
             }
             Self::LastUsedApp(test) => json!({ "last_used_app": test.to_json() }),
+            Self::PurchaseProperty { product_id, name, test } => {
+                let mut leaf = test.to_json();
+                leaf["property_name"] = name.as_str().into();
+                if let Some(id) = product_id {
+                    leaf["product_id"] = id.as_str().into();
+                }
+                json!({ "purchase_property": leaf })
+            }
         }
     }
 }

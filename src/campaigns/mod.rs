@@ -1,18 +1,22 @@
 //! Campaigns and Canvases: declared by the workspace file, listed by the API.
 //!
-//! A Canvas is kept as one more kind of campaign, so that an id means one of either. Of what a
-//! campaign sends, and to whom and when, only the shape of the file is checked: it is kept as it
-//! was declared, and nothing here reads it.
+//! A Canvas is kept as one more kind of campaign, so that an id means one of either. What a
+//! campaign sends, and to whom and when, is checked as it is applied, and kept as it was declared.
 
 pub mod api;
 pub mod declare;
 mod openapi;
 mod rows;
+mod trigger;
 
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-pub use rows::{has_canvas, stored};
+use crate::messages::Channel;
+use crate::messages::settings::Settings;
+
+pub use rows::{by_id, has_canvas, heeding_purchases, of_calls, stored};
+pub use trigger::{Trigger, TriggerError};
 
 /// A campaign, or a Canvas, as the workspace file declares it.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,6 +30,39 @@ pub struct Campaign {
     pub paused: bool,
     /// The other members, by their names in the file; absent ones are not there.
     pub content: Map<String, Value>,
+}
+
+impl Campaign {
+    /// The message objects by channel, where it has any.
+    pub fn messages(&self) -> Option<&Map<String, Value>> {
+        self.content.get("messages")?.as_object()
+    }
+
+    /// What a transactional campaign sends, as a messages object: its email, from whom the
+    /// workspace's emails are where it does not say. It belongs to no app.
+    pub fn email(&self, settings: &Settings) -> Option<Map<String, Value>> {
+        let mut email = self.content.get("email")?.as_object()?.clone();
+        let is_absent =
+            |email: &Map<String, Value>, name| email.get(name).is_none_or(Value::is_null);
+        let from = settings.email.as_ref().and_then(|email| email.from.as_deref());
+        if let Some(from) = from.filter(|_| is_absent(&email, "from")) {
+            email.insert("from".into(), from.into());
+        }
+        if is_absent(&email, "app_id") {
+            email.insert("app_id".into(), Kind::Transactional.name().into());
+        }
+        Some(Map::from_iter([(Channel::Email.name().to_owned(), email.into())]))
+    }
+
+    /// What starts a triggered campaign.
+    pub fn trigger(&self) -> Option<Trigger> {
+        Trigger::read(self.content.get("trigger")?.as_object()?).ok()
+    }
+
+    /// Of a triggered campaign, where not everybody is meant: a connected audience.
+    pub fn audience(&self) -> Option<&Value> {
+        self.content.get("audience")
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]

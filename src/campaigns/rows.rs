@@ -5,6 +5,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::{Campaign, Kind};
+use crate::messages::settings::ApiCampaign;
 use crate::store::{StoreError, Tx, execute, on};
 
 #[derive(sqlx::FromRow)]
@@ -49,6 +50,41 @@ pub async fn stored(tx: &mut Tx, workspace: i32) -> Result<Vec<Campaign>, StoreE
     .into_iter()
     .map(Campaign::try_from)
     .collect()
+}
+
+/// The campaigns and Canvases that heed purchases: those that one may start, and those with a
+/// conversion window. A few others may be among them.
+pub async fn heeding_purchases(tx: &mut Tx, workspace: i32) -> Result<Vec<Campaign>, StoreError> {
+    on!(tx, c => sqlx::query_as::<_, CampaignRow>(
+        "SELECT id, kind, name, tags, archived, paused, content FROM campaigns
+         WHERE workspace_id = $1
+           AND (kind = 'triggered' OR content LIKE '%\"conversion_window\":%')",
+    )
+    .bind(workspace).fetch_all(c).await?)
+    .into_iter()
+    .map(Campaign::try_from)
+    .collect()
+}
+
+/// The campaign or Canvas of that id, if the workspace has one.
+pub async fn by_id(tx: &mut Tx, workspace: i32, id: Uuid) -> Result<Option<Campaign>, StoreError> {
+    on!(tx, c => sqlx::query_as::<_, CampaignRow>(
+        "SELECT id, kind, name, tags, archived, paused, content FROM campaigns
+         WHERE workspace_id = $1 AND id = $2",
+    )
+    .bind(workspace).bind(id).fetch_optional(c).await?)
+    .map(Campaign::try_from)
+    .transpose()
+}
+
+/// The campaigns that calls may name.
+pub async fn of_calls(tx: &mut Tx, workspace: i32) -> Result<Vec<(Uuid, ApiCampaign)>, StoreError> {
+    let rows: Vec<(Uuid, bool, bool)> = on!(tx, c => sqlx::query_as(
+        "SELECT id, archived, paused FROM campaigns WHERE workspace_id = $1 AND kind = 'api'",
+    )
+    .bind(workspace).fetch_all(c).await?);
+    let campaign = |(id, is_archived, is_paused)| (id, ApiCampaign { is_archived, is_paused });
+    Ok(rows.into_iter().map(campaign).collect())
 }
 
 /// The number of the youngest.

@@ -16,6 +16,7 @@ use super::check::{self, Faults};
 use super::message::{Edit, Item, VERSION};
 use super::{Catalog, is_plain_name, known, openapi};
 use crate::app::App;
+use crate::gateway::idempotency::Received;
 use crate::gateway::{self, ApiError, Caller, IdempotencyKey, JsonText, Routes, idempotency};
 use crate::log::{NewMessage, Topic, partition_of};
 
@@ -100,14 +101,14 @@ impl idempotency::Work for Work {
     fn read(
         &self,
         body: &JsonText,
-        received_at: i64,
+        received: Received,
     ) -> Result<(Answer, Vec<NewMessage>), ApiError> {
         let Body { items } = body.parse().map_err(|error| self.cannot_read(error))?;
         let fields = self.catalog.as_ref().map(|catalog| &catalog.fields);
         match (&self.catalog, check::items(items, fields)) {
             (Some(catalog), Ok(items)) => {
                 let answer = Answer { message: "success", items: items.len() };
-                Ok((answer, self.messages(catalog.id, items, received_at)?))
+                Ok((answer, self.messages(catalog.id, items, received.at)?))
             }
             (_, checked) => Err(self.refuse(checked.err().unwrap_or_default())),
         }

@@ -11,6 +11,7 @@ use crate::catalogs::apply::ApplyEdits;
 use crate::clock::{Clock, from_ms};
 use crate::config::Config;
 use crate::log::Topic;
+use crate::messages::dispatch::BeginOrders;
 use crate::store::Store;
 use crate::tracking::apply::Ingest;
 use crate::worker::batches;
@@ -87,7 +88,7 @@ async fn list(store: &Store, json: bool) -> CommandResult {
 
 async fn retry(app: &App, which: &Which) -> CommandResult {
     let mut failed = 0;
-    let (ingest, edits) = (Ingest::new(app), ApplyEdits::new(app));
+    let (ingest, edits, orders) = (Ingest::new(app), ApplyEdits::new(app), BeginOrders::new(app));
     for id in chosen(&app.store, which).await? {
         let (done, result) = match dead_letters::topic(&app.store, id).await {
             // Appended again, it could be applied twice.
@@ -97,7 +98,10 @@ async fn retry(app: &App, which: &Which) -> CommandResult {
             Ok(Topic::Catalogs) => {
                 ("applied", batches::dead_letters::retry(&app.store, &edits, id).await)
             }
-            Ok(Topic::Exports) => {
+            Ok(Topic::Messages) => {
+                ("applied", batches::dead_letters::retry(&app.store, &orders, id).await)
+            }
+            Ok(Topic::Exports | Topic::Transactional) => {
                 ("appended again", dead_letters::retry(&app.store, &app.log, id).await)
             }
             Err(error) => ("", Err(error)),

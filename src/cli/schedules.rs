@@ -30,7 +30,7 @@ enum Command {
     #[command(after_help = "Example:
   longshore schedules show 0197b6a8-3c55-7e11-9a1f-3f0f3c2d6e54 --json")]
     Show(Show),
-    /// Cancel schedules that have not been sent
+    /// Cancel schedules: of what is begun, what can still be kept back is
     #[command(after_help = "Example:
   longshore schedules cancel 0197b6a8-3c55-7e11-9a1f-3f0f3c2d6e54")]
     Cancel(Cancel),
@@ -114,6 +114,7 @@ async fn cancel(app: &App, arguments: Cancel) -> CommandResult {
         tx.commit().await?;
         match state {
             Some(State::Cancelled) => println!("{id} is cancelled"),
+            Some(State::Missed) => println!("{id} was missed: nothing of it is sent"),
             state => {
                 failed += 1;
                 let why = state.map_or_else(|| unknown(*id), |_| format!("{id} has been sent"));
@@ -151,12 +152,26 @@ fn details(schedule: &Schedule) -> String {
         ("state", schedule.state.name().to_owned()),
         ("time", time(schedule)),
         ("created", format_time(schedule.created_at)),
-        ("ended", schedule.ended_at.map_or("-".to_owned(), format_time)),
+        ("begun", moment(schedule.sent_at)),
+        ("moments", moments(schedule)),
+        ("ended", moment(schedule.ended_at)),
+        ("error", schedule.error.clone().unwrap_or_else(|| "-".to_owned())),
         ("request id", schedule.request_id.clone()),
         ("request", schedule.request.clone()),
     ]
     .map(|(name, value)| format!("{name:<12} {value}\n"))
     .concat()
+}
+
+fn moment(ms: Option<i64>) -> String {
+    ms.map_or("-".to_owned(), format_time)
+}
+
+/// How many of the moments at which its time comes are past.
+fn moments(schedule: &Schedule) -> String {
+    let (all, past) = schedule.moments();
+    let missed = schedule.missed_at.map(|at| format!(", missed up to {}", format_time(at)));
+    format!("{past} of {all}{}", missed.unwrap_or_default())
 }
 
 fn canvas(schedule: &Schedule) -> String {
@@ -188,7 +203,11 @@ mod tests {
             timing,
             time: 1_624_899_763_032,
             created_at: 0,
+            sent_at: None,
             ended_at: None,
+            reached_at: None,
+            missed_at: None,
+            error: None,
             request_id: "r".into(),
             request: "{}".into(),
         };

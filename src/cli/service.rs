@@ -16,7 +16,8 @@ use crate::setup::{self, SetupError};
 use crate::telemetry::ops::Purpose;
 use crate::worker::{self, Role, WorkerError};
 use crate::{
-    campaigns, catalogs, exports, gateway, schedules, scim, shutdown, sms, telemetry, tracking,
+    campaigns, catalogs, exports, gateway, messages, schedules, scim, shutdown, sms, telemetry,
+    tracking,
 };
 
 /// The pause before what is away is asked again, and the longest.
@@ -34,7 +35,10 @@ pub fn routes() -> Routes {
         .merge(catalogs::api::routes())
         .merge(schedules::api::routes())
         .merge(campaigns::api::routes())
+        .merge(messages::transactional::api::routes())
+        .merge(messages::api::routes())
         .merge(sms::api::routes())
+        .merge(messages::inbound::api::routes())
         .merge(scim::api::routes())
 }
 
@@ -103,6 +107,7 @@ impl Service {
     pub async fn stop(self) {
         self.app.log.close().await;
         self.app.store.close().await;
+        self.app.reserved.store.close().await;
         self.ops.abort();
         tracing::info!("stopped");
     }

@@ -74,10 +74,12 @@ pub fn check_address(text: &str, config: &Config) -> Result<Url, String> {
 
 /// The same, where what may be reached although it is private is known by itself.
 pub fn check_within(text: &str, allowed: &[IpNet]) -> Result<Url, String> {
-    if text.len() > LONGEST {
-        return Err(format!("must be at most {LONGEST} bytes long"));
-    }
-    check_parts(text, allowed)
+    check_parts(short(text)?, allowed)
+}
+
+/// The same but for where the address leads.
+pub fn read_address(text: &str) -> Result<Url, String> {
+    parse(short(text)?)
 }
 
 /// The same of an address that was checked and is kept as it was parsed: percent-encoded, it may
@@ -86,13 +88,27 @@ pub fn check_kept(text: &str, config: &Config) -> Result<Url, String> {
     check_parts(text, &config.allow_private)
 }
 
-fn check_parts(text: &str, allowed: &[IpNet]) -> Result<Url, String> {
-    let url = Url::parse(text).map_err(|error| format!("must be a valid URL ({error})"))?;
-    if !matches!(url.scheme(), "http" | "https") {
-        return Err("must be an http or https URL".into());
+fn short(text: &str) -> Result<&str, String> {
+    match text.len() {
+        0..=LONGEST => Ok(text),
+        _ => Err(format!("must be at most {LONGEST} bytes long")),
     }
+}
+
+/// An http or https address with a host.
+fn parse(text: &str) -> Result<Url, String> {
+    let url = Url::parse(text).map_err(|error| format!("must be a valid URL ({error})"))?;
+    match url.scheme() {
+        "http" | "https" if url.has_host() => Ok(url),
+        "http" | "https" => Err("must have a host".into()),
+        _ => Err("must be an http or https URL".into()),
+    }
+}
+
+fn check_parts(text: &str, allowed: &[IpNet]) -> Result<Url, String> {
+    let url = parse(text)?;
     let literal = match url.host() {
-        None => return Err("must have a host".into()),
+        None => None,
         Some(Host::Ipv4(address)) => Some(IpAddr::V4(address)),
         Some(Host::Ipv6(address)) => Some(IpAddr::V6(address)),
         Some(Host::Domain(name)) => is_localhost(name).then_some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
@@ -153,7 +169,7 @@ pub struct Resolver {
 
 #[derive(Debug, thiserror::Error)]
 #[error("the host's name leads to {kind} address ({address}), which callbacks may not reach")]
-struct Refused {
+pub struct Refused {
     kind: &'static str,
     address: IpAddr,
 }

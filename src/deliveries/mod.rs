@@ -10,6 +10,9 @@
 //! A delivery is made at least once, under one `webhook-id`. Every status but 2xx is tried
 //! again, 410 as well: what stands before a receiver that is being moved answers it too,
 //! and a receiver that is gone costs a few requests an hour for a day.
+//!
+//! A delivery that [follows](NewDelivery::follows) another one is offered to the workers once that
+//! has ended, and not before: so what is told of one thing comes in its order.
 
 mod address;
 mod rows;
@@ -32,14 +35,15 @@ use crate::claims::{self, Claim, ClaimError, Kind};
 use crate::clock::{Clock, from_ms, hours, millis};
 use crate::config::Config;
 use crate::faults::fail_point;
+use crate::messages::settings;
 use crate::panics;
 use crate::retry::{Retry, pause};
 use crate::store::{StoreError, Tx};
 use crate::workspaces;
 
-pub use address::{LONGEST, check_address, check_kept, check_within};
+pub use address::{LONGEST, check_address, check_kept, check_within, read_address};
 pub use rows::{by_id, list};
-pub use send::{Failure, Sender};
+pub use send::{Answered, Failure, Request, Sender, Unanswered, kept};
 
 use rows::Attempted;
 
@@ -49,13 +53,21 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(3_600);
 /// What stands in the place of a secret.
 const HIDDEN: &str = "***";
 
+/// That an export is ready.
+pub const EXPORT_CALLBACK: &str = "export_callback";
+
+/// That a transactional email has come to a state.
+pub const STATUS_POSTBACK: &str = "transactional_postback";
+
 /// A delivery to make.
 pub struct NewDelivery {
     pub workspace_id: i32,
-    /// `export_callback`.
+    /// [`EXPORT_CALLBACK`] or [`STATUS_POSTBACK`].
     pub kind: &'static str,
     /// What it is about, such as the export's `object_prefix`.
     pub subject: String,
+    /// The delivery that must have ended before this one is tried.
+    pub follows: Option<Uuid>,
     pub url: String,
     /// The JSON body, as it will be sent and signed.
     pub body: String,
@@ -135,7 +147,7 @@ impl Delivery {
 }
 
 /// An address without its password and its query, which are for the receiver alone.
-fn shown(url: &str) -> String {
+pub(crate) fn shown(url: &str) -> String {
     let Ok(mut url) = Url::parse(url) else { return HIDDEN.into() };
     if url.password().is_some() {
         // Fails only for addresses that cannot have a password.
@@ -212,10 +224,26 @@ pub async fn enqueue(
         request_id: &delivery.request_id,
         created_at: now,
         retry_until: now + retry_ms(config),
+        follows: delivery.follows,
+    };
+    let must_wait = match delivery.follows {
+        Some(earlier) => rows::is_pending(tx, earlier).await?,
+        None => false,
     };
     rows::insert(tx, &new).await?;
-    claims::offer(tx, Kind::Delivery, receiver, item, Duration::ZERO).await?;
+    if !must_wait {
+        claims::offer(tx, Kind::Delivery, receiver, item, Duration::ZERO).await?;
+    }
     Ok(id)
+}
+
+/// Offers what follows a delivery that has ended in this transaction. Who writes one that follows
+/// it either sees that, or is waited for before it: the row is locked for both.
+async fn offer_next(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
+    for (receiver, item) in rows::following(tx, id).await? {
+        claims::offer(tx, Kind::Delivery, receiver, item, Duration::ZERO).await?;
+    }
+    Ok(())
 }
 
 /// Sends a delivery that has ended once more, as the same `webhook-id` and with the whole
@@ -309,11 +337,13 @@ pub async fn give_up_in_time(
 ) -> Result<(), ClaimError> {
     let mut tx = app.store.write().await?;
     let error = Failure::unanswered(reason).error;
-    if !rows::give_up(&mut tx, claim.job, claim.item, app.clock.now_ms(), &error).await? {
+    let now = app.clock.now_ms();
+    let Some(id) = rows::give_up(&mut tx, claim.job, claim.item, now, &error).await? else {
         claims::put_off(&mut tx, claim, pause).await?;
         return Ok(tx.commit().await?);
-    }
+    };
     claims::finish(&mut tx, claim).await?;
+    offer_next(&mut tx, id).await?;
     tx.commit().await?;
     tracing::error!(error, "not delivered, given up");
     metrics::counter!("longshore_deliveries_total", "outcome" => "given_up").increment(1);
@@ -353,11 +383,24 @@ async fn post_until_stopped(
 async fn prepare(app: &App, delivery: &Delivery) -> Result<(Url, signature::Signed), Failure> {
     let url = check_kept(&delivery.url, &app.config)
         .map_err(|problem| Failure::unanswered(format!("the address {problem}")))?;
-    let secret = workspaces::callback_secret(app, delivery.workspace_id)
-        .await
-        .map_err(|error| Failure::unanswered(format!("the callback's secret: {error}")))?;
+    let secret = secret(app, delivery).await.map_err(Failure::unanswered)?;
     let now = app.clock.now().as_second();
     Ok((url, signature::sign(&secret, delivery.message_id(), now, &delivery.body)))
+}
+
+/// What a delivery is signed with; the error says why it cannot be.
+async fn secret(app: &App, delivery: &Delivery) -> Result<Vec<u8>, String> {
+    if delivery.kind == STATUS_POSTBACK {
+        let settings = settings::of(app, delivery.workspace_id).await;
+        let settings = settings.map_err(|error| format!("the postback's secret: {error}"))?;
+        let postback = settings.email.as_ref().and_then(|email| email.status_postback.as_ref());
+        return postback
+            .map(|postback| postback.secret.0.clone())
+            .ok_or_else(|| "the workspace declares no email.status_postback any more".to_owned());
+    }
+    workspaces::callback_secret(app, delivery.workspace_id)
+        .await
+        .map_err(|error| format!("the callback's secret: {error}"))
 }
 
 /// Writes down what came of an attempt, in one transaction with the claim; answers the
@@ -381,6 +424,9 @@ async fn settle(
         None => claims::finish(&mut tx, claim).await?,
     }
     rows::attempted(&mut tx, delivery.id, &made).await?;
+    if made.state != State::Pending {
+        offer_next(&mut tx, delivery.id).await?;
+    }
     tx.commit().await?;
     tell(&made);
     Ok(match made.state {

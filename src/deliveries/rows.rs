@@ -30,6 +30,7 @@ pub struct New<'a> {
     pub request_id: &'a str,
     pub created_at: i64,
     pub retry_until: i64,
+    pub follows: Option<Uuid>,
 }
 
 /// What one attempt made of a delivery.
@@ -47,8 +48,8 @@ pub async fn insert(tx: &mut Tx, new: &New<'_>) -> Result<(), StoreError> {
         tx,
         sqlx::query(
             "INSERT INTO deliveries (id, workspace_id, kind, subject, url, body, receiver, item,
-                                 state, request_id, created_at, retry_until, next_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $11)",
+                                 state, request_id, created_at, retry_until, next_at, follows)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $11, $13)",
         )
         .bind(new.id)
         .bind(new.workspace_id)
@@ -62,8 +63,32 @@ pub async fn insert(tx: &mut Tx, new: &New<'_>) -> Result<(), StoreError> {
         .bind(new.request_id)
         .bind(new.created_at)
         .bind(new.retry_until)
+        .bind(new.follows)
     );
     Ok(())
+}
+
+/// Whether a delivery is pending. Its row is locked, so that it does not end before the end of
+/// this transaction.
+pub async fn is_pending(tx: &mut Tx, id: Uuid) -> Result<bool, StoreError> {
+    let sql = if tx.is_postgres() {
+        "SELECT state FROM deliveries WHERE id = $1 FOR UPDATE"
+    } else {
+        "SELECT state FROM deliveries WHERE id = $1"
+    };
+    let state: Option<State> =
+        on!(tx, c => sqlx::query_scalar(sql).bind(id).fetch_optional(c).await?);
+    Ok(state == Some(State::Pending))
+}
+
+/// The claims, each a job and an item, of pending deliveries that follow this one.
+pub async fn following(tx: &mut Tx, id: Uuid) -> Result<Vec<(Uuid, i64)>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_as(
+        "SELECT receiver, item FROM deliveries WHERE follows = $1 AND state = 'pending'",
+    )
+    .bind(id)
+    .fetch_all(c)
+    .await?))
 }
 
 /// The delivery of a claim's job and item.
@@ -118,29 +143,27 @@ pub async fn attempted(tx: &mut Tx, id: Uuid, made: &Attempted) -> Result<(), St
     Ok(())
 }
 
-/// Gives up the delivery of a claim's job and item, if its time is up; answers whether it
-/// was.
+/// Gives up the delivery of a claim's job and item, if its time is up; answers which it is then.
 pub async fn give_up(
     tx: &mut Tx,
     receiver: Uuid,
     item: i64,
     now: i64,
     error: &str,
-) -> Result<bool, StoreError> {
-    let given_up = execute!(
-        tx,
-        sqlx::query(
-            "UPDATE deliveries SET attempts = attempts + 1, state = $4, next_at = NULL,
+) -> Result<Option<Uuid>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_scalar(
+        "UPDATE deliveries SET attempts = attempts + 1, state = $4, next_at = NULL,
                                last_status = NULL, last_error = $5, finished_at = $3
-         WHERE receiver = $1 AND item = $2 AND retry_until <= $3",
-        )
-        .bind(receiver)
-        .bind(item)
-        .bind(now)
-        .bind(State::GivenUp.name())
-        .bind(error)
-    );
-    Ok(given_up == 1)
+         WHERE receiver = $1 AND item = $2 AND retry_until <= $3
+         RETURNING id",
+    )
+    .bind(receiver)
+    .bind(item)
+    .bind(now)
+    .bind(State::GivenUp.name())
+    .bind(error)
+    .fetch_optional(c)
+    .await?))
 }
 
 /// Makes a delivery that has ended pending again; answers whether it had.

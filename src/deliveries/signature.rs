@@ -1,9 +1,18 @@
-//! How a receiver knows that a callback is ours and not a repeat: the headers of Standard
+//! How a receiver knows that a request is its sender's and not a repeat: the headers of Standard
 //! Webhooks.
 
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
+
+pub const ID: HeaderName = HeaderName::from_static("webhook-id");
+pub const TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
+pub const SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
+
+/// How old or how far ahead the time of a request may be, in seconds.
+pub const TOLERANCE: i64 = 300;
 
 /// The headers of one attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,13 +25,57 @@ pub struct Signed {
     pub signature: String,
 }
 
+impl Signed {
+    /// As headers of a request whose body is JSON.
+    pub fn headers(self) -> HeaderMap {
+        let json = HeaderValue::from_static("application/json");
+        self.signature_headers().chain([(CONTENT_TYPE, json)]).collect()
+    }
+
+    /// As headers; an id is letters, digits and `-_.`.
+    pub fn signature_headers(self) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
+        let headers = [(ID, self.id), (TIMESTAMP, self.timestamp), (SIGNATURE, self.signature)];
+        let headers = headers.into_iter();
+        headers.filter_map(|(name, value)| Some((name, HeaderValue::from_str(&value).ok()?)))
+    }
+}
+
+/// Whether `body` was signed with the secret, a moment ago: `signature` has several with spaces
+/// between, while secrets are changed.
+pub fn is_signed(secret: &[u8], headers: &HeaderMap, now: i64, body: &[u8]) -> bool {
+    let text = |name: &HeaderName| headers.get(name)?.to_str().ok();
+    let (Some(id), Some(timestamp), Some(signatures)) =
+        (text(&ID), text(&TIMESTAMP), text(&SIGNATURE))
+    else {
+        return false;
+    };
+    if !is_recent(timestamp, now) {
+        return false;
+    }
+    let mac = mac(secret, id, timestamp, body);
+    let signatures = signatures.split(' ').filter_map(|one| one.strip_prefix("v1,"));
+    let mut signatures = signatures.filter_map(|one| BASE64_STANDARD.decode(one).ok());
+    signatures.any(|signature| mac.clone().verify_slice(&signature).is_ok())
+}
+
+/// Whether a `webhook-timestamp` is near enough to now (Unix seconds).
+pub fn is_recent(timestamp: &str, now: i64) -> bool {
+    let timestamp = timestamp.parse::<i64>().ok();
+    timestamp.is_some_and(|timestamp| timestamp.abs_diff(now) <= TOLERANCE.unsigned_abs())
+}
+
+fn mac(secret: &[u8], id: &str, timestamp: &str, body: &[u8]) -> Hmac<Sha256> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret).expect("any length serves");
+    for part in [id.as_bytes(), b".", timestamp.as_bytes(), b".", body] {
+        mac.update(part);
+    }
+    mac
+}
+
 /// Signs `body` with the bytes behind a workspace's `whsec_…`.
 pub fn sign(secret: &[u8], id: String, unix_seconds: i64, body: &str) -> Signed {
     let timestamp = unix_seconds.to_string();
-    let mut mac = Hmac::<Sha256>::new_from_slice(secret).expect("any length serves");
-    for part in [&id, ".", &timestamp, ".", body] {
-        mac.update(part.as_bytes());
-    }
+    let mac = mac(secret, &id, &timestamp, body.as_bytes());
     let signature = format!("v1,{}", BASE64_STANDARD.encode(mac.finalize().into_bytes()));
     Signed { id, timestamp, signature }
 }
@@ -43,5 +96,39 @@ mod tests {
         );
         assert_eq!(signed.timestamp, "1614265330");
         assert_eq!(signed.signature, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
+    }
+
+    #[test]
+    fn what_was_signed_a_moment_ago_is_known_and_nothing_else() {
+        let (secret, now, body) = (b"secret".as_slice(), 1_700_000_000, "{}");
+        let headers = |at: i64| sign(secret, "a.b".into(), at, body).headers();
+        for at in [now, now - TOLERANCE, now + TOLERANCE] {
+            assert!(is_signed(secret, &headers(at), now, body.as_bytes()), "{at}");
+        }
+        for at in [now - TOLERANCE - 1, now + TOLERANCE + 1, i64::MIN, i64::MAX] {
+            assert!(!is_signed(secret, &headers(at), now, body.as_bytes()), "{at}");
+        }
+        assert!(!is_signed(b"other", &headers(now), now, body.as_bytes()));
+        assert!(!is_signed(secret, &headers(now), now, b"{ }"));
+        for (name, value) in [
+            (ID, "a.c"),
+            (TIMESTAMP, "1700000001"),
+            (TIMESTAMP, "now"),
+            (SIGNATURE, ""),
+            (SIGNATURE, "v1,"),
+            (SIGNATURE, "v2,AAAA"),
+        ] {
+            let mut headers = headers(now);
+            headers.insert(name, HeaderValue::from_static(value));
+            assert!(!is_signed(secret, &headers, now, body.as_bytes()), "{value}");
+        }
+        let mut missing = headers(now);
+        missing.remove(SIGNATURE);
+        assert!(!is_signed(secret, &missing, now, body.as_bytes()));
+        // One of several, as while secrets are changed.
+        let mut several = headers(now);
+        let both = format!("v1,AAAA {}", several[SIGNATURE].to_str().unwrap());
+        several.insert(SIGNATURE, both.parse().unwrap());
+        assert!(is_signed(secret, &several, now, body.as_bytes()));
     }
 }

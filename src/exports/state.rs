@@ -122,8 +122,9 @@ pub(super) async fn call_back(
     let Some(url) = &job.callback_endpoint else { return Ok(()) };
     let delivery = NewDelivery {
         workspace_id: job.workspace_id,
-        kind: "export_callback",
+        kind: deliveries::EXPORT_CALLBACK,
         subject: job.object_prefix.clone(),
+        follows: None,
         url: url.clone(),
         body: body.to_string(),
         request_id: job.request_id.clone(),

@@ -3,13 +3,15 @@
 use std::collections::HashSet;
 use std::sync::{Arc, LazyLock};
 
+use uuid::Uuid;
+
 use super::{NOW, body, check_refusal};
 use crate::catalogs::api::Work;
 use crate::catalogs::coerce::coerce;
 use crate::catalogs::message::{Edit, Item, Values};
 use crate::catalogs::{Catalog, Field, Type, is_plain_name};
 use crate::gateway::ApiError;
-use crate::gateway::idempotency::Work as _;
+use crate::gateway::idempotency::{Received, Work as _};
 
 /// A catalog with a field of each type.
 pub(super) static CATALOG: LazyLock<Arc<Catalog>> = LazyLock::new(|| {
@@ -27,7 +29,7 @@ pub fn items(bytes: &[u8]) {
         partitions: 8,
         request_id: "r".to_owned(),
     };
-    let messages = match work.read(&body, NOW) {
+    let messages = match work.read(&body, Received { id: Uuid::nil(), at: NOW }) {
         Ok((_, messages)) => messages,
         Err(error) => return check_refusals(&error),
     };

@@ -1,144 +1,87 @@
-//! Templates, and the message objects that they are in.
+//! The calls that send messages, now or later: from the body to the order.
 
 use std::sync::LazyLock;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::{NOW, body, check_refusal, text};
-use crate::messages::content::{Content, Place, Problem, Rendered};
-use crate::messages::settings::{Email, Provider, Secret, Settings, SubscriptionGroup};
-use crate::messages::template::{MAX_OUTPUT, Scope, Stop, Template, Work};
-use crate::messages::{Channel, content};
+use super::{NOW, body, check_reason, check_refusal};
+use crate::audience::Audience;
+use crate::gateway::ApiError;
+use crate::gateway::idempotency::Received;
+use crate::messages::content::{Content, Place};
+use crate::messages::dispatch::message;
+use crate::messages::members::MOST_USERS;
+use crate::messages::order::{Kind, Order};
+use crate::messages::request::{Refused, Wanted, budget, read_schedule, read_send};
+use crate::messages::settings::{ApiCampaign, Settings};
+use crate::workspaces::Budget;
 
-/// A workspace that has every channel.
-static SETTINGS: LazyLock<Settings> = LazyLock::new(|| {
-    let provider =
-        || Provider { url: "https://provider.example/".into(), secret: Secret(vec![7; 24]) };
-    let group = |channel| SubscriptionGroup {
-        id: Uuid::from_u128(0x5a5a),
-        channel,
-        from: "+15550100".into(),
-    };
-    Settings {
-        email: Some(Email {
-            smtp: "smtp://relay.example".into(),
-            from: None,
-            status_postback: None,
-            events_secret: None,
-        }),
-        push: Some(provider()),
-        sms: Some(provider()),
-        whats_app: Some(provider()),
-        subscription_groups: vec![group(Channel::Sms), group(Channel::WhatsApp)],
-        ..Settings::default()
-    }
+/// Of the seeds: a segment, and a campaign.
+static SETTINGS: LazyLock<Settings> = LazyLock::new(|| Settings {
+    segments: [Uuid::from_u128(1)].into(),
+    api_campaigns: [(Uuid::from_u128(2), ApiCampaign::default())].into(),
+    ..Settings::default()
 });
 
-/// A user whose values are at the ends of what there is.
-static PROFILE: LazyLock<Map<String, Value>> = LazyLock::new(|| {
-    let numbers =
-        json!([i64::MIN, i64::MAX, -1, 0, 1, f64::MAX, f64::MIN_POSITIVE, -0.0, u64::MAX]);
-    let texts = json!(["", " ", "\n", "{{ x }}", "%", "é\u{301}", "a\r\nBcc: b", "1e999", "-9"]);
-    members(json!({
-        "external_id": "{% abort_message %}",
-        "email": "a@b.example\r\nBcc: c@d.example",
-        "first_name": "\u{0}\u{202e}<script>",
-        "dob": "0000-00-00",
-        "time_zone": "../../etc/passwd",
-        "custom_attributes": {
-            "numbers": numbers, "texts": texts, "mixed": [numbers, texts, null, true, {}],
-            "long": "a, ".repeat(10_000), "many": vec![0; 1_000],
-            "deep": { "deep": { "deep": [[[[{ "size": [], "first": null }]]]] } },
-        },
-    }))
-});
-
-fn members(object: Value) -> Map<String, Value> {
-    match object {
-        Value::Object(members) => members,
-        _ => Map::new(),
+/// `POST /messages/send`.
+pub fn send(bytes: &[u8]) {
+    let Some(members) = members(bytes) else { return };
+    let is_limited = budget(&members) == Budget::MessagesSendAudience;
+    if let Some(order) = order(read_send(&members, &SETTINGS), Kind::Send, Place::Send) {
+        assert_eq!(order.target.users.is_empty(), is_limited, "{:?}", order.target);
     }
 }
 
-fn scope() -> Scope<'static> {
-    Scope {
-        profile: &PROFILE,
-        event_properties: PROFILE["custom_attributes"].as_object(),
-        api_trigger_properties: Some(&PROFILE),
-        canvas_entry_properties: None,
-        now: NOW,
-    }
+/// `POST /messages/schedule/create`, for a campaign that declares a message.
+pub fn schedule(bytes: &[u8]) {
+    let Some(members) = members(bytes) else { return };
+    let read = read_schedule(&members, Some(&declared()), &SETTINGS).map(|(when, wanted)| {
+        let _ = when.is_past(NOW);
+        wanted
+    });
+    order(read, Kind::Schedule, Place::Schedule);
 }
 
-pub fn template(bytes: &[u8]) {
-    let Some(source) = text(bytes) else { return };
-    let template = match Template::parse(source) {
-        Ok(template) => template,
-        Err(error) => {
-            let line = source.split('\n').nth(error.line - 1).expect("a line of the source");
-            assert!((1..=line.chars().count() + 1).contains(&error.column), "{error}");
-            return super::check_reason(&error.text);
+fn declared() -> Map<String, Value> {
+    let webhook = serde_json::json!({ "url": "https://acme.example", "request_method": "GET" });
+    Map::from_iter([("webhook".to_owned(), webhook)])
+}
+
+/// The order that comes of a request, which is whole and goes through the log as it is.
+fn order(read: Result<Wanted, Refused>, kind: Kind, place: Place) -> Option<Order> {
+    let wanted = match read {
+        Ok(wanted) => wanted,
+        Err(refused) => {
+            check_refusal(&refused.into());
+            return None;
         }
     };
-    // Without the guard: a panic is seen.
-    let rendered = template.render_within(&scope(), &mut Work::new(NOW));
-    match &rendered {
-        Ok(text) => assert!(text.len() <= MAX_OUTPUT),
-        Err(Stop::Aborted(reason) | Stop::Failed(reason)) => super::check_reason(reason),
+    wanted.problems.iter().for_each(|problem| {
+        check_reason(problem["type"].as_str().expect("a text"));
+    });
+    let received = Received { id: Uuid::from_u128(3), at: NOW };
+    let order = wanted.order(kind, received, 7, "r");
+    assert!(order.target.users.len() <= MOST_USERS, "{:?}", order.target);
+    let is_limited = order.target.segment_id.is_some() || order.target.audience.is_some();
+    assert!(is_limited || !order.target.users.is_empty(), "{:?}", order.target);
+    if let Some(audience) = &order.target.audience {
+        let read = Audience::read(audience).expect("what is kept is read");
+        assert_eq!(read.to_json(), *audience);
     }
-    assert_eq!(rendered, template.render_within(&scope(), &mut Work::new(NOW)), "twice the same");
-    if let Some(text) = template.as_text() {
-        assert_eq!(rendered.as_deref(), Ok(text));
-    }
-}
-
-/// The member `messages` of a call, or `notification` and its like of a live activity.
-pub fn message_objects(bytes: &[u8]) {
-    let members = match body(bytes).map(|body| body.object()) {
-        None => return,
-        Some(Err(error)) => return check_refusal(&error),
-        Some(Ok(members)) => members,
-    };
-    match Content::live_activity(members.clone()) {
-        Ok(content) => content.messages().iter().for_each(check_rendered),
-        Err(problem) => check_problem(&problem),
-    }
-    let (content, kept, problems) = Content::read(&members, Place::Send, &SETTINGS);
-    problems.iter().for_each(check_problem);
-    let (again, same, none) = Content::read(&kept, Place::File, &SETTINGS);
-    assert_eq!((&same, &none[..]), (&kept, &[][..]), "what is taken is taken again");
-    assert_eq!(content.messages().len(), again.messages().len());
-    for (message, again) in content.messages().iter().zip(again.messages()) {
-        check_rendered(message);
-        assert_eq!(message.render(&scope()), again.render(&scope()));
-    }
-}
-
-fn check_problem(problem: &Problem) {
-    super::check_reason(&problem.text);
-    assert!(!problem.path.is_empty());
-}
-
-fn check_rendered(message: &content::Message) {
-    let Rendered { channel, object, .. } = match message.render(&scope()) {
-        Ok(rendered) => rendered,
-        Err(Stop::Aborted(reason) | Stop::Failed(reason)) => {
-            assert!(!reason.contains("could not be rendered"), "a panic: {reason}");
-            return super::check_reason(&reason);
+    let (_, again, problems) = Content::read(&order.messages, place, &SETTINGS);
+    assert!(problems.is_empty() && !again.is_empty(), "{problems:?}");
+    assert_eq!(again, order.messages);
+    match order.clone().to_log(8) {
+        Ok(new) => {
+            let read = message::decode(&new.payload).expect("an order");
+            assert_eq!(Order { request_id: new.request_id, ..read }, order);
         }
-    };
-    assert!(object.values().all(|value| !value.is_null()), "null is absent");
-    if channel == Channel::LiveActivity {
-        return;
+        Err(error) => assert!(matches!(error, ApiError::TooLarge), "{error:?}"),
     }
-    for name in ["from", "reply_to", "bcc", "url", "subject"] {
-        let is_line =
-            |value: &Value| value.as_str().is_none_or(|text| !text.contains(['\r', '\n']));
-        let is_known = matches!(
-            (channel, name),
-            (Channel::Email, "from" | "reply_to" | "bcc" | "subject") | (Channel::Webhook, "url")
-        );
-        assert!(!is_known || object.get(name).is_none_or(is_line), "{name}");
-    }
+    Some(order)
+}
+
+fn members(bytes: &[u8]) -> Option<Map<String, Value>> {
+    body(bytes)?.object().map_err(|error| check_refusal(&error)).ok()
 }

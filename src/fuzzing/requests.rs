@@ -5,8 +5,10 @@ use std::sync::LazyLock;
 
 use axum::http::{HeaderMap, HeaderValue, header};
 use serde_json::{Map, Value, json};
+use uuid::Uuid;
 
 use super::{body, check_reason, check_refusal, text};
+use crate::audience::Audience;
 use crate::campaigns;
 use crate::config::Config;
 use crate::deliveries::{check_address, check_kept};
@@ -14,10 +16,27 @@ use crate::exports::api::Wanted;
 use crate::exports::fields::FieldSet;
 use crate::gateway::idempotency::header::{IDEMPOTENCY_KEY, read as read_key};
 use crate::gateway::{address, bearer};
+use crate::messages::live_activity::request::Start;
+use crate::messages::order::Target;
+use crate::messages::settings::{Provider, Secret, Settings};
 use crate::schedules::request::{CanvasRequest, read_delete};
 use crate::sms::{self, PhoneNumber};
+use crate::workspaces::{DeclaredApp, Platform};
 
 static CONFIG: LazyLock<Config> = LazyLock::new(Config::default);
+
+/// An app that has live activities, and who takes them.
+static SETTINGS: LazyLock<Settings> = LazyLock::new(|| Settings {
+    push: Some(Provider { url: "https://push.acme.example".into(), secret: Secret(vec![7; 32]) }),
+    apps: vec![DeclaredApp {
+        id: Uuid::from_u128(7),
+        name: "Acme".into(),
+        platform: Platform::Ios,
+        bundle_id: None,
+        activity_types: vec!["DeliveryAttributes".into()],
+    }],
+    ..Settings::default()
+});
 
 /// `POST /users/export/global_control_group`.
 pub fn export(bytes: &[u8]) {
@@ -58,6 +77,24 @@ pub fn schedule(bytes: &[u8]) {
 
 fn kept_of(request: &CanvasRequest) -> Value {
     serde_json::to_value(&request.target).expect("JSON")
+}
+
+/// `POST /messages/live_activity/start`.
+pub fn live_activity(bytes: &[u8]) {
+    let Some(members) = members(bytes) else { return };
+    let start = match Start::read(&members, &SETTINGS) {
+        Ok(start) => start,
+        Err(reason) => return check_reason(&reason),
+    };
+    let Target { users, segment_id, audience } = &start.target;
+    let options = [!users.is_empty(), segment_id.is_some(), audience.is_some()];
+    assert_eq!(options.iter().filter(|is_given| **is_given).count(), 1, "{:?}", start.target);
+    if let Some(audience) = audience {
+        Audience::read(audience).expect("what is kept is read");
+    }
+    let aps = &start.message(super::NOW)["aps"];
+    assert!(aps["attributes"].is_object() && aps["content-state"].is_object(), "{aps}");
+    assert!(aps["alert"].is_object() && aps["event"] == "start", "{aps}");
 }
 
 /// `POST /sms/invalid_phone_numbers/remove`.

@@ -40,9 +40,9 @@ macro_rules! targets {
 }
 
 targets! {
-    track, track_message, catalog_items, catalog_message, export, schedule, phone_numbers,
-    campaigns_query, headers, template, message_objects, scim_user, scim_patch, scim_query,
-    workspace_file, import_line, activity,
+    track, track_message, catalog_items, catalog_message, export, schedule, live_activity,
+    messages_send, messages_schedule, phone_numbers, campaigns_query, headers, template,
+    message_objects, scim_user, scim_patch, scim_query, workspace_file, import_line, activity,
 }
 
 #[test]

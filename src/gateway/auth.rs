@@ -23,7 +23,8 @@ pub(super) const PERMISSION_REFUSED: &str = "You do not have permission to acces
 /// A route that needs a key with `permission`, and is counted against that permission's
 /// [budget](Budget::of_permission). Checked before the body is read, in the order: key 401,
 /// address 403, permission 403, rate 429. Every request that has a key counts, whatever comes of
-/// it, and its answer says how the budget stands.
+/// it, and its answer says how the budget stands. Where the body decides what it counts against
+/// the route does that, but for requests that do not come so far.
 pub fn protected(permission: &'static str, route: MethodRouter<App>) -> MethodRouter<App> {
     route.route_layer(middleware::from_fn(move |request: Request, next: Next| {
         check(permission, request, next)
@@ -63,14 +64,16 @@ async fn caller(
     let presented = bearer(&head.headers).ok_or(ApiError::Unauthenticated)?;
     let key = keys::find(app, presented).await?.ok_or(ApiError::Unauthenticated)?;
     let workspace = &key.workspace;
-    if let Some(budget) = Budget::of_permission(permission) {
+    let allowed = check_address(app, head, &[&workspace.ip_allowlist, &key.allow]).and_then(|()| {
+        let is_granted = key.permissions.iter().any(|granted| granted == permission);
+        is_granted.then_some(()).ok_or(ApiError::Forbidden(PERMISSION_REFUSED))
+    });
+    let unread = Budget::of_unread(permission).filter(|_| allowed.is_err());
+    if let Some(budget) = Budget::of_permission(permission).or(unread) {
         let limit = workspace.rate_limit(budget);
         *standing = Some(limits::count(app, workspace.id, budget, limit).await);
     }
-    check_address(app, head, &[&workspace.ip_allowlist, &key.allow])?;
-    if !key.permissions.iter().any(|granted| granted == permission) {
-        return Err(ApiError::Forbidden(PERMISSION_REFUSED));
-    }
+    allowed?;
     if let Some(seconds) = standing.and_then(|standing| standing.retry_after) {
         return Err(ApiError::RateLimited(seconds));
     }

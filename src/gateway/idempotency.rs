@@ -3,10 +3,11 @@
 //! nothing is done twice.
 //!
 //! A request with a key is a claim before anything is appended: a row with the hash of its
-//! body, the time at which it was received, and an id from which its messages get theirs. Only
-//! an answer of what is durable is kept in it. A request that ended before, with its gateway or
-//! for want of the log, leaves a claim that the next repeat takes over: from the same body and
-//! the same time it reads the same messages, and appends all of them again under the same ids.
+//! body, the time at which it was received, and an id from which its messages get theirs, and
+//! what they make. Only an answer of what is durable is kept in it. A request that ended before,
+//! with its gateway or for want of the log, leaves a claim that the next repeat takes over: from
+//! the same body, time and id it reads the same messages, and appends all of them again under the
+//! same ids.
 //! Consumers remember ids for longer than a key holds
 //! ([`message_ids`](crate::log::message_ids)), so each is applied once. Two that are at work on
 //! one claim at once, since a lease ran out too early, therefore do no harm.
@@ -34,6 +35,7 @@ use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 use self::claims::{Claims, Found, HOLDS, Lease};
 use self::rows::Claim;
@@ -63,17 +65,32 @@ pub trait Work: Send + Sync + 'static {
     /// The status of the answer, once all is durable.
     const STATUS: StatusCode;
 
-    /// Reads a body that was received at a time (milliseconds since the epoch), and does
-    /// nothing beyond: the same body and time come to the same messages. Each is for a
-    /// partition of its own choice; its key is the place of its id.
+    /// Reads a body, and does nothing beyond: the same body, received as the same, comes to the
+    /// same messages and answer. Each message is for a partition of its own choice; its key is
+    /// the place of its id.
     fn read(
         &self,
         body: &JsonText,
-        received_at: i64,
+        received: Received,
     ) -> Result<(Self::Answer, Vec<NewMessage>), ApiError>;
 
     /// The messages are durable: for metrics.
     fn taken(&self, answer: &Self::Answer);
+}
+
+/// A request as it was taken in: every repeat under its key is the same one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Received {
+    /// No other request has it: what the request makes is named after it.
+    pub id: Uuid,
+    /// Milliseconds since the epoch.
+    pub at: i64,
+}
+
+impl Received {
+    fn now(app: &App) -> Self {
+        Self { id: Uuid::now_v7(), at: app.clock.now_ms() }
+    }
 }
 
 /// Has a body read and its messages appended, then answers; under a key, once.
@@ -85,20 +102,21 @@ pub async fn append<W: Work>(
 ) -> Result<Response, ApiError> {
     let _room = body.take_room();
     let call = Call { app, work: Arc::new(work) };
-    let (now, body) = (call.app.clock.now_ms(), Arc::new(body));
+    let (received, body) = (Received::now(&call.app), Arc::new(body));
     let Some(key) = key else {
         // The body goes once it is read: an append can take long.
-        let (answer, messages) = call.compute(body, move |work, body| work.read(body, now)).await?;
+        let (answer, messages) =
+            call.compute(body, move |work, body| work.read(body, received)).await?;
         call.app.log.append(messages).await?;
         return call.answer(&answer, to_json(&answer)?);
     };
     let claims = Claims::new(&call.app, &key);
-    let read = match call.read(body.clone(), now).await {
+    let read = match call.read(body.clone(), received).await {
         Ok(read) => read,
         // What can be read no more may have been answered: definitions change.
         Err(error) => return claims.answered(&Sha256::digest(body.as_bytes()), error).await,
     };
-    match claims.claim(Claim::new(&read.body_hash, &read.messages_hash, now)).await? {
+    match claims.claim(Claim::new(received, &read.body_hash, &read.messages_hash)).await? {
         Found::Nothing(claim, lease) => {
             drop(body);
             call.complete(&claims, &claim, &lease, read).await
@@ -138,7 +156,7 @@ pub async fn transact<E: From<ApiError>>(
         None => change(&mut tx).await?,
         Some(key) => {
             let body = Sha256::digest(body).into();
-            let claim = Claim::new(&body, &hash(&[]), app.clock.now_ms());
+            let claim = Claim::new(Received::now(app), &body, &hash(&[]));
             if let Some(answer) = claims::claim_within(&mut tx, key, &claim).await? {
                 return Ok(answer);
             }
@@ -179,10 +197,10 @@ impl<W: Work> Call<W> {
     async fn read(
         &self,
         body: Arc<JsonText>,
-        received_at: i64,
+        received: Received,
     ) -> Result<Read<W::Answer>, ApiError> {
         self.compute(body, move |work, body| {
-            let (answer, messages) = work.read(body, received_at)?;
+            let (answer, messages) = work.read(body, received)?;
             let body_hash = Sha256::digest(body.as_bytes()).into();
             let messages_hash = hash(&messages);
             Ok(Read { answer, messages, body_hash, messages_hash })
@@ -212,7 +230,7 @@ impl<W: Work> Call<W> {
         lease: &Lease,
         body: Arc<JsonText>,
     ) -> Result<Response, ApiError> {
-        let read = self.read(body, claim.received_at).await?;
+        let read = self.read(body, claim.received()).await?;
         if claim.messages != read.messages_hash {
             return Err(claims.unrepeatable(claim).await);
         }

@@ -32,6 +32,7 @@ pub use idempotency::IdempotencyKey;
 pub use openapi::{Access, Operation, Routes};
 pub use query::parameter;
 pub use queue::StoreQueue;
+pub use request::RequestId;
 pub use serve::{BindError, bind, router, serve};
 
 use crate::workspaces::Workspace;

@@ -12,6 +12,7 @@ mod document;
 mod operation;
 mod page;
 pub mod shapes;
+mod webhook;
 
 use axum::Router;
 use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE};
@@ -22,6 +23,7 @@ use serde_json::{Value, json};
 
 pub use access::Access;
 pub use operation::{Operation, Refusal, Tag, Worded};
+pub use webhook::Webhook;
 
 use crate::app::App;
 use crate::config::Config;
@@ -37,6 +39,7 @@ const ONLY_ITSELF: &str = "default-src 'none'; style-src 'unsafe-inline'";
 pub struct Routes {
     router: Router<App>,
     operations: Vec<(String, Operation)>,
+    webhooks: Vec<Webhook>,
 }
 
 impl Routes {
@@ -58,9 +61,16 @@ impl Routes {
         self
     }
 
+    /// With requests that are made to others.
+    pub fn tells(mut self, webhooks: impl IntoIterator<Item = Webhook>) -> Self {
+        self.webhooks.extend(webhooks);
+        self
+    }
+
     pub fn merge(mut self, other: Self) -> Self {
         self.router = self.router.merge(other.router);
         self.operations.extend(other.operations);
+        self.webhooks.extend(other.webhooks);
         self
     }
 
@@ -70,6 +80,7 @@ impl Routes {
         Self {
             router: Router::new().nest(path, self.router),
             operations: operations.map(|(rest, one)| (format!("{path}{rest}"), one)).collect(),
+            webhooks: self.webhooks,
         }
     }
 
@@ -82,7 +93,7 @@ impl Routes {
     /// The document of [`documented`](Self::documented).
     pub fn document(&self, config: &Config) -> Value {
         let own = own_routes(&Value::Null).operations;
-        document::document(self.operations.iter().chain(&own), config)
+        document::document(self.operations.iter().chain(&own), &self.webhooks, config)
     }
 }
 

@@ -51,16 +51,23 @@ pub enum Topic {
     /// What `PATCH /catalogs/{catalog_name}/items` took in:
     /// [`Edit`](crate::catalogs::message::Edit)s.
     Catalogs,
+    /// What `POST /messages/send` took in: [`Order`](crate::messages::order::Order)s.
+    Messages,
+    /// Transactional emails that wait; see [`Wake`](crate::messages::transactional::queue::Wake).
+    Transactional,
 }
 
 impl Topic {
-    pub const ALL: &[Self] = &[Self::Exports, Self::Tracking, Self::Catalogs];
+    pub const ALL: &[Self] =
+        &[Self::Exports, Self::Tracking, Self::Catalogs, Self::Messages, Self::Transactional];
 
     pub fn name(self) -> &'static str {
         match self {
             Self::Exports => "exports",
             Self::Tracking => "tracking",
             Self::Catalogs => "catalogs",
+            Self::Messages => "messages",
+            Self::Transactional => "transactional",
         }
     }
 
@@ -251,6 +258,8 @@ mod tests {
     use super::*;
     use crate::catalogs::message::Edit;
     use crate::exports::requeue::job_of;
+    use crate::messages::dispatch::message;
+    use crate::messages::transactional::queue::Wake;
     use crate::tracking::message::Batch;
 
     const PAGE: &str = include_str!("README.md");
@@ -273,6 +282,14 @@ mod tests {
                 }
                 Topic::Catalogs => {
                     serde_json::to_string(&Edit::decode(example.as_bytes()).unwrap()).unwrap()
+                }
+                Topic::Messages => {
+                    let order = message::decode(example.as_bytes()).unwrap();
+                    String::from_utf8(message::encode(&order)).unwrap()
+                }
+                Topic::Transactional => {
+                    let wake: Wake = serde_json::from_str(example).unwrap();
+                    serde_json::to_string(&wake).unwrap()
                 }
                 Topic::Exports => {
                     let message = Message {

@@ -5,21 +5,31 @@
 //! call, schedule, trigger ──order──> dispatch ──parts──> user by user: render ──> channel
 //! ```
 //!
-//! [`order`] is what is to be sent and to whom; [`dispatch`] walks the users in parts, writes a
-//! row for each message before it is a request, and hands it to its channel ([`channels`]) under
-//! an id that is the same however often it must be handed over ([`MessageId`]). [`content`] are
-//! the message objects of the API, whose texts are [`template`]s. [`settings`] are what the
-//! workspace file declares of channels.
+//! [`api`] are the calls that send messages now or later. [`order`] is what is to be sent and to
+//! whom; [`dispatch`] walks the users in parts, writes a row for each message before it is a
+//! request, and hands it to its channel ([`channels`]) under an id that is the same however often
+//! it must be handed over ([`MessageId`]). [`content`] are the message objects of the API, whose
+//! texts are [`template`]s. [`live_activity`] is a call of its own for one channel, and
+//! [`transactional`] emails have a way of their own. [`settings`] are what the workspace file
+//! declares of channels, and [`inbound`] what comes back.
 
+pub mod api;
 pub mod channel;
 pub mod channels;
 pub mod content;
 pub mod dispatch;
+pub mod inbound;
+pub mod live_activity;
+pub mod members;
+mod openapi;
 pub mod order;
 pub mod outgoing;
 pub mod recipient;
+pub mod relay;
+pub mod request;
 pub mod settings;
 pub mod template;
+pub mod transactional;
 
 pub use channel::Channel;
 pub use outgoing::{MessageId, Outcome, Outgoing};

@@ -1,8 +1,12 @@
 //! What is to be sent, and to whom: what a call, a schedule or a trigger comes to.
 
+mod in_log;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use uuid::Uuid;
+
+use crate::schedules::Timing;
 
 /// An order to send. It is JSON in the log and in its dispatch's row.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -23,6 +27,8 @@ pub struct Order {
     pub canvas_entry_properties: Option<Map<String, Value>>,
     /// Milliseconds since the epoch.
     pub accepted_at: i64,
+    /// In the log it is beside the order.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub request_id: String,
 }
 
@@ -43,6 +49,16 @@ pub enum Kind {
 }
 
 impl Kind {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Send => "send",
+            Self::Schedule => "schedule",
+            Self::Canvas => "canvas",
+            Self::Triggered => "triggered",
+            Self::LiveActivity => "live_activity",
+        }
+    }
+
     /// Whether users of the global control group are left out (decisions.md, Export: Group).
     pub fn leaves_out_control_group(self) -> bool {
         matches!(self, Self::Canvas | Self::Triggered)
@@ -88,4 +104,22 @@ pub enum SubscriptionState {
     #[default]
     Subscribed,
     All,
+}
+
+/// A part of those whom an order is for, where it is sent to each at a time of their own: who is
+/// due by now, and was not sent to before ([`crate::schedules::waves`]). A user whose time moves
+/// between two waves is in the next one that comes after it, so that nobody is lost or doubled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wave {
+    /// Users whose own time is at or before this, in milliseconds since the epoch,
+    pub at_ms: i64,
+    /// and after this: what came earlier came too late to be sent.
+    pub after_ms: i64,
+    pub timing: Timing,
+    /// The time on the wall, in milliseconds since the epoch as if it were in UTC.
+    pub time: i64,
+    /// When the order was scheduled: a best time before that is none.
+    pub made_at: i64,
+    /// No other follows: everybody's time has come.
+    pub is_last: bool,
 }

@@ -3,6 +3,8 @@
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
+use crate::clock::parse_time;
+
 /// A user to whom a message may go.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recipient {
@@ -73,6 +75,12 @@ impl Recipient {
             Some("unsubscribed") => Subscription::Unsubscribed,
             _ => Subscription::Subscribed,
         }
+    }
+
+    /// When an app was used last, of all that are known: milliseconds since the epoch.
+    pub fn last_used_app(&self) -> Option<i64> {
+        let time = |app: &Map<String, Value>| parse_time(app.get("last_used")?.as_str()?).ok();
+        self.objects("apps").filter_map(time).max()
     }
 
     /// Whether the user is in a subscription group (of SMS or WhatsApp).

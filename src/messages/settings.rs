@@ -1,12 +1,20 @@
 //! What the workspace file declares of channels: `email`, `providers`, `frequency_capping`,
 //! `subscription_groups`, `apps`.
 
+mod known;
+
+use std::collections::{HashMap, HashSet};
+
 use ipnet::IpNet;
-use secrecy::SecretString;
+use secrecy::{ExposeSecret as _, SecretString};
+use serde::{Deserialize, Serialize, Serializer};
 use uuid::Uuid;
 
 use super::Channel;
+use super::relay::Relay;
 use crate::workspaces::DeclaredApp;
+
+pub use known::{KnownSettings, of};
 
 /// What a workspace sends by. A channel without its settings cannot be used.
 #[derive(Clone, Debug, Default)]
@@ -24,10 +32,21 @@ pub struct Settings {
     /// Networks that webhooks may reach although they are private: of the configuration, not of
     /// the file.
     pub allow_private: Vec<IpNet>,
+    /// The segments that there are.
+    pub segments: HashSet<Uuid>,
+    /// The campaigns of type api.
+    pub api_campaigns: HashMap<Uuid, ApiCampaign>,
+}
+
+/// Whether a campaign that calls name may send.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ApiCampaign {
+    pub is_archived: bool,
+    pub is_paused: bool,
 }
 
 /// Bytes that sign, behind `whsec_…` or as they are.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Secret(pub Vec<u8>);
 
 impl std::fmt::Debug for Secret {
@@ -37,9 +56,10 @@ impl std::fmt::Debug for Secret {
 }
 
 /// The relay that emails are handed to.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Email {
-    /// `smtp://user:password@host:587` or `smtps://…`.
+    /// `smtp://user:password@host:587` or `smtps://…`: see [`Relay::parse`].
+    #[serde(serialize_with = "exposed")]
     pub smtp: SecretString,
     /// The sender where a message names none: `Acme <hello@acme.example>`.
     pub from: Option<String>,
@@ -48,15 +68,37 @@ pub struct Email {
     pub events_secret: Option<Secret>,
 }
 
+/// For storing sealed.
+fn exposed<S: Serializer>(secret: &SecretString, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(secret.expose_secret())
+}
+
+impl Email {
+    /// The relay; it was checked when it was declared.
+    pub fn relay(&self) -> Result<Relay, String> {
+        Relay::parse(self.smtp.expose_secret())
+    }
+}
+
+impl PartialEq for Email {
+    fn eq(&self, other: &Self) -> bool {
+        let Self { smtp, from, status_postback, events_secret } = self;
+        smtp.expose_secret() == other.smtp.expose_secret()
+            && *from == other.from
+            && *status_postback == other.status_postback
+            && *events_secret == other.events_secret
+    }
+}
+
 /// Where the states of transactional emails are told.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatusPostback {
     pub url: String,
     pub secret: Secret,
 }
 
 /// Who takes messages of a channel over HTTP.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Provider {
     pub url: String,
     /// What requests to it are signed with.
@@ -64,7 +106,7 @@ pub struct Provider {
 }
 
 /// No more than so many messages in so many days, by one channel or by all.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CappingRule {
     pub messages: u32,
     pub days: u32,

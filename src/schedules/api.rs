@@ -18,7 +18,7 @@ use crate::store::Tx;
 pub(super) const CREATE: &str = "canvas.trigger.schedule.create";
 pub(super) const DELETE: &str = "canvas.trigger.schedule.delete";
 
-pub(super) const PAST: &str = "schedule.time is in the past";
+pub(crate) const PAST: &str = "schedule.time is in the past";
 pub(super) const SENT: &str = "The schedule has been sent already";
 
 /// The routes of Canvas schedules.
@@ -51,7 +51,7 @@ async fn create(
             }
             let canvas_id = find_canvas(tx, &caller, &request.canvas_id).await?;
             let new = new_schedule(caller, canvas_id, &request, now)?;
-            rows::insert(tx, &new).await?;
+            super::insert(tx, &new).await?;
             tracing::info!(schedule = %new.id, canvas = %canvas_id, "a Canvas was scheduled");
             Ok(created(json!({
                 "dispatch_id": new.dispatch_id.simple().to_string(),

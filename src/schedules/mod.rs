@@ -1,19 +1,30 @@
 //! Sends that wait for their time: rows, readable the moment their call is answered. A Canvas's
-//! are made and cancelled by the calls here ([`api`]). Nothing here sends anything.
+//! are made and cancelled by the calls here ([`api`]), messages' by [`crate::messages`].
+//!
+//! Each has a row of [`claims`] that comes due with it, so that a worker takes it within a moment
+//! of its time and no other does ([`fire`]). A time on the wall comes at many moments, one
+//! after the other ([`waves`]): the row comes again for each. Which time it is the database's clock
+//! says, one for all workers; the gateway that takes a schedule in asks its own whether the time is
+//! past.
 
 pub mod api;
-mod openapi;
+pub mod fire;
+pub(crate) mod openapi;
+mod order;
 pub(crate) mod request;
 pub(crate) mod rows;
+pub mod waves;
 mod when;
 
 use serde::Serialize;
 use uuid::Uuid;
 
+use crate::claims::{self, Kind};
 use crate::clock::serialize_time;
+use crate::messages::dispatch;
 use crate::store::{StoreError, Tx};
 
-pub use rows::{by_id, list};
+pub use rows::{New, by_id, list};
 pub use when::{Timing, When};
 
 /// How far a scheduled send has come.
@@ -23,8 +34,11 @@ pub use when::{Timing, When};
 #[value(rename_all = "snake_case")]
 pub enum State {
     Pending,
-    /// Begun at least: it cannot be cancelled any more.
+    /// Begun at least; whether for everybody, `ended_at` says.
     Sent,
+    /// Its time passed while nobody could send it, or there was nothing to send.
+    Missed,
+    /// Perhaps after it was begun.
     Cancelled,
 }
 
@@ -33,6 +47,7 @@ impl State {
         match self {
             Self::Pending => "pending",
             Self::Sent => "sent",
+            Self::Missed => "missed",
             Self::Cancelled => "cancelled",
         }
     }
@@ -56,13 +71,37 @@ pub struct Schedule {
     pub time: i64,
     #[serde(serialize_with = "serialize_time")]
     pub created_at: i64,
-    /// When it was sent or cancelled.
-    #[serde(serialize_with = "serialize_ended")]
+    /// When sending began.
+    #[serde(serialize_with = "serialize_some")]
+    pub sent_at: Option<i64>,
+    /// When nothing was left to begin, or it was cancelled.
+    #[serde(serialize_with = "serialize_some")]
     pub ended_at: Option<i64>,
+    /// Moments up to this one are dealt with, of a time on the wall.
+    #[serde(serialize_with = "serialize_some")]
+    pub reached_at: Option<i64>,
+    /// Of these, those up to this one came too late to be sent.
+    #[serde(serialize_with = "serialize_some")]
+    pub missed_at: Option<i64>,
+    /// Why it was missed.
+    pub error: Option<String>,
     pub request_id: String,
     /// To whom, and with what: a JSON object.
     #[serde(serialize_with = "serialize_json")]
     pub request: String,
+}
+
+impl Schedule {
+    pub fn when(&self) -> When {
+        When { timing: self.timing, time: self.time }
+    }
+
+    /// How many moments its time comes at, and how many of them are dealt with.
+    pub fn moments(&self) -> (usize, usize) {
+        let moments = waves::moments(self.when());
+        let is_reached = |moment: &&i64| self.reached_at.is_some_and(|reached| **moment <= reached);
+        (moments.len(), moments.iter().filter(is_reached).count())
+    }
 }
 
 /// Which schedules to list, and how many at most.
@@ -74,13 +113,44 @@ pub struct Filter {
     pub limit: u32,
 }
 
-/// Cancels what is still pending; answers the state from then on, none where there is no such
+/// Writes a schedule, and has it fired when its time comes.
+pub async fn insert(tx: &mut Tx, new: &New) -> Result<(), StoreError> {
+    let (job, item) = (job(new.workspace_id), item(new.id));
+    rows::insert(tx, new, item).await?;
+    claims::offer_at(tx, Kind::Schedule, job, item, new.when.earliest()).await
+}
+
+/// Cancels a schedule: one that is pending is not sent; of one that is begun, and not all sent,
+/// what can still be kept back is. Answers the state from then on, none where there is no such
 /// schedule.
 pub async fn cancel(tx: &mut Tx, id: Uuid, now: i64) -> Result<Option<State>, StoreError> {
-    if rows::cancel(tx, id, now).await? {
-        return Ok(Some(State::Cancelled));
+    let Some(schedule) = rows::lock(tx, id).await? else { return Ok(None) };
+    let is_open = match schedule.state {
+        State::Pending => true,
+        State::Sent => {
+            let is_under_way = dispatch::cancel(tx, schedule.dispatch_id).await?;
+            is_under_way || schedule.ended_at.is_none()
+        }
+        State::Missed | State::Cancelled => false,
+    };
+    if !is_open {
+        return Ok(Some(schedule.state));
     }
-    Ok(by_id(tx, id).await?.map(|schedule| schedule.state))
+    rows::cancel(tx, id, now).await?;
+    let job = job(schedule.workspace_id);
+    claims::withdraw_one(tx, Kind::Schedule, job, item(id)).await?;
+    Ok(Some(State::Cancelled))
+}
+
+/// The job of schedules' claims: workspaces have their turns.
+fn job(workspace: i32) -> Uuid {
+    Uuid::from_u64_pair(0, workspace.unsigned_abs().into())
+}
+
+/// The item of a schedule's claim: the random end of its id.
+fn item(id: Uuid) -> i64 {
+    let (_, low) = id.as_u64_pair();
+    (low & (u64::MAX >> 1)) as i64
 }
 
 /// A dispatch's id as answers have it: 32 hexadecimal digits.
@@ -91,7 +161,7 @@ fn serialize_dispatch_id<S: serde::Serializer>(
     serializer.collect_str(&id.simple())
 }
 
-fn serialize_ended<S: serde::Serializer>(
+fn serialize_some<S: serde::Serializer>(
     ms: &Option<i64>,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {

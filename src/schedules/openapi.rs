@@ -4,13 +4,14 @@ use axum::http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::api::{CREATE, DELETE, PAST, SENT, no_canvas, no_schedule};
-use super::request::{CanvasRequest, MOST_RECIPIENTS, read_delete};
+use super::request::{CanvasRequest, read_delete};
 use crate::audience::openapi::ConnectedAudience;
 use crate::gateway::openapi::Tag;
 use crate::gateway::openapi::shapes::{
     Identifier, Success, Time, UserAlias, members, or_null, saying, shape,
 };
 use crate::gateway::{Access, ApiError, Operation};
+use crate::messages::members::MOST_USERS;
 
 const TAG: Tag =
     Tag { name: "Canvas schedules", about: "Sends of a Canvas that wait for their time." };
@@ -22,8 +23,10 @@ pub(super) fn create() -> Operation {
     let operation = Operation::new(Method::POST, "scheduleCanvas", TAG, "Schedule a Canvas")
         .by(Access::Key(CREATE))
         .about(
-            "For users, for an audience, or for everybody. This version keeps schedules and sends \
-             nothing.",
+            "For users, for an audience, or for everybody who is not in the global control group. \
+             It is sent once, within a second of its time, as the Canvas is declared then. One \
+             whose time passes while nothing can send it is sent afterwards if it is less than an \
+             hour late, and else is missed.",
         )
         .repeatable()
         .takes::<ScheduleRequest>([("One user, on their morning", example())])
@@ -93,7 +96,7 @@ shape! {
                 {
                     "properties": {
                         "recipients": {
-                            "allOf": [recipients], "minItems": 1, "maxItems": MOST_RECIPIENTS,
+                            "allOf": [recipients], "minItems": 1, "maxItems": MOST_USERS,
                         },
                         "broadcast": { "enum": [false, null], "default": false },
                     },
@@ -114,18 +117,21 @@ shape! {
 shape! {
     /// When it is sent. A time is past once it is in every zone, if it is meant in each user's
     /// own.
-    ScheduleObject = |generator| json!({
+    pub ScheduleObject = |generator| json!({
         "type": "object",
         "properties": {
             "time": generator.subschema_for::<Time>(),
             "in_local_time": {
                 "type": ["boolean", "null"], "default": false,
-                "description": "The time is read without its zone, and meant in each user's own.",
+                "description": "The time is read without its zone, and meant in each user's own, or in \
+                                the workspace's where they have none. Who is in a zone where it was \
+                                past by an hour or more already is sent nothing.",
             },
             "at_optimal_time": {
                 "type": ["boolean", "null"], "default": false,
-                "description": "Likewise, at the hour of that day that is best for each user; \
-                                goes before `in_local_time`.",
+                "description": "Likewise, at the hour of that day in which the user was most often \
+                                active, of those still to come; at the time given where nothing \
+                                is known. Goes before `in_local_time`.",
             },
         },
         "required": ["time"],
@@ -175,7 +181,10 @@ pub(super) fn delete() -> Operation {
     let operation =
         Operation::new(Method::POST, "deleteSchedule", TAG, "Cancel a Canvas's schedule")
             .by(Access::Key(DELETE))
-            .about("Cancelling again gives the same answer.")
+            .about(
+                "Cancelling again gives the same answer. Of what is being sent, the part that is \
+                 not sent yet is kept back as far as that can be done.",
+            )
             .repeatable()
             .takes::<ScheduleDeletion>([(
                 "A schedule",

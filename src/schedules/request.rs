@@ -2,19 +2,11 @@
 //! contract; decisions.md: Messages).
 
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::When;
 use crate::audience::Audience;
-use crate::users::profile::check;
-
-/// Users that one request may name (Limits).
-pub const MOST_RECIPIENTS: usize = 50;
-
-/// Bytes of compact JSON of properties, as of those of events.
-const MOST_PROPERTIES: usize = 50 << 10;
-
-type Members = Map<String, Value>;
+use crate::messages::members::{self, Members, User, member, required_text};
 
 /// The members of `POST /canvas/trigger/schedule/create`, checked.
 #[derive(Debug)]
@@ -47,13 +39,6 @@ pub struct Recipient {
     pub canvas_entry_properties: Option<Members>,
 }
 
-#[derive(Debug, PartialEq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum User {
-    ExternalUserId(String),
-    UserAlias { alias_name: String, alias_label: String },
-}
-
 impl CanvasRequest {
     /// Reads the members of a body; the error names the one that is wrong. Unknown ones are
     /// ignored, and an explicit null means absent. Whether the time is past is not looked at.
@@ -61,13 +46,10 @@ impl CanvasRequest {
         let canvas_id = required_text(body, "canvas_id")?;
         let schedule = member(body, "schedule").ok_or("schedule is required")?;
         let target = Target {
-            broadcast: match member(body, "broadcast") {
-                None => false,
-                Some(value) => value.as_bool().ok_or("broadcast must be true or false")?,
-            },
-            recipients: recipients(body)?,
-            audience: member(body, "audience").map(audience).transpose()?,
-            canvas_entry_properties: properties(body, "canvas_entry_properties", "")?,
+            broadcast: members::switch(body, "broadcast")?,
+            recipients: members::users(body, "recipients", "objects", recipient)?,
+            audience: members::audience(body, "audience")?,
+            canvas_entry_properties: members::properties(body, "canvas_entry_properties", "")?,
         };
         target.check()?;
         Ok(Self { canvas_id, when: When::read(schedule)?, target })
@@ -93,72 +75,15 @@ pub fn read_delete(body: &Members) -> Result<(String, String), String> {
     Ok((required_text(body, "canvas_id")?, required_text(body, "schedule_id")?))
 }
 
-fn member<'a>(members: &'a Members, name: &str) -> Option<&'a Value> {
-    members.get(name).filter(|value| !value.is_null())
-}
-
-fn required_text(members: &Members, name: &str) -> Result<String, String> {
-    let value = member(members, name).ok_or_else(|| format!("{name} is required"))?;
-    value.as_str().map(str::to_owned).ok_or_else(|| format!("{name} must be a string"))
-}
-
-fn audience(value: &Value) -> Result<Audience, String> {
-    Audience::read(value).map_err(|error| match error.path.as_str() {
-        "" => format!("audience: {}", error.text),
-        _ => format!("audience.{error}"),
-    })
-}
-
-/// An object that may be there; `path` is that of what it is in, with its dot.
-fn properties(members: &Members, name: &str, path: &str) -> Result<Option<Members>, String> {
-    let Some(value) = member(members, name) else { return Ok(None) };
-    let properties = value.as_object().ok_or_else(|| format!("{path}{name} must be an object"))?;
-    if value.to_string().len() > MOST_PROPERTIES {
-        return Err(format!("{path}{name} must be at most {MOST_PROPERTIES} bytes of JSON"));
-    }
-    Ok(Some(properties.clone()))
-}
-
-fn recipients(body: &Members) -> Result<Vec<Recipient>, String> {
-    let Some(value) = member(body, "recipients") else { return Ok(Vec::new()) };
-    let all = value.as_array().ok_or("recipients must be an array of objects")?;
-    if all.len() > MOST_RECIPIENTS {
-        return Err(format!("recipients must have at most {MOST_RECIPIENTS} users"));
-    }
-    all.iter().enumerate().map(|(i, one)| recipient(one, &format!("recipients[{i}]"))).collect()
-}
-
 fn recipient(value: &Value, path: &str) -> Result<Recipient, String> {
     let members = value.as_object().ok_or_else(|| format!("{path} must be an object"))?;
-    let inside = format!("{path}.");
-    let user = match (member(members, "external_user_id"), member(members, "user_alias")) {
-        (Some(id), None) => {
-            User::ExternalUserId(identifier(id, &format!("{inside}external_user_id"))?)
-        }
-        (None, Some(alias)) => user_alias(alias, &format!("{inside}user_alias"))?,
-        _ => return Err(format!("{path} must have one of external_user_id and user_alias")),
-    };
+    let user = members::user(members, path)?;
+    let properties = |name| members::properties(members, name, &format!("{path}."));
     Ok(Recipient {
         user,
-        trigger_properties: properties(members, "trigger_properties", &inside)?,
-        canvas_entry_properties: properties(members, "canvas_entry_properties", &inside)?,
+        trigger_properties: properties("trigger_properties")?,
+        canvas_entry_properties: properties("canvas_entry_properties")?,
     })
-}
-
-fn user_alias(value: &Value, path: &str) -> Result<User, String> {
-    let members = value.as_object().ok_or_else(|| format!("{path} must be an object"))?;
-    let part = |name: &str| {
-        let path = format!("{path}.{name}");
-        let part = member(members, name).ok_or_else(|| format!("{path} is required"))?;
-        identifier(part, &path)
-    };
-    Ok(User::UserAlias { alias_name: part("alias_name")?, alias_label: part("alias_label")? })
-}
-
-fn identifier(value: &Value, path: &str) -> Result<String, String> {
-    let text = value.as_str().ok_or_else(|| format!("{path} must be a string"))?;
-    check::identifier_text(text).map_err(|error| format!("{path} {error}"))?;
-    Ok(text.to_owned())
 }
 
 #[cfg(test)]

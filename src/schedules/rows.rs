@@ -2,6 +2,7 @@
 
 use uuid::Uuid;
 
+use super::waves::Progress;
 use super::{Filter, Schedule, State, When};
 use crate::store::{StoreError, Tx, execute, on};
 
@@ -9,7 +10,8 @@ macro_rules! select {
     ($rest:literal) => {
         concat!(
             "SELECT s.id, s.workspace_id, w.name AS workspace, s.dispatch_id, s.canvas_id, s.state,
-                    s.timing, s.time, s.created_at, s.ended_at, s.request_id, s.request
+                    s.timing, s.time, s.created_at, s.sent_at, s.ended_at, s.reached_at,
+                    s.missed_at, s.error, s.request_id, s.request
              FROM schedules s JOIN workspaces w ON w.id = s.workspace_id ",
             $rest
         )
@@ -30,18 +32,20 @@ pub struct New {
     pub created_at: i64,
 }
 
-pub async fn insert(tx: &mut Tx, new: &New) -> Result<(), StoreError> {
+/// Writes one; `item` is that of its claim.
+pub(super) async fn insert(tx: &mut Tx, new: &New, item: i64) -> Result<(), StoreError> {
     execute!(
         tx,
         sqlx::query(
-            "INSERT INTO schedules (id, workspace_id, dispatch_id, canvas_id, timing, time,
+            "INSERT INTO schedules (id, workspace_id, dispatch_id, canvas_id, item, timing, time,
                                     request, request_id, state, created_at)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'pending', $9)",
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'pending', $10)",
         )
         .bind(new.id)
         .bind(new.workspace_id)
         .bind(new.dispatch_id)
         .bind(new.canvas_id)
+        .bind(item)
         .bind(new.when.timing.name())
         .bind(new.when.time)
         .bind(&new.request)
@@ -71,27 +75,93 @@ pub async fn list(tx: &mut Tx, filter: &Filter) -> Result<Vec<Schedule>, StoreEr
     .await?))
 }
 
-/// Cancels a schedule that is pending; whether it was.
-pub async fn cancel(tx: &mut Tx, id: Uuid, now: i64) -> Result<bool, StoreError> {
-    let cancelled = execute!(
-        tx,
-        sqlx::query(
-            "UPDATE schedules SET state = 'cancelled', ended_at = $2
-             WHERE id = $1 AND state = 'pending'",
-        )
-        .bind(id)
-        .bind(now)
-    );
-    Ok(cancelled == 1)
+/// A schedule, which nobody else changes before the end of the transaction.
+pub(super) async fn lock(tx: &mut Tx, id: Uuid) -> Result<Option<Schedule>, StoreError> {
+    let sql = if tx.is_postgres() {
+        select!("WHERE s.id = $1 FOR UPDATE OF s")
+    } else {
+        select!("WHERE s.id = $1")
+    };
+    Ok(on!(tx, c => sqlx::query_as(sql).bind(id).fetch_optional(c).await?))
 }
 
-/// Cancels what is pending of Canvases that the workspace does not have.
+/// The schedule of a claim's item, likewise.
+pub(super) async fn lock_item(
+    tx: &mut Tx,
+    workspace: i32,
+    item: i64,
+) -> Result<Option<Schedule>, StoreError> {
+    let sql = if tx.is_postgres() {
+        select!("WHERE s.workspace_id = $1 AND s.item = $2 FOR UPDATE OF s")
+    } else {
+        select!("WHERE s.workspace_id = $1 AND s.item = $2")
+    };
+    Ok(on!(tx, c => sqlx::query_as(sql).bind(workspace).bind(item).fetch_optional(c).await?))
+}
+
+/// Cancels a schedule that is locked.
+pub(super) async fn cancel(tx: &mut Tx, id: Uuid, now: i64) -> Result<(), StoreError> {
+    execute!(
+        tx,
+        sqlx::query("UPDATE schedules SET state = 'cancelled', ended_at = $2 WHERE id = $1")
+            .bind(id)
+            .bind(now)
+    );
+    Ok(())
+}
+
+/// What firing makes of a schedule.
+#[derive(Debug)]
+pub(super) struct Fired<'a> {
+    pub state: State,
+    pub progress: Progress,
+    /// Also where it was begun before.
+    pub sent_at: Option<i64>,
+    pub ended_at: Option<i64>,
+    pub error: Option<&'a str>,
+}
+
+/// Writes it; whether the schedule was as it was found.
+pub(super) async fn fired(
+    tx: &mut Tx,
+    found: &Schedule,
+    now: &Fired<'_>,
+) -> Result<bool, StoreError> {
+    let written = execute!(
+        tx,
+        sqlx::query(
+            "UPDATE schedules SET state = $3, reached_at = $4, missed_at = $5, sent_at = $6,
+                                  ended_at = $7, error = $8
+             WHERE id = $1 AND state = $2 AND ended_at IS NULL",
+        )
+        .bind(found.id)
+        .bind(found.state.name())
+        .bind(now.state.name())
+        .bind(now.progress.reached)
+        .bind(now.progress.missed)
+        .bind(now.sent_at)
+        .bind(now.ended_at)
+        .bind(now.error)
+    );
+    Ok(written == 1)
+}
+
+/// How many schedules were missed since a time.
+pub(super) async fn missed_since(tx: &mut Tx, since: i64) -> Result<i64, StoreError> {
+    Ok(on!(tx, c => sqlx::query_scalar(
+        "SELECT count(*) FROM schedules WHERE state = 'missed' AND ended_at >= $1",
+    )
+    .bind(since).fetch_one(c).await?))
+}
+
+/// Cancels what is not all sent of Canvases that the workspace does not have. Claims are left: who
+/// takes one finds what it is of cancelled.
 pub async fn cancel_orphans(tx: &mut Tx, workspace: i32, now: i64) -> Result<(), StoreError> {
     execute!(
         tx,
         sqlx::query(
             "UPDATE schedules SET state = 'cancelled', ended_at = $2
-             WHERE workspace_id = $1 AND state = 'pending' AND canvas_id IS NOT NULL
+             WHERE workspace_id = $1 AND ended_at IS NULL AND canvas_id IS NOT NULL
                AND NOT EXISTS (SELECT 1 FROM campaigns c
                                WHERE c.workspace_id = schedules.workspace_id
                                  AND c.id = schedules.canvas_id AND c.kind = 'canvas')",

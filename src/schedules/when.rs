@@ -1,6 +1,6 @@
 //! When something is to be sent (api.md: Schedule object; decisions.md: Messages).
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::clock::{parse_time, parse_wall_time};
@@ -10,8 +10,11 @@ const HOUR_MS: i64 = 3_600_000;
 /// The last zone in which a time comes is 12 hours behind UTC.
 const LAST_ZONE_MS: i64 = 12 * HOUR_MS;
 
+/// No zone is further ahead of it.
+const FIRST_ZONE_MS: i64 = 15 * HOUR_MS;
+
 /// What a time means.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, sqlx::Type)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, sqlx::Type)]
 #[serde(rename_all = "snake_case")]
 #[sqlx(type_name = "text", rename_all = "snake_case")]
 pub enum Timing {
@@ -63,6 +66,16 @@ impl When {
         let read = if timing == Timing::Instant { parse_time } else { parse_wall_time };
         let time = read(text).map_err(|error| format!("schedule.time: {error}"))?;
         Ok(Self { timing, time })
+    }
+
+    /// A moment before which it comes to nobody.
+    pub fn earliest(self) -> i64 {
+        let of_day = self.time.rem_euclid(24 * HOUR_MS);
+        match self.timing {
+            Timing::Instant => self.time,
+            Timing::Local => self.time.saturating_sub(FIRST_ZONE_MS),
+            Timing::Optimal => self.time.saturating_sub(of_day + FIRST_ZONE_MS),
+        }
     }
 
     /// Whether it is past, in every zone where that counts.

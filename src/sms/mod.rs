@@ -7,7 +7,7 @@ mod rows;
 
 use std::fmt;
 
-pub use rows::{InvalidNumber, add, list, remove};
+pub use rows::{InvalidNumber, add, is_invalid, list, remove};
 
 /// Digits of a number (decisions.md: SMS numbers).
 const DIGITS: std::ops::RangeInclusive<usize> = 7..=15;

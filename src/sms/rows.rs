@@ -1,7 +1,7 @@
 //! The SQL of invalid phone numbers.
 
 use super::PhoneNumber;
-use crate::store::{StoreError, Tx, on};
+use crate::store::{Store, StoreError, Tx, on};
 
 /// A number on the list.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
@@ -90,6 +90,32 @@ pub async fn remove(
         .await?
         .rows_affected(),
     })
+}
+
+/// Whether a number is on the list.
+pub async fn is_invalid(
+    store: &Store,
+    workspace: i32,
+    number: &PhoneNumber,
+) -> Result<bool, StoreError> {
+    const SQL: &str = "SELECT 1 FROM invalid_numbers WHERE workspace_id = $1 AND number = $2";
+    let found: Option<i32> = match store {
+        Store::Postgres(pool) => {
+            sqlx::query_scalar(SQL)
+                .bind(workspace)
+                .bind(number.digits())
+                .fetch_optional(pool)
+                .await?
+        }
+        Store::Sqlite { read, .. } => {
+            sqlx::query_scalar(SQL)
+                .bind(workspace)
+                .bind(number.digits())
+                .fetch_optional(read)
+                .await?
+        }
+    };
+    Ok(found.is_some())
 }
 
 /// Numbers of the list in their order, from behind `after` on.

@@ -117,6 +117,33 @@ pub const METRICS: &[Metric] = &[
         "Exports that ended, by state (done, failed, cancelled) and, where failed, cause",
     ),
     histogram(
+        "longshore_dispatch_duration_seconds",
+        Unit::Seconds,
+        "Time from taking a send to its end, by state (done, failed, cancelled)",
+    ),
+    gauge(
+        "longshore_dispatch_lag_seconds",
+        Unit::Seconds,
+        "How long the oldest part of a send waits that could be worked on, over the fleet",
+    ),
+    counter(
+        "longshore_dispatch_messages_total",
+        "Messages by channel and outcome: sent, unreachable, aborted, failed, bounced, or waiting \
+         for another attempt",
+    ),
+    counter(
+        "longshore_dispatch_parts_total",
+        "Parts of sends that a worker left, by outcome: done, waits (for messages that were not \
+         taken yet), given_up",
+    ),
+    histogram(
+        "longshore_dispatch_render_seconds",
+        Unit::Seconds,
+        "Time of rendering the messages of a batch of users",
+    ),
+    counter("longshore_dispatch_users_total", "Users who were looked at, whether they are sent to"),
+    counter("longshore_dispatches_total", "Sends that ended, by state (done, failed, cancelled)"),
+    histogram(
         "longshore_http_request_seconds",
         Unit::Seconds,
         "Time to answer a call, by method and path; path is the route, empty where none matched",
@@ -160,16 +187,46 @@ pub const METRICS: &[Metric] = &[
         Unit::Count,
         "Partitions of which it is not known yet where to go on, by topic and group",
     ),
+    histogram(
+        "longshore_message_attempt_seconds",
+        Unit::Seconds,
+        "Time from handing a message to its channel until it was answered or failed, by channel",
+    ),
+    counter(
+        "longshore_message_attempts_total",
+        "Messages handed to their channel, by channel and outcome: sent, unreachable, bounced, \
+         failed, or later (not taken this time)",
+    ),
+    counter(
+        "longshore_message_reports_total",
+        "Reports of what became of messages, by type: invalid_number, unregistered_device, \
+         processed, delivered, bounced, failed, unsubscribed",
+    ),
     histogram("longshore_message_seconds", Unit::Seconds, "Time of work on a message, by topic"),
     counter(
         "longshore_messages_total",
         "Messages worked on, by topic and outcome (done, dead_letter, repeated, handed_back)",
     ),
+    counter("longshore_orders_total", "Orders to send that were taken in, by kind: send, schedule"),
     counter(
         "longshore_rate_limit_alone_total",
         "Requests that this gateway counted alone since the database did not answer, by budget",
     ),
     counter("longshore_rate_limit_refused_total", "Requests answered 429, by budget"),
+    histogram(
+        "longshore_schedule_delay_seconds",
+        Unit::Seconds,
+        "Time from the moment that something was scheduled for until its sending began",
+    ),
+    counter(
+        "longshore_schedules_fired_total",
+        "Moments of schedules that came, by outcome: begun, wave (a later one of a time on the \
+         wall), missed",
+    ),
+    counter(
+        "longshore_smtp_connections_total",
+        "Connections to relays by outcome: opened, or failed",
+    ),
     counter(
         "longshore_track_applied_total",
         "Objects of POST /users/track that were applied, by array (attributes, events, purchases)",
@@ -201,8 +258,41 @@ pub const METRICS: &[Metric] = &[
         "Purchases of products that their workspace does not list, having as many as it may",
     ),
     counter(
+        "longshore_track_revenue_outside_windows_total",
+        "Purchases that lie within no conversion window, and are no revenue",
+    ),
+    counter(
         "longshore_track_revenue_without_rate_total",
         "Purchases that total_revenue leaves out for want of an exchange rate, by currency",
+    ),
+    counter(
+        "longshore_track_sends_triggered_total",
+        "Sends of triggered campaigns that purchases began, each for up to 500 users",
+    ),
+    counter(
+        "longshore_transactional_calls_total",
+        "Calls of the transactional endpoint that were taken, by outcome: new, or repeated (the \
+         external_send_id had its send)",
+    ),
+    counter(
+        "longshore_transactional_emails_total",
+        "Transactional emails that came to a state, by state: sent, processed, delivered, bounced, \
+         aborted",
+    ),
+    histogram(
+        "longshore_transactional_handover_seconds",
+        Unit::Seconds,
+        "Time from the call for a transactional email until the relay had it",
+    ),
+    gauge(
+        "longshore_transactional_minute_share",
+        Unit::Count,
+        "Share of the transactional emails of the running hour and the last one that were handed \
+         over within a minute, by coverage by their campaigns' packages: covered, beyond",
+    ),
+    counter(
+        "longshore_transactional_put_off_total",
+        "Times that a transactional email was not taken by its relay, and is tried again",
     ),
     counter("longshore_track_users_created_total", "Users made by what was tracked of them"),
 ];
@@ -210,6 +300,10 @@ pub const METRICS: &[Metric] = &[
 /// Upper bounds of histograms, in seconds: from a look-up to a large export's part.
 const SECONDS: &[f64] =
     &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0];
+
+/// The same for transactional emails: with the goal and with the minute of the SLA.
+const HANDOVER_SECONDS: &[f64] =
+    &[0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0];
 
 /// The same for whole exports: from a handful of users to millions, or a day's trouble.
 const EXPORT_SECONDS: &[f64] =
@@ -232,6 +326,14 @@ pub fn install() -> Result<PrometheusHandle, TelemetryError> {
         .set_buckets_for_metric(Matcher::Suffix("_seconds".into()), SECONDS)?
         .set_buckets_for_metric(
             Matcher::Full("longshore_export_duration_seconds".into()),
+            EXPORT_SECONDS,
+        )?
+        .set_buckets_for_metric(
+            Matcher::Full("longshore_transactional_handover_seconds".into()),
+            HANDOVER_SECONDS,
+        )?
+        .set_buckets_for_metric(
+            Matcher::Full("longshore_dispatch_duration_seconds".into()),
             EXPORT_SECONDS,
         )?
         .set_buckets_for_metric(Matcher::Full("longshore_batch_messages".into()), MESSAGES)?

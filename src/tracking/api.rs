@@ -9,6 +9,7 @@ use axum::routing::{MethodRouter, post};
 use super::intake::{self, Answer, Intake, Request};
 use super::{Kind, openapi, telemetry};
 use crate::app::App;
+use crate::gateway::idempotency::Received;
 use crate::gateway::{self, ApiError, Caller, IdempotencyKey, JsonText, Routes, idempotency};
 use crate::log::NewMessage;
 
@@ -54,11 +55,11 @@ impl idempotency::Work for Track {
     fn read(
         &self,
         body: &JsonText,
-        received_at: i64,
+        received: Received,
     ) -> Result<(Answer, Vec<NewMessage>), ApiError> {
         let request = Request {
             workspace: self.workspace,
-            received_at,
+            received_at: received.at,
             partitions: self.partitions,
             request_id: self.request_id.clone(),
         };

@@ -10,34 +10,42 @@
 //! another partition began in this very moment: should two wait for each other there, one is
 //! tried again.
 //!
-//! Every purchase counts as revenue: the conversion windows that a campaign or a Canvas may
-//! declare (decisions.md, "POST /users/track") are to be asked in [`fold`], where each
-//! purchase is beside its user; so is what purchases trigger.
+//! Every purchase counts as revenue, unless the workspace declares [conversion
+//! windows](conversions); some of them [start campaigns](triggers), whose dispatches begin in the
+//! same transaction.
 
+mod conversions;
 mod custom;
 pub(crate) mod draft;
+mod heeded;
 mod people;
 mod products;
 mod rows;
 mod tally;
+mod triggers;
 mod wanted;
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use jiff::civil::Date;
 use uuid::Uuid;
 
+use self::conversions::Windows;
+use self::heeded::{Heeded, KnownHeeded};
 use self::people::People;
 use self::products::Products;
-use self::tally::{Dropped, Tally};
+pub(super) use self::tally::{Dropped, Tally};
 use self::wanted::Wanted;
 use super::Kind;
 use super::message::{Batch, Event, MessageError, OBJECTS, Object, Purchase};
 use crate::app::App;
+use crate::bell::Bell;
 use crate::claims;
 use crate::clock::{from_ms, utc_date};
 use crate::compute::Cores;
 use crate::log::Message;
+use crate::messages::dispatch;
 use crate::retry::Retry;
 use crate::store::{Room, Store, StoreError, Tx};
 use crate::users::activity::{Activity, ActivityError};
@@ -94,13 +102,21 @@ pub struct Ingest {
     cores: Cores,
     ids: Generator,
     products: Products,
+    heeded: KnownHeeded,
+    bell: Bell,
+}
+
+/// A message, read, and the request that it is of.
+struct Received<'m> {
+    batch: Batch<'m>,
+    request_id: &'m str,
 }
 
 /// Messages that can be read, and what is known before their transaction.
 pub struct Prepared<'m> {
     /// Those of a workspace are together.
-    batches: Vec<Batch<'m>>,
-    workspaces: BTreeMap<i32, Workspace>,
+    batches: Vec<Received<'m>>,
+    workspaces: BTreeMap<i32, (Workspace, Arc<Heeded>)>,
 }
 
 impl Ingest {
@@ -110,35 +126,55 @@ impl Ingest {
             cores: app.cores.clone(),
             ids: Generator::default(),
             products: Products::default(),
+            heeded: KnownHeeded::default(),
+            bell: app.bell.clone(),
         }
     }
 
     async fn workspaces(
         &self,
         ids: impl Iterator<Item = i32>,
-    ) -> Result<BTreeMap<i32, Workspace>, ApplyError> {
+    ) -> Result<BTreeMap<i32, (Workspace, Arc<Heeded>)>, ApplyError> {
         let mut found = BTreeMap::new();
         let mut tx = self.store.snapshot().await?;
         for id in ids {
             if let std::collections::btree_map::Entry::Vacant(entry) = found.entry(id) {
                 let workspace = workspaces::by_id(&mut tx, id).await?;
-                entry.insert(workspace.ok_or(ApplyError::Workspace(id))?);
+                let workspace = workspace.ok_or(ApplyError::Workspace(id))?;
+                entry.insert((workspace, self.heeded.of(&mut tx, id).await?));
             }
         }
         Ok(found)
     }
 
+    /// Applies one batch of attributes beside the log, in the caller's transaction.
+    pub(super) async fn apply_one(
+        &self,
+        tx: &mut Tx,
+        batch: Batch<'_>,
+    ) -> Result<Tally, ApplyError> {
+        let id = batch.workspace;
+        let workspace = workspaces::by_id(tx, id).await?.ok_or(ApplyError::Workspace(id))?;
+        // What campaigns heed is purchases.
+        let (heeded, mut room) = (Heeded::default(), Room::endless());
+        let (mut tally, received) = (Tally::default(), [Received { batch, request_id: "" }]);
+        self.apply_to(tx, (&workspace, &heeded), &received, &mut room, &mut tally).await?;
+        Ok(tally)
+    }
+
     async fn apply_to(
         &self,
         tx: &mut Tx,
-        workspace: &Workspace,
-        batches: &[Batch<'_>],
+        (workspace, heeded): (&Workspace, &Heeded),
+        batches: &[Received<'_>],
         room: &mut Room,
         tally: &mut Tally,
     ) -> Result<(), ApplyError> {
         let objects: Vec<(i64, &Object<'_>)> = batches
             .iter()
-            .flat_map(|batch| batch.objects.iter().map(|object| (batch.received_at, object)))
+            .flat_map(|Received { batch, .. }| {
+                batch.objects.iter().map(|object| (batch.received_at, object))
+            })
             .collect();
         let wanted = self.cores.compute_here(|| Wanted::of(&objects));
         let mut people = People::look_up(tx, workspace.id, &wanted, &self.ids, room).await?;
@@ -148,11 +184,16 @@ impl Ingest {
         places.dedup();
         let bodies = people.activity(tx, &places).await?;
         // A gateway's clock that is ahead must not make anything old.
-        let today = batches.iter().map(|batch| batch.received_at).max().unwrap_or_default();
-        let today = utc_date(from_ms(today.min(claims::now(tx).await?)));
+        let today = batches.iter().map(|of| of.batch.received_at).max().unwrap_or_default();
+        let now = claims::now(tx).await?;
+        let today = utc_date(from_ms(today.min(now)));
+        let windows = Windows::look_up(tx, workspace.id, heeded, &deeds, &people).await?;
         let activity = self
             .cores
-            .compute_here(|| fold(&deeds, &people, &bodies, (workspace, today), tally))?;
+            .compute_here(|| fold(&deeds, &people, &bodies, (workspace, &windows, today), tally))?;
+        let request_id = batches.first().map_or("", |first| first.request_id);
+        let place = triggers::Place { workspace_id: workspace.id, now, request_id };
+        let orders = self.cores.compute_here(|| triggers::orders(&deeds, &people, heeded, place));
         let bought = deeds.iter().filter_map(|(place, deed)| match deed {
             Deed::Purchase(purchase) if people.is_known(*place) => {
                 Some(purchase.product_id.as_ref())
@@ -161,6 +202,10 @@ impl Ingest {
         });
         let bought: Vec<&str> = bought.collect();
         tally.users_created += people.write(tx, activity).await?;
+        for order in &orders {
+            dispatch::begin(tx, order).await?;
+        }
+        tally.triggered += orders.len() as u64;
         // The last lock, since it is everybody's.
         let listed = self.products.list(tx, workspace.id, bought.into_iter()).await?;
         tally.unlisted += listed.unlisted;
@@ -176,24 +221,25 @@ impl Handler for Ingest {
 
     async fn prepare<'m>(&self, messages: &'m [Message]) -> Result<Prepared<'m>, ApplyError> {
         let batches = self.cores.compute_here(|| decode(messages))?;
-        let objects: usize = batches.iter().map(|batch| batch.objects.len()).sum();
+        let objects: usize = batches.iter().map(|of| of.batch.objects.len()).sum();
         if objects > MOST_OBJECTS && messages.len() > 1 {
             return Err(StoreError::TooMuch.into());
         }
-        let workspaces = self.workspaces(batches.iter().map(|batch| batch.workspace)).await?;
+        let workspaces = self.workspaces(batches.iter().map(|of| of.batch.workspace)).await?;
         Ok(Prepared { batches, workspaces })
     }
 
     async fn apply(&self, tx: &mut Tx, prepared: &Self::Prepared<'_>) -> Result<Tally, ApplyError> {
         let mut tally = Tally::default();
         let mut room = match prepared.batches.as_slice() {
-            [batch] if batch.objects.len() == 1 => Room::endless(),
+            [of] if of.batch.objects.len() == 1 => Room::endless(),
             _ => Room::new(MOST_BYTES),
         };
-        for batches in prepared.batches.chunk_by(|a, b| a.workspace == b.workspace) {
-            let id = batches[0].workspace;
-            let workspace = prepared.workspaces.get(&id).ok_or(ApplyError::Workspace(id))?;
-            self.apply_to(tx, workspace, batches, &mut room, &mut tally).await?;
+        for batches in prepared.batches.chunk_by(|a, b| a.batch.workspace == b.batch.workspace) {
+            let id = batches[0].batch.workspace;
+            let (workspace, heeded) =
+                prepared.workspaces.get(&id).ok_or(ApplyError::Workspace(id))?;
+            self.apply_to(tx, (workspace, heeded), batches, &mut room, &mut tally).await?;
         }
         Ok(tally)
     }
@@ -209,15 +255,21 @@ impl Handler for Ingest {
     fn applied(&self, mut tally: Tally) {
         let listed = std::mem::take(&mut tally.listed);
         listed.into_iter().for_each(|listed| self.products.learn(listed));
+        if tally.triggered > 0 {
+            self.bell.ring();
+        }
         tally.emit();
     }
 }
 
 /// Reads messages; those of a workspace are together, in their order.
-fn decode(messages: &[Message]) -> Result<Vec<Batch<'_>>, MessageError> {
-    let batches = messages.iter().map(|message| Batch::decode(&message.payload));
+fn decode(messages: &[Message]) -> Result<Vec<Received<'_>>, MessageError> {
+    let batches = messages.iter().map(|message| {
+        let request_id = message.request_id.as_str();
+        Ok(Received { batch: Batch::decode(&message.payload)?, request_id })
+    });
     let mut batches = batches.collect::<Result<Vec<_>, _>>()?;
-    batches.sort_by_key(|batch| batch.workspace);
+    batches.sort_by_key(|of| of.batch.workspace);
     Ok(batches)
 }
 
@@ -273,7 +325,7 @@ fn fold(
     deeds: &[(usize, Deed<'_>)],
     people: &People<'_>,
     bodies: &HashMap<usize, Vec<u8>>,
-    (workspace, today): (&Workspace, Date),
+    (workspace, windows, today): (&Workspace, &Windows, Date),
     tally: &mut Tally,
 ) -> Result<Vec<(usize, Vec<u8>)>, ApplyError> {
     let mut changed = Vec::with_capacity(bodies.len());
@@ -290,7 +342,8 @@ fn fold(
             None => Activity::default(),
         };
         for (_, deed) in deeds {
-            record(deed, &mut activity, workspace, tally);
+            let counts = |time| windows.hold(people.service_id(place), time);
+            record(deed, &mut activity, workspace, counts, tally);
         }
         activity.prune(today);
         tally.names_forgotten += activity.prune_names();
@@ -302,7 +355,14 @@ fn fold(
     Ok(changed)
 }
 
-fn record(deed: &Deed<'_>, activity: &mut Activity<'_>, workspace: &Workspace, tally: &mut Tally) {
+/// Adds a deed to activity; `counts` says whether a purchase at a time counts as revenue.
+fn record(
+    deed: &Deed<'_>,
+    activity: &mut Activity<'_>,
+    workspace: &Workspace,
+    counts: impl Fn(i64) -> bool,
+    tally: &mut Tally,
+) {
     tally.apply(deed.kind());
     match deed {
         Deed::Event(event) => {
@@ -313,6 +373,10 @@ fn record(deed: &Deed<'_>, activity: &mut Activity<'_>, workspace: &Workspace, t
             let Purchase { product_id, currency, price, quantity, time, .. } = purchase;
             let properties = purchase.properties.as_ref().map(|json| json.get());
             activity.record_purchase(product_id, *time, u64::from(*quantity), properties);
+            if !counts(*time) {
+                tally.outside_windows += 1;
+                return;
+            }
             activity.record_revenue(currency, price.saturating_mul(i64::from(*quantity)));
             let has_rate = workspace.exchange_rates.contains_key(currency.as_ref());
             if !has_rate && *currency != workspace.currency {

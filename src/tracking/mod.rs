@@ -10,19 +10,35 @@
 //! | `partitions` | which objects stay together, and where they go |
 //! | `openapi` | the call as it is described |
 //! | [`apply`] | from messages to profiles and activity, in batches |
+//! | [`at_once`] | attributes that come along with another call |
 //! | [`message`] | what the log carries from the gateway to the workers |
 
 pub mod api;
 pub mod apply;
+pub mod at_once;
 mod attributes;
 pub(crate) mod intake;
 pub mod message;
 mod object;
-mod openapi;
+pub(crate) mod openapi;
 mod partitions;
 mod properties;
 mod telemetry;
 mod values;
+
+pub(crate) use intake::Request;
+
+use crate::log::NewMessage;
+
+/// The messages of objects that this program itself has to say of users, as if they had come
+/// with a request.
+pub(crate) fn messages(
+    objects: Vec<message::Object<'_>>,
+    request: &Request,
+) -> Result<Vec<NewMessage>, serde_json::Error> {
+    let taken = |object| object::Taken { object, beside: Vec::new() };
+    partitions::messages(objects.into_iter().map(taken).collect(), request)
+}
 
 /// The arrays of a request, in the order in which they are applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -141,36 +141,51 @@ shape! {
     /// others are custom attributes. Null and an empty text remove a field. At most 1 MiB.
     AttributeObject = |generator| {
         const { assert!(MAX_BYTES == 1 << 20) };
-        let custom = generator.subschema_for::<CustomAttribute>();
-        let mut properties = Map::new();
-        for field in Field::ALL.iter().filter(|field| !is_identifier(**field)) {
-            if let Some(schema) = field_schema(*field, generator) {
-                let removed = json!({ "enum": [null, ""] });
-                properties.insert(field.name().into(), json!({ "anyOf": [schema, removed] }));
-            }
-        }
-        for name in REFUSED {
-            let refused = saying("Cannot be set.", json!({ "type": "null" }));
-            properties.insert((*name).into(), refused);
-        }
-        let custom_attributes = json!({
-            "type": ["object", "null"], "propertyNames": text(1, MAX_TEXT),
-            "additionalProperties": custom,
-        });
-        let about = "Custom attributes, as if they were members of the attribute object.";
-        properties.insert("custom_attributes".into(), saying(about, custom_attributes));
-        for name in IDENTIFIERS.iter().filter(|name| **name != "email") {
-            properties.insert((*name).into(), json!(true));
-        }
-        properties.insert("_update_existing_only".into(), json!(true));
-        json!({
-            "type": "object",
-            "allOf": [generator.subschema_for::<Identified>()],
-            "properties": properties,
-            "propertyNames": text(1, MAX_TEXT),
-            "additionalProperties": custom,
-        })
+        let identified = generator.subschema_for::<Identified>();
+        let mut object = attributes(&json!(true), generator);
+        object["allOf"] = json!([identified]);
+        object
     }
+}
+
+shape! {
+    /// What is written of a user who is named beside it: the same as an object of `attributes` of
+    /// `POST /users/track`, without what says who is meant.
+    pub(crate) AttributesBeside = |generator| {
+        attributes(&saying("Cannot be set.", json!({ "type": "null" })), generator)
+    }
+}
+
+/// What attributes can be; what says who is meant is of this schema.
+fn attributes(who: &Value, generator: &mut SchemaGenerator) -> Value {
+    let custom = generator.subschema_for::<CustomAttribute>();
+    let mut properties = Map::new();
+    for field in Field::ALL.iter().filter(|field| !is_identifier(**field)) {
+        if let Some(schema) = field_schema(*field, generator) {
+            let removed = json!({ "enum": [null, ""] });
+            properties.insert(field.name().into(), json!({ "anyOf": [schema, removed] }));
+        }
+    }
+    for name in REFUSED {
+        let refused = saying("Cannot be set.", json!({ "type": "null" }));
+        properties.insert((*name).into(), refused);
+    }
+    let custom_attributes = json!({
+        "type": ["object", "null"], "propertyNames": text(1, MAX_TEXT),
+        "additionalProperties": custom,
+    });
+    let about = "Custom attributes, as if they were members of the attribute object.";
+    properties.insert("custom_attributes".into(), saying(about, custom_attributes));
+    for name in IDENTIFIERS.iter().filter(|name| **name != "email") {
+        properties.insert((*name).into(), who.clone());
+    }
+    properties.insert("_update_existing_only".into(), who.clone());
+    json!({
+        "type": "object",
+        "properties": properties,
+        "propertyNames": text(1, MAX_TEXT),
+        "additionalProperties": custom,
+    })
 }
 
 fn is_identifier(field: Field) -> bool {

@@ -195,6 +195,13 @@ impl<'a> Activity<'a> {
         properties(&self.purchases, product)
     }
 
+    /// The same of every product whose latest purchase had some, ascending by product.
+    pub fn all_purchase_properties(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.purchases
+            .iter()
+            .filter_map(|series| Some((series.name.as_ref(), series.properties.as_deref()?)))
+    }
+
     /// The properties of the latest custom event of a name, likewise.
     pub fn event_properties(&self, name: &str) -> Option<(i64, &str)> {
         properties(&self.events, name)
@@ -209,6 +216,14 @@ impl<'a> Activity<'a> {
     /// Custom events from `first_day` to `last_day`, likewise.
     pub fn events(&self, first_day: Date, last_day: Date) -> impl Iterator<Item = Summary<'_>> {
         window(&self.events, first_day, last_day)
+    }
+
+    /// The moments at which something is known to have happened: of each name the first and the
+    /// last of each day.
+    pub fn moments(&self) -> impl Iterator<Item = i64> {
+        let days = self.purchases.iter().chain(&self.events).flat_map(|series| &series.days);
+        days.flat_map(|day| [Some(day.first), (day.last != day.first).then_some(day.last)])
+            .flatten()
     }
 
     /// Revenue by currency in millionths, ascending by currency.

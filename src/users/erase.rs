@@ -9,6 +9,7 @@ use super::rows::{self, For, Identifier, Kind, StoredUser};
 use super::{activity_rows, record, service_id};
 use crate::claims::now;
 use crate::clock::Clock;
+use crate::messages::{dispatch, transactional};
 use crate::retry::Retry;
 use crate::store::{Store, StoreError, Tx};
 use crate::workspaces::Workspace;
@@ -62,6 +63,11 @@ pub async fn show(
     Ok(record::show(&user.doc, &activity, clock.today(), currency, rates))
 }
 
+/// Who has an external_id, else a service_id, else an email.
+pub async fn identify(tx: &mut Tx, workspace: i32, id: &str) -> Result<Uuid, FindError> {
+    Ok(find(tx, workspace, id, For::Telling).await?.service_id)
+}
+
 /// Erases a user with all that belongs to it, in one transaction; answers who it was. That
 /// it was erased is remembered for a while, since the log may still hold what was taken in
 /// before: this makes nobody anew. So it is where nobody has the id
@@ -86,6 +92,8 @@ pub async fn erase(store: &Store, workspace: &Workspace, id: &str) -> Result<Uui
     }
     if let Some(user) = &user {
         rows::remove_user(&mut tx, workspace.id, user).await?;
+        dispatch::forget_user(&mut tx, workspace.id, user.service_id).await?;
+        transactional::rows::erase_user(&mut tx, workspace.id, user.service_id).await?;
     }
     tx.commit().await?;
     user.map(|user| user.service_id).ok_or_else(|| FindError::NobodyYet(id.to_owned()))

@@ -56,7 +56,8 @@ pub(super) async fn fill(
     Ok(())
 }
 
-async fn bodies(
+/// The activity of the users among `ids` who have some.
+pub async fn bodies(
     tx: &mut Tx,
     workspace: i32,
     ids: &[Uuid],

@@ -13,6 +13,7 @@
 //! | [`import`] | from lines to rows, and who is meant by a line |
 //! | [`generate`] | lifelike users, the same for the same seed |
 //! | [`scan`] | users in order: what an export cuts into parts and reads |
+//! | [`devices`] | push tokens that are gone |
 //! | [`erase`] | finding one user, and erasing |
 //! | [`sweep`] | forgetting what is no longer kept of users whom nobody writes |
 
@@ -20,6 +21,7 @@ use uuid::Uuid;
 
 pub mod activity;
 pub(crate) mod activity_rows;
+pub mod devices;
 pub mod erase;
 pub mod generate;
 pub mod import;

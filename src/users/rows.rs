@@ -160,6 +160,8 @@ pub enum For {
     Reading,
     /// As `Reading`, without the documents: these are empty.
     Telling,
+    /// As `Telling`; until the end of the transaction they may be changed and not erased.
+    Keeping,
     /// On PostgreSQL their rows are locked until the end of the transaction.
     Writing,
     /// As `Writing`; documents of more than [`SMALL`](super::large_rows::SMALL) bytes are empty.
@@ -186,6 +188,7 @@ pub async fn find_users(
             let sql = match purpose {
                 For::Reading => postgres_users!("doc", ""),
                 For::Telling => postgres_users!("''", ""),
+                For::Keeping => postgres_users!("''", "FOR KEY SHARE"),
                 For::Writing => postgres_users!("doc", "FOR NO KEY UPDATE"),
                 For::Weighing => postgres_users!(
                     "CASE WHEN octet_length(doc) <= 2048 THEN doc ELSE '' END",
@@ -213,7 +216,7 @@ pub async fn find_users(
             .bind(match purpose {
                 For::Reading | For::Writing | For::Erasing => i64::MAX,
                 For::Weighing => large_rows::SMALL,
-                For::Telling => 0,
+                For::Telling | For::Keeping => 0,
             })
             .fetch_all(&mut **tx)
             .await?
@@ -553,9 +556,15 @@ pub async fn forget_erased(tx: &mut Tx, before: i64) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Removes a user's profile and activity.
+/// Removes a user's profile and activity, and what there is to show to them.
 pub async fn remove_user(tx: &mut Tx, workspace: i32, user: &StoredUser) -> Result<(), StoreError> {
     let slice = slice(&user.service_id)?;
+    execute!(
+        tx,
+        sqlx::query("DELETE FROM content_cards WHERE workspace_id = $1 AND service_id = $2")
+            .bind(workspace)
+            .bind(user.service_id)
+    );
     match tx {
         Tx::Postgres(tx) => {
             for sql in [
@@ -579,6 +588,6 @@ pub(super) fn slices<'a>(ids: impl Iterator<Item = &'a Uuid>) -> Result<Vec<i16>
     ids.map(slice).collect()
 }
 
-pub(super) fn json_array<T: serde::Serialize>(values: &[T]) -> Result<String, StoreError> {
+pub(crate) fn json_array<T: serde::Serialize>(values: &[T]) -> Result<String, StoreError> {
     serde_json::to_string(values).map_err(|error| StoreError::Corrupt(error.to_string()))
 }

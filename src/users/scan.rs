@@ -194,6 +194,32 @@ pub async fn read<E>(
     Ok(Ok(()))
 }
 
+/// Users with their documents, and the last of them.
+pub type Page = (Vec<(Uuid, String)>, Option<Position>);
+
+/// The first users of a stretch, `limit` at most, and where the next ones begin: nowhere if these
+/// are all. Their activity is not read.
+pub async fn page(tx: &mut Tx, stretch: &Stretch<'_>, limit: i64) -> Result<Page, StoreError> {
+    let mut users: Vec<(Uuid, String)> = Vec::new();
+    for range in stretch.ranges().filter(|range| range.after < range.up_to) {
+        let left = limit - users.len() as i64;
+        let more: Vec<(Uuid, String)> = on!(tx, c => sqlx::query_as(
+            "SELECT service_id, doc FROM users
+             WHERE slice = $1 AND workspace_id = $2 AND service_id > $3 AND service_id <= $4
+             ORDER BY service_id LIMIT $5",
+        )
+        .bind(range.slice).bind(range.workspace).bind(range.after).bind(range.up_to).bind(left)
+        .fetch_all(c).await?);
+        let is_full = more.len() as i64 >= left;
+        users.extend(more);
+        if is_full {
+            let last = users.last().map(|(id, _)| Position { slice: range.slice, service_id: *id });
+            return Ok((users, last));
+        }
+    }
+    Ok((users, None))
+}
+
 /// Has PostgreSQL walk the index: for a whole slice it would rather read the table and sort
 /// the documents, which takes 7.0 ms where the walk takes 1.9 ms (3,000 users).
 async fn walk_in_order(tx: &mut Tx) -> Result<(), StoreError> {

@@ -1,5 +1,6 @@
 //! What each role takes, and which domain does it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::JoinSet;
@@ -12,7 +13,11 @@ use crate::claims::{self, Claim, ClaimError, Kind};
 use crate::deliveries::{self, DeliveryError};
 use crate::exports::{ExportError, Failure, cleanup, finish, part, plan, requeue, state};
 use crate::log::{Message, Topic};
+use crate::messages::dispatch::{self, BeginOrders, DispatchError, Engine};
+use crate::messages::transactional;
+use crate::messages::transactional::send::{Lane, SendError};
 use crate::retry;
+use crate::schedules::fire::{self, FireError};
 use crate::tracking::apply::Ingest;
 use crate::users::sweep;
 
@@ -24,6 +29,12 @@ const SQLITE_BATCH_BYTES: usize = 256 << 10;
 
 /// Passes of removal under way at once: they are no hurry.
 const CLEANUPS_IN_FLIGHT: usize = 2;
+
+/// Messages of transactional emails at work at once: what bounds the work are the connections that
+/// it has, and the room of each workspace.
+const TRANSACTIONAL_IN_FLIGHT: u32 = 1_024;
+/// Schedules of one worker that are fired at once; each is a short transaction.
+const SCHEDULES_IN_FLIGHT: usize = 4;
 
 impl Role {
     /// Starts the role's loops.
@@ -71,6 +82,20 @@ impl Role {
                 });
                 spawn(loops, catalogs::sweep::sweep_old(app.clone(), shutdown.clone()));
             }
+            Self::Transactional => {
+                let handler = Transactional(Lane::new(app));
+                let (app2, stop) = (app.clone(), shutdown.clone());
+                let options = messages::Options {
+                    in_flight: TRANSACTIONAL_IN_FLIGHT,
+                    is_noted: false,
+                    ..messages::Options::new(&app.config)
+                };
+                spawn(loops, async move {
+                    let topic = Topic::Transactional;
+                    messages::run(&app2, "transactional", topic, handler, options, stop).await;
+                });
+                spawn(loops, transactional::queue::keep(app.clone(), shutdown.clone()));
+            }
             Self::Deliveries => {
                 let settings = &app.config.deliveries;
                 let few = shares::Options {
@@ -79,8 +104,40 @@ impl Role {
                 };
                 share(app, Delivery(app.clone()), few, shutdown, loops);
             }
+            Self::Messages => {
+                send_messages(app, shutdown, loops);
+                let few = options(app, SCHEDULES_IN_FLIGHT);
+                share(app, DueSchedule(app.clone()), few, shutdown, loops);
+                spawn(loops, fire::watch_missed(app.clone(), shutdown.clone()));
+            }
         }
     }
+}
+
+/// Sends that name their users have places of their own, so that those to millions never hold
+/// them up.
+fn send_messages(app: &App, shutdown: &CancellationToken, loops: &mut JoinSet<()>) {
+    let (app2, stop, usual) = (app.clone(), shutdown.clone(), batch_options(app));
+    spawn(loops, async move {
+        let handler = BeginOrders::new(&app2);
+        batches::run(&app2, "messages", Topic::Messages, handler, usual, stop).await;
+    });
+    let settings = &app.config.messages;
+    let parts = match settings.parts_in_flight {
+        0 => 2 * app.cores.count(),
+        set => set,
+    };
+    let with_places = |places| shares::Options {
+        pause: Duration::from_millis(settings.retry_ms),
+        ..options(app, places)
+    };
+    let engine = Arc::new(Engine::new(app));
+    share(app, DispatchPlan(app.clone()), with_places(2), shutdown, loops);
+    share(app, DispatchPart(engine.clone()), with_places(parts), shutdown, loops);
+    let named = with_places(settings.named_in_flight);
+    share(app, DispatchNamed(engine), named, shutdown, loops);
+    spawn(loops, dispatch::sweep::sweep_old(app.clone(), shutdown.clone()));
+    spawn(loops, dispatch::telemetry::watch(app.clone(), shutdown.clone()));
 }
 
 fn batch_options(app: &App) -> batches::Options {
@@ -155,6 +212,17 @@ impl messages::Handler for Plan {
     }
 }
 
+/// A message of [`Topic::Transactional`]: an email that waits.
+struct Transactional(Lane);
+
+impl messages::Handler for Transactional {
+    type Error = SendError;
+
+    async fn handle(&self, message: &Message) -> Result<(), SendError> {
+        self.0.handle(message).await
+    }
+}
+
 struct ExportPart(App);
 
 impl shares::Handler for ExportPart {
@@ -219,6 +287,21 @@ impl shares::Handler for Delivery {
     }
 }
 
+struct DueSchedule(App);
+
+impl shares::Handler for DueSchedule {
+    type Error = FireError;
+    const KIND: Kind = Kind::Schedule;
+
+    async fn handle(&self, claim: &Claim, _: &CancellationToken) -> Result<(), FireError> {
+        fire::fire(&self.0, claim).await
+    }
+
+    async fn give_up(&self, claim: &Claim, error: Option<&FireError>) -> Result<(), ClaimError> {
+        fire::give_up(&self.0, claim, error).await
+    }
+}
+
 struct ActivitySweep(App);
 
 impl shares::Handler for ActivitySweep {
@@ -232,5 +315,50 @@ impl shares::Handler for ActivitySweep {
     /// Sweeping puts itself off; what cannot even be read comes again.
     async fn give_up(&self, claim: &Claim, _: Option<&ClaimError>) -> Result<(), ClaimError> {
         claims::hand_back(&self.0.store, claim, shares::LONGEST_PAUSE).await
+    }
+}
+
+struct DispatchPlan(App);
+
+impl shares::Handler for DispatchPlan {
+    type Error = DispatchError;
+    const KIND: Kind = Kind::DispatchPlan;
+
+    async fn handle(&self, claim: &Claim, _: &CancellationToken) -> Result<(), DispatchError> {
+        dispatch::plan(&self.0, claim).await
+    }
+
+    async fn give_up(&self, claim: &Claim, e: Option<&DispatchError>) -> Result<(), ClaimError> {
+        dispatch::give_up_plan(&self.0, claim, e).await
+    }
+}
+
+struct DispatchPart(Arc<Engine>);
+
+impl shares::Handler for DispatchPart {
+    type Error = DispatchError;
+    const KIND: Kind = Kind::DispatchPart;
+
+    async fn handle(&self, claim: &Claim, stop: &CancellationToken) -> Result<(), DispatchError> {
+        dispatch::run_part(&self.0, claim, stop).await
+    }
+
+    async fn give_up(&self, claim: &Claim, e: Option<&DispatchError>) -> Result<(), ClaimError> {
+        dispatch::give_up_part(&self.0.app, claim, e).await
+    }
+}
+
+struct DispatchNamed(Arc<Engine>);
+
+impl shares::Handler for DispatchNamed {
+    type Error = DispatchError;
+    const KIND: Kind = Kind::DispatchNamed;
+
+    async fn handle(&self, claim: &Claim, stop: &CancellationToken) -> Result<(), DispatchError> {
+        dispatch::run_part(&self.0, claim, stop).await
+    }
+
+    async fn give_up(&self, claim: &Claim, e: Option<&DispatchError>) -> Result<(), ClaimError> {
+        dispatch::give_up_part(&self.0.app, claim, e).await
     }
 }

@@ -9,13 +9,13 @@ use serde::Serialize;
 use uuid::Uuid;
 
 pub use super::company::apply_company;
-use super::file::{Declaration, DeclaredKey};
+use super::file::{Declaration, DeclaredKey, FileError};
 use super::groups;
 use super::keys::{self, KeyError, NewKey};
 pub use super::plan::{Change, unusual};
 use super::plan::{Current, Plan, Step};
 use super::storage::{self, Settings, StorageError};
-use super::{Workspace, key_rows, rows};
+use super::{Workspace, channel_rows, channels, key_rows, rows};
 use crate::app::App;
 use crate::campaigns;
 use crate::catalogs::declare::{self, DeclareError};
@@ -30,7 +30,8 @@ pub struct Options {
     /// Only say what would change.
     pub dry_run: bool,
     /// Also end what the file no longer declares: declared keys, apps, storage, catalogs with
-    /// their fields and items, campaigns, Canvases, SCIM tokens, dashboard users.
+    /// their fields and items, email, providers, subscription groups, segments, campaigns,
+    /// Canvases, SCIM tokens, dashboard users.
     pub prune: bool,
 }
 
@@ -79,6 +80,9 @@ pub enum ApplyError {
     Probe { kind: &'static str, error: ObjectError },
     #[error(transparent)]
     Catalogs(#[from] DeclareError),
+    /// What campaigns send cannot be sent as the workspace is declared.
+    #[error(transparent)]
+    Messages(#[from] FileError),
     #[error("storage.{0} was changed by somebody else at the same time: apply again")]
     Meanwhile(&'static str),
 }
@@ -96,6 +100,7 @@ impl Retry for ApplyError {
             Self::Key { error, .. } => error.can_retry(),
             Self::Probe { error, .. } => error.can_retry(),
             Self::Catalogs(error) => error.can_retry(),
+            Self::Messages(error) => error.can_retry(),
             Self::Meanwhile(_) => true,
             Self::Token { error, .. } => error.can_retry(),
             Self::NotDeclared(_)
@@ -119,16 +124,18 @@ pub async fn apply(
     let mut tx = app.store.snapshot().await?;
     let current = Current::read(&mut tx, app, &declaration.name).await?;
     tx.commit().await?;
-    let plan = Plan::make(declaration, &current, &files, options)?;
+    let mut plan = Plan::make(declaration, &current, &files, options, &app.config)?;
+    let mut notes = channels::private_addresses(&declaration.channels, &app.config);
     if options.dry_run {
+        plan.notes.append(&mut notes);
         // A secret that was made for nothing is not shown.
         return Ok(Applied { callback_secret: None, ..plan.finished(declaration) });
     }
     if plan.changes.is_empty() {
+        plan.notes.append(&mut notes);
         return Ok(plan.finished(declaration));
     }
     let tried: Vec<&Settings> = plan.storages().collect();
-    let mut notes = Vec::new();
     for settings in &tried {
         notes.extend(try_out(settings).await?);
     }
@@ -138,7 +145,7 @@ pub async fn apply(
     // Looked at again, now that nobody else can change it.
     let mut current = Current::read(&mut tx, app, &declaration.name).await?;
     current.is_new = is_new;
-    let mut plan = Plan::make(declaration, &current, &files, options)?;
+    let mut plan = Plan::make(declaration, &current, &files, options, &app.config)?;
     if let Some(settings) = plan.storages().find(|settings| !tried.contains(settings)) {
         return Err(ApplyError::Meanwhile(settings.kind()));
     }
@@ -175,6 +182,7 @@ fn declared_workspace(declaration: &Declaration, current: Option<&Workspace>) ->
         time_zone: declaration.time_zone.clone(),
         ip_allowlist: declaration.ip_allowlist.clone(),
         rate_limits: declaration.rate_limits.clone(),
+        frequency_capping: declaration.frequency_capping.clone(),
         export_users_limit: declaration.export_users_limit,
         export_bytes_limit: declaration.export_bytes_limit,
         s3_storage: current.and_then(|workspace| workspace.s3_storage),
@@ -218,6 +226,22 @@ impl Plan<'_> {
                     *kind.of(&mut workspace) = Some(new);
                 }
                 Step::DropStorage(kind) => *kind.of(&mut workspace) = None,
+                Step::PutChannel(part, channel) => {
+                    channels::put(tx, &app.secrets, id, *part, channel).await?;
+                }
+                Step::DeleteChannel(part) => {
+                    channel_rows::delete_channel(tx, id, part.path()).await?;
+                }
+                Step::PutSubscriptionGroup(group) => {
+                    channel_rows::put_subscription_group(tx, id, group).await?;
+                }
+                Step::DeleteSubscriptionGroup(group) => {
+                    channel_rows::delete_subscription_group(tx, id, *group).await?;
+                }
+                Step::PutSegment(segment) => channel_rows::put_segment(tx, id, segment).await?,
+                Step::DeleteSegment(segment) => {
+                    channel_rows::delete_segment(tx, id, *segment).await?;
+                }
                 Step::MakeGroup(percent) => {
                     groups::renew(tx, id, *percent, now).await?;
                 }

@@ -104,6 +104,12 @@ impl Budget {
             name => Self::parse(name).ok(),
         }
     }
+
+    /// What a call that needs a permission is counted against where its body decides and cannot
+    /// be read, or is not: for want of the permission, say.
+    pub fn of_unread(permission: &str) -> Option<Self> {
+        (permission == "messages.send").then_some(Self::MessagesSend)
+    }
 }
 
 #[cfg(test)]
@@ -119,6 +125,8 @@ mod tests {
             .filter(|permission| Budget::of_permission(permission).is_none())
             .collect();
         assert_eq!(without, ["messages.send", "transactional.send"]);
+        assert_eq!(Budget::of_unread("messages.send"), Some(Budget::MessagesSend));
+        assert_eq!(Budget::of_unread("transactional.send"), None);
         let catalogs = Budget::of_permission("catalogs.update_items").unwrap();
         assert_eq!(catalogs.default_limit(), limit(16_000, 60));
         for budget in Budget::OF_WORKSPACES {

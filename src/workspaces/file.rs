@@ -11,7 +11,9 @@ use secrecy::SecretString;
 use serde_saphyr::{Error as YamlError, UserMessageFormatter};
 
 mod campaigns;
+mod channels;
 
+use super::channels::Channels;
 use super::company::Company;
 use super::expand::expand;
 use super::schema::{
@@ -19,10 +21,11 @@ use super::schema::{
     S3File, StorageFile, Text, WorkspaceFile,
 };
 use super::storage::Settings;
-use super::{Budget, DeclaredApp, Limit, Platform, keys, values};
+use super::{Budget, DeclaredApp, Limit, Platform, Segment, keys, values};
 use crate::campaigns::Campaign;
 use crate::catalogs::declare::DeclaredCatalog;
 use crate::catalogs::{self, Field};
+use crate::messages::settings::{CappingRule, SubscriptionGroup};
 use crate::objects::{AzureSettings, S3Settings};
 use crate::retry::Retry;
 
@@ -47,11 +50,17 @@ pub struct Declaration {
     pub rate_limits: BTreeMap<String, Limit>,
     pub export_users_limit: i64,
     pub export_bytes_limit: i64,
+    pub frequency_capping: Vec<CappingRule>,
     pub keys: Vec<DeclaredKey>,
     pub apps: Vec<DeclaredApp>,
     pub catalogs: Vec<DeclaredCatalog>,
+    pub segments: Vec<Segment>,
+    pub subscription_groups: Vec<SubscriptionGroup>,
+    pub channels: Channels,
     /// Then the Canvases.
     pub campaigns: Vec<Campaign>,
+    /// Where what each of them sends is in the file, in their order.
+    pub contents: Vec<Place>,
     pub s3: Option<Settings>,
     pub azure: Option<Settings>,
     /// None where the file declares no Azure storage: what is kept then keeps its switch.
@@ -69,6 +78,14 @@ impl Declaration {
             *items = directory.join(&*items);
         }
     }
+}
+
+/// Where something is in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub line: u64,
+    /// Such as `campaigns[0]`.
+    pub path: String,
 }
 
 pub struct DeclaredKey {
@@ -251,6 +268,8 @@ impl Check<'_> {
         let limits = file.export_limits.as_ref();
         let (keys, apps) = (self.keys(&file.keys), self.apps(&file.apps));
         let (s3, azure, azure_is_default) = self.storage(file.storage.as_ref());
+        let (campaigns, contents) =
+            self.campaigns(&file.campaigns, &file.canvases).into_iter().unzip();
         let callback_secret = file.callbacks.as_ref().and_then(|file| file.secret.as_ref());
         Declaration {
             name: self
@@ -277,10 +296,15 @@ impl Check<'_> {
                     values::bytes,
                 )
                 .unwrap_or(EXPORT_BYTES),
+            frequency_capping: self.frequency_capping(&file.frequency_capping),
             keys,
             apps,
             catalogs: self.catalogs(&file.catalogs),
-            campaigns: self.campaigns(&file.campaigns, &file.canvases),
+            segments: self.segments(&file.segments),
+            subscription_groups: self.subscription_groups(&file.subscription_groups),
+            channels: self.channels(file.email.as_ref(), file.providers.as_ref()),
+            campaigns,
+            contents,
             s3,
             azure,
             azure_is_default,

@@ -1,20 +1,22 @@
-//! Workspaces and what their file declares: keys, apps, storage, control group.
+//! Workspaces and what their file declares: keys, apps, storage, control group, channels.
 //!
 //! [`file`](mod@file) reads and checks the workspace file, [`apply`] brings the store to
 //! it, [`company`] does both with the document that is of no workspace; [`keys`] are the API's,
 //! [`Budget`] what their requests count against, [`groups`] the global control group,
-//! [`storage`] where a workspace's own exports go.
+//! [`storage`] where a workspace's own exports go, [`channels`] what its messages go by.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ipnet::IpNet;
 use serde::Serialize;
+use serde_json::Value;
 use uuid::Uuid;
 
 use self::keys::KeyMatch;
 use crate::catalogs::known::KnownCatalogs;
 use crate::credentials::Credentials;
+use crate::messages::settings::{CappingRule, KnownSettings};
 use crate::objects::Objects;
 use crate::retry::Retry;
 use crate::scim::tokens::TokenMatch;
@@ -22,6 +24,8 @@ use crate::store::{StoreError, Tx};
 
 pub mod apply;
 mod budgets;
+mod channel_rows;
+pub mod channels;
 pub mod company;
 mod expand;
 pub mod file;
@@ -35,6 +39,7 @@ pub mod storage;
 mod values;
 
 pub use budgets::{Budget, Limit};
+pub use channel_rows::segment;
 pub use groups::ControlGroup;
 pub use plan::networks;
 pub(crate) use rows::parsed;
@@ -57,6 +62,7 @@ pub struct Workspace {
     pub ip_allowlist: Vec<IpNet>,
     /// Of budgets, by their names, where they are not the default.
     pub rate_limits: BTreeMap<String, Limit>,
+    pub frequency_capping: Vec<CappingRule>,
     /// Users and bytes that an export without own storage may have.
     pub export_users_limit: i64,
     pub export_bytes_limit: i64,
@@ -117,13 +123,23 @@ impl Platform {
     }
 }
 
-/// What this process keeps between calls: keys and SCIM tokens that are in use, catalogs for a
-/// few seconds, clients of workspaces' own storages.
+/// Users whom messages can go to by its id.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Segment {
+    pub id: Uuid,
+    pub name: String,
+    /// JSON that [`Audience`](crate::audience::Audience) reads.
+    pub audience: Value,
+}
+
+/// What this process keeps between calls: keys and SCIM tokens that are in use, catalogs and
+/// channels for a few seconds, clients of workspaces' own storages.
 #[derive(Clone, Default)]
 pub struct Kept {
     keys: Arc<Credentials<KeyMatch>>,
     pub scim_tokens: Arc<Credentials<TokenMatch>>,
     pub catalogs: Arc<KnownCatalogs>,
+    pub settings: Arc<KnownSettings>,
     storages: Arc<Mutex<HashMap<Uuid, Objects>>>,
 }
 

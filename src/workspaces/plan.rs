@@ -1,5 +1,8 @@
 //! What is declared, compared with what there is: the changes to print and the steps to take.
 
+mod channels;
+mod messages;
+
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -9,15 +12,19 @@ use secrecy::ExposeSecret as _;
 use serde::Serialize;
 use uuid::Uuid;
 
+use self::channels::CurrentChannels;
 use super::apply::{Applied, ApplyError, Options};
+use super::channels::{DeclaredPart, Part};
 use super::file::{Declaration, DeclaredKey};
 use super::groups::{ControlGroup, USUAL_PERCENT};
 use super::keys::{self, KeyInfo};
 use super::storage::{self, Settings, StorageError};
-use super::{DeclaredApp, Limit, Workspace, rows, values};
+use super::{DeclaredApp, Limit, Segment, Workspace, rows, values};
 use crate::app::App;
 use crate::campaigns::{self, Campaign};
 use crate::catalogs::{self, declare};
+use crate::config::Config;
+use crate::messages::settings::SubscriptionGroup;
 use crate::secrets::random_bytes;
 use crate::store::Tx;
 use crate::users::money;
@@ -51,6 +58,7 @@ pub(super) struct Current {
     group: Option<ControlGroup>,
     callback_secret: Option<Vec<u8>>,
     catalogs: Vec<catalogs::rows::Stored>,
+    channels: CurrentChannels,
     campaigns: Vec<Campaign>,
 }
 
@@ -67,6 +75,7 @@ impl Current {
                 group: None,
                 callback_secret: None,
                 catalogs: Vec::new(),
+                channels: CurrentChannels::default(),
                 campaigns: Vec::new(),
             });
         };
@@ -82,6 +91,7 @@ impl Current {
             group: rows::control_group(tx, id).await?,
             callback_secret: storage::stored_callback_secret(tx, &app.secrets, id).await?,
             catalogs: catalogs::rows::stored(tx, id).await?,
+            channels: CurrentChannels::read(tx, &app.secrets, id).await?,
             campaigns: campaigns::stored(tx, id).await?,
             workspace: Some(workspace),
         })
@@ -108,6 +118,12 @@ pub(super) enum Step<'a> {
     DeleteApp(Uuid),
     PutStorage(StorageKind, &'a Settings),
     DropStorage(StorageKind),
+    PutChannel(Part, &'a DeclaredPart),
+    DeleteChannel(Part),
+    PutSubscriptionGroup(&'a SubscriptionGroup),
+    DeleteSubscriptionGroup(Uuid),
+    PutSegment(&'a Segment),
+    DeleteSegment(Uuid),
     MakeGroup(i32),
     SetCallbackSecret(Vec<u8>),
 }
@@ -134,7 +150,9 @@ impl<'a> Plan<'a> {
         current: &Current,
         files: &declare::Files,
         options: Options,
+        config: &Config,
     ) -> Result<Self, ApplyError> {
+        messages::check(declared, &channels::settings_after(declared, current, options, config))?;
         let mut plan = Self::default();
         if current.is_new {
             plan.change('+', format!("workspace {}", declared.name), "");
@@ -154,6 +172,9 @@ impl<'a> Plan<'a> {
         plan.compare_group(declared, current)?;
         plan.compare_callback_secret(declared, current);
         plan.compare_catalogs(declared, current, files, options)?;
+        plan.compare_channels(declared, &current.channels, options);
+        plan.compare_subscription_groups(declared, &current.channels, options);
+        plan.compare_segments(declared, &current.channels, options);
         plan.compare_campaigns(declared, current, options);
         Ok(plan)
     }
@@ -183,6 +204,11 @@ impl<'a> Plan<'a> {
             "export_limits.bytes",
             number(is.export_bytes_limit),
             number(declared.export_bytes_limit),
+        );
+        compare(
+            "frequency_capping",
+            channels::capping(&is.frequency_capping),
+            channels::capping(&declared.frequency_capping),
         );
         compare(
             "storage.azure.default_export_destination",

@@ -25,6 +25,7 @@ struct WorkspaceRow {
     time_zone: String,
     ip_allowlist: String,
     rate_limits: String,
+    frequency_capping: String,
     export_users_limit: i64,
     export_bytes_limit: i64,
     s3_storage: Option<Uuid>,
@@ -40,6 +41,11 @@ impl TryFrom<WorkspaceRow> for Workspace {
             exchange_rates: parsed("workspaces.exchange_rates", &row.name, &row.exchange_rates)?,
             ip_allowlist: parsed("workspaces.ip_allowlist", &row.name, &row.ip_allowlist)?,
             rate_limits: parsed("workspaces.rate_limits", &row.name, &row.rate_limits)?,
+            frequency_capping: parsed(
+                "workspaces.frequency_capping",
+                &row.name,
+                &row.frequency_capping,
+            )?,
             id: row.id,
             name: row.name,
             currency: row.currency,
@@ -57,8 +63,8 @@ macro_rules! workspaces {
     ($rest:literal) => {
         concat!(
             "SELECT id, name, currency, exchange_rates, time_zone, ip_allowlist, rate_limits,
-                    export_users_limit, export_bytes_limit, s3_storage, azure_storage,
-                    azure_is_default
+                    frequency_capping, export_users_limit, export_bytes_limit, s3_storage,
+                    azure_storage, azure_is_default
              FROM workspaces ",
             $rest
         )
@@ -98,8 +104,9 @@ pub(super) async fn insert(
     Ok(on!(tx, c => sqlx::query_scalar(
         "INSERT INTO workspaces
              (name, currency, exchange_rates, time_zone, ip_allowlist, export_users_limit,
-              export_bytes_limit, azure_is_default, callback_secret, created_at, rate_limits)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+              export_bytes_limit, azure_is_default, callback_secret, created_at, rate_limits,
+              frequency_capping)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
          ON CONFLICT (name) DO NOTHING
          RETURNING id",
     )
@@ -107,7 +114,7 @@ pub(super) async fn insert(
     .bind(&workspace.time_zone).bind(to_json(&workspace.ip_allowlist))
     .bind(workspace.export_users_limit).bind(workspace.export_bytes_limit)
     .bind(workspace.azure_is_default).bind(&[] as &[u8]).bind(now)
-    .bind(to_json(&workspace.rate_limits))
+    .bind(to_json(&workspace.rate_limits)).bind(to_json(&workspace.frequency_capping))
     .fetch_optional(c).await?))
 }
 
@@ -117,14 +124,15 @@ pub(super) async fn update(tx: &mut Tx, workspace: &Workspace) -> Result<(), Sto
         "UPDATE workspaces SET
              currency = $2, exchange_rates = $3, time_zone = $4, ip_allowlist = $5,
              export_users_limit = $6, export_bytes_limit = $7, s3_storage = $8,
-             azure_storage = $9, azure_is_default = $10, rate_limits = $11
+             azure_storage = $9, azure_is_default = $10, rate_limits = $11,
+             frequency_capping = $12
          WHERE id = $1",
     )
     .bind(workspace.id).bind(&workspace.currency).bind(to_json(&workspace.exchange_rates))
     .bind(&workspace.time_zone).bind(to_json(&workspace.ip_allowlist))
     .bind(workspace.export_users_limit).bind(workspace.export_bytes_limit)
     .bind(workspace.s3_storage).bind(workspace.azure_storage).bind(workspace.azure_is_default)
-    .bind(to_json(&workspace.rate_limits))
+    .bind(to_json(&workspace.rate_limits)).bind(to_json(&workspace.frequency_capping))
     .execute(c).await?.rows_affected());
     Ok(())
 }

@@ -12,11 +12,17 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 use serde_saphyr::Spanned;
 
+mod channels;
+
 use super::Budget;
 use super::company::CompanyFile;
 use super::keys::PERMISSIONS;
 use crate::campaigns;
 use crate::catalogs;
+
+pub(super) use channels::{
+    CappingFile, EmailFile, ProvidersFile, SegmentFile, SignedAddressFile, SubscriptionGroupFile,
+};
 
 /// A value of the file as its text, with its line. Numbers are kept as text too: money is
 /// never read through binary floats, and `${NAME}` may stand for any value.
@@ -87,8 +93,34 @@ fn campaign_type(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"enum": campaigns::Kind::CAMPAIGNS.map(campaigns::Kind::name)})
 }
 
-/// Members that are kept as they are written.
-pub(super) type Verbatim = Map<String, Value>;
+/// Members that are kept as they are written, with the line on which they begin.
+#[derive(Clone, Deserialize)]
+#[serde(transparent)]
+pub(super) struct Verbatim(Spanned<Map<String, Value>>);
+
+impl Verbatim {
+    pub fn members(&self) -> &Map<String, Value> {
+        &self.0.value
+    }
+
+    pub fn line(&self) -> u64 {
+        self.0.referenced.line()
+    }
+}
+
+impl JsonSchema for Verbatim {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Verbatim".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        Map::<String, Value>::json_schema(generator)
+    }
+}
 
 /// One document of the file: the company's where its first member is `company`, else a
 /// workspace's.
@@ -189,6 +221,9 @@ pub(super) struct WorkspaceFile {
     pub rate_limits: BTreeMap<String, RateLimitFile>,
     /// What an export without own storage may have.
     pub export_limits: Option<ExportLimitsFile>,
+    /// How many messages a user may get; as many as are sent when absent.
+    #[serde(default)]
+    pub frequency_capping: Vec<CappingFile>,
     /// API keys, besides those made by `longshore key create`.
     #[serde(default)]
     pub keys: Vec<KeyFile>,
@@ -198,12 +233,22 @@ pub(super) struct WorkspaceFile {
     /// Catalogs, whose items `PATCH /catalogs/{catalog_name}/items` edits.
     #[serde(default)]
     pub catalogs: Vec<CatalogFile>,
+    /// Users whom messages can be sent to by an id.
+    #[serde(default)]
+    pub segments: Vec<SegmentFile>,
+    /// Numbers that SMS and WhatsApp messages come from, which users subscribe to.
+    #[serde(default)]
+    pub subscription_groups: Vec<SubscriptionGroupFile>,
     /// Campaigns, in the order in which new ones are listed.
     #[serde(default)]
     pub campaigns: Vec<CampaignFile>,
     /// Canvases, which `POST /canvas/trigger/schedule/create` schedules.
     #[serde(default)]
     pub canvases: Vec<CanvasFile>,
+    /// How emails are sent.
+    pub email: Option<EmailFile>,
+    /// Who takes the other messages, over HTTP.
+    pub providers: Option<ProvidersFile>,
     /// Own storage for exports: Azure if it is the default destination, else S3.
     pub storage: Option<StorageFile>,
     /// The global control group. Made once; `longshore control-group renew` changes it.
@@ -298,6 +343,7 @@ pub(super) struct CatalogFieldFile {
 
 /// A campaign. `messages`, `variations`, `email`, `trigger` and `audience` are kept as they are
 /// written: what is `${…}` there belongs to a template, and is not read from the environment.
+/// They are not encrypted.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CampaignFile {
@@ -316,19 +362,23 @@ pub(super) struct CampaignFile {
     pub archived: bool,
     #[serde(default)]
     pub paused: bool,
-    /// Objects, each with an `id`, a UUID.
+    /// Objects, each with an `id`, a UUID, which messages name as `message_variation_id`; not of a
+    /// transactional campaign.
     #[serde(default)]
     pub variations: Vec<Verbatim>,
-    /// By channel.
+    /// The message objects of the API, by channel; not of a transactional campaign, and needed by
+    /// a triggered one.
     pub messages: Option<Verbatim>,
-    /// Of a transactional campaign.
+    /// What a transactional campaign sends, and only that: `body`, and what else the email object
+    /// of the API has; without `from` that of the workspace's `email` is taken.
     pub email: Option<Verbatim>,
     /// Emails of a transactional campaign that are covered in an hour.
     #[schemars(schema_with = "number")]
     pub sla_per_hour: Option<Text>,
-    /// Of a triggered campaign.
+    /// What starts a triggered campaign, and only that: `purchase`, an object with `product_id`
+    /// and `properties` that the purchase must have.
     pub trigger: Option<Verbatim>,
-    /// Of a triggered campaign: a connected audience.
+    /// To whom a triggered campaign is sent: a connected audience; everybody when absent.
     pub audience: Option<Verbatim>,
     /// How long after a message a purchase counts as brought about by it, such as 3d, 12h or 30m.
     pub conversion_window: Option<Text>,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::rows;
+use super::{channels, rows};
 use crate::app::App;
 use crate::objects::{AzureSettings, ObjectError, Objects, S3Settings};
 use crate::retry::Retry;
@@ -185,6 +185,7 @@ pub async fn reseal(tx: &mut Tx, secrets: &SecretKey) -> Result<(), StorageError
         if let Some(secret) = stored_callback_secret(tx, secrets, workspace.id).await? {
             set_callback_secret(tx, secrets, workspace.id, &secret).await?;
         }
+        channels::reseal(tx, secrets, workspace.id).await?;
     }
     Ok(())
 }

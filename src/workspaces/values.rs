@@ -8,10 +8,13 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 use ipnet::{IpNet, Ipv4Net};
 use iso_currency::Currency;
 use jiff::tz::TimeZone;
+use lettre::message::Mailbox;
 use uuid::Uuid;
 
 use super::budgets::DAY;
 use crate::catalogs;
+use crate::deliveries;
+use crate::messages::Channel;
 use crate::objects::settings::parse_endpoint;
 
 /// What callback secrets begin with (Standard Webhooks).
@@ -257,13 +260,87 @@ pub(super) fn azure_key(text: &str) -> Checked<String> {
     }
 }
 
+/// A whole number from 1 to `most`.
+pub(super) fn up_to(text: &str, most: u32) -> Checked<u32> {
+    match text.parse::<u32>() {
+        Ok(number) if (1..=most).contains(&number) => Ok(number),
+        _ => Err(format!("{text:?}: a whole number from 1 to {most} is meant")),
+    }
+}
+
+/// A channel of the messages object.
+pub(super) fn message_channel(text: &str) -> Checked<Channel> {
+    let found = Channel::OF_MESSAGES.into_iter().find(|channel| channel.name() == text);
+    found.ok_or_else(|| {
+        let names = Channel::OF_MESSAGES.map(Channel::name).join(", ");
+        format!("{text:?}: one of {names} is meant")
+    })
+}
+
+/// A channel that goes to phone numbers.
+pub(super) fn number_channel(text: &str) -> Checked<Channel> {
+    match text {
+        "sms" => Ok(Channel::Sms),
+        "whats_app" => Ok(Channel::WhatsApp),
+        _ => Err(format!("{text:?}: sms or whats_app is meant")),
+    }
+}
+
+/// What messages to phone numbers come from: a number, or of SMS alone a short code or a name.
+pub(super) fn sender(text: &str, is_sms: bool) -> Checked<String> {
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_number = text
+        .strip_prefix('+')
+        .is_some_and(|number| (7..=15).contains(&number.len()) && digits(number));
+    let is_short_code = (3..=8).contains(&text.len()) && digits(text);
+    let is_name = (1..=11).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b' ')
+        && text.bytes().any(|byte| byte.is_ascii_alphabetic());
+    match is_sms {
+        _ if is_number => Ok(text.to_owned()),
+        true if is_short_code || is_name => Ok(text.to_owned()),
+        true => Err(format!(
+            "{text:?}: + and 7 to 15 digits, a short code of 3 to 8 digits, or a name of at most \
+             11 letters, digits and spaces is meant"
+        )),
+        false => Err(format!("{text:?}: + and 7 to 15 digits are meant")),
+    }
+}
+
+/// A sender of emails, with a name or without.
+pub(super) fn mailbox(text: &str) -> Checked<String> {
+    match text.parse::<Mailbox>() {
+        Ok(_) if !text.contains(char::is_control) => Ok(text.to_owned()),
+        _ => Err(format!("{text:?} is no sender, such as Acme <hello@acme.example>")),
+    }
+}
+
+/// An http(s) address, which may hold a password or a token. No error repeats it.
+pub(super) fn address(text: &str) -> Checked<String> {
+    deliveries::read_address(text).map(|_| text.to_owned())
+}
+
+/// What requests are signed with: the bytes behind `whsec_…`, or a text as it is.
+pub(super) fn signing_secret(text: &str) -> Checked<Vec<u8>> {
+    if text.starts_with(WHSEC) {
+        return callback_secret(text);
+    }
+    match (20..=255).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        true => Ok(text.into()),
+        false => Err("a secret that signs is whsec_ and 24 to 64 bytes in base64 (make one with: \
+                      echo whsec_$(openssl rand -base64 32)), or 20 to 255 printable ASCII \
+                      characters without spaces"
+            .into()),
+    }
+}
+
 /// The bytes behind `whsec_…`.
 pub(super) fn callback_secret(text: &str) -> Checked<Vec<u8>> {
     text.strip_prefix(WHSEC)
         .and_then(|text| BASE64_STANDARD.decode(text).ok())
         .filter(|bytes| (24..=64).contains(&bytes.len()))
         .ok_or_else(|| {
-            "a callback secret is whsec_ and 24 to 64 bytes in base64 (make one with: \
+            "such a secret is whsec_ and 24 to 64 bytes in base64 (make one with: \
              echo whsec_$(openssl rand -base64 32))"
                 .into()
         })
@@ -351,6 +428,37 @@ mod tests {
     }
 
     #[test]
+    fn senders_are_numbers_and_of_sms_names_too() {
+        for text in ["+15550100", "+491701234567"] {
+            assert!(sender(text, true).is_ok() && sender(text, false).is_ok(), "{text}");
+        }
+        for text in ["12345", "Acme", "Acme 24"] {
+            assert!(sender(text, true).is_ok() && sender(text, false).is_err(), "{text}");
+        }
+        for text in ["", "+123", "12", "+1 555 0100", "A name that is long", "+1234567890123456"] {
+            assert!(sender(text, true).is_err(), "{text}");
+        }
+        for text in ["hello@acme.example", "Acme <hello@acme.example>", "\"A, B\" <a@b.example>"] {
+            assert_eq!(mailbox(text).as_deref(), Ok(text));
+        }
+        for text in ["", "Acme", "Acme <hello>", "a@b.example, c@d.example", "A\n<a@b.example>"] {
+            assert!(mailbox(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_signing_secret_is_bytes_or_a_text() {
+        let bytes = format!("whsec_{}", BASE64_STANDARD.encode([7; 32]));
+        assert_eq!(signing_secret(&bytes), Ok(vec![7; 32]));
+        let text = "a-secret-that-is-long-enough";
+        assert_eq!(signing_secret(text), Ok(text.into()));
+        for text in ["", "short", "whsec_", "whsec_c2hvcnQ=", "twenty spaces and more"] {
+            let error = signing_secret(text).unwrap_err();
+            assert!(error.contains("openssl rand"), "{error}");
+        }
+    }
+
+    #[test]
     fn a_callback_secret_has_one_form() {
         let text = format!("whsec_{}", BASE64_STANDARD.encode([7; 32]));
         assert_eq!(callback_secret(&text), Ok(vec![7; 32]));
@@ -366,7 +474,8 @@ mod tests {
             let _ = (millionths(&text), bytes(&text), bucket(&text), container(&text));
             let _ = (endpoint(&text), network(&text), time_zone(&text), callback_secret(&text));
             let _ = (workspace_name(&text), account(&text), currency(&text), percent(&text));
-            let _ = duration(&text);
+            let _ = (duration(&text), sender(&text, true), mailbox(&text), address(&text));
+            let _ = (signing_secret(&text), message_channel(&text), up_to(&text, 30));
         }
 
         #[test]

@@ -38,6 +38,7 @@ fn campaign(number: usize) -> Value {
 fn keys() -> Value {
     json!({
         "workspace": "acme",
+        "email": { "smtp": "smtp://relay.acme.example" },
         "keys": [
             { "name": "lists", "secret": KEY, "permissions": ["campaigns.list"] },
             { "name": "other", "secret": "key-that-may-only-track", "permissions": ["users.track"] },
@@ -112,6 +113,7 @@ async fn pages_follow_the_order_of_creation_both_ways(world: World) {
 async fn archived_ones_and_those_edited_earlier_are_left_out(world: World) {
     let mut all: Vec<Value> = (0..5).map(campaign).collect();
     (all[1]["archived"], all[3]["type"]) = (json!(true), json!("transactional"));
+    all[3]["email"] = json!({ "from": "hello@acme.example", "body": "Thanks." });
     (all[2]["tags"], all[2]["paused"]) = (json!(["onboarding", "b"]), json!(true));
     world.apply(0, &all, false).await;
     all[4]["name"] = json!("Campaign 44");
@@ -152,19 +154,22 @@ async fn archived_ones_and_those_edited_earlier_are_left_out(world: World) {
 
 async fn applying_keeps_when_campaigns_came_and_were_edited(world: World) {
     let mut all: Vec<Value> = (0..3).map(campaign).collect();
-    all[1]["messages"] = json!({ "sms": { "body": "a", "app_id": "b" } });
+    let url = "https://acme.example/hook";
+    let webhook = json!({ "url": url, "request_method": "POST", "body": "a" });
+    all[1]["messages"] = json!({ "webhook": webhook });
     let said = world.apply(0, &all, false).await;
     assert!(said.contains(&format!("+ campaign Campaign 1 ({})", id(1))), "{said:?}");
     assert!(said.contains(&format!("+ canvas Onboarding ({})", id(999_999))), "{said:?}");
     let first = world.list("").await;
 
     // The order of members means nothing, nor does that of campaigns that are there.
-    all[1]["messages"] = json!({ "sms": { "app_id": "b", "body": "a" } });
+    let webhook = json!({ "body": "a", "request_method": "POST", "url": url });
+    all[1]["messages"] = json!({ "webhook": webhook });
     all.reverse();
     assert_eq!(world.apply(1, &all, true).await, Vec::<String>::new());
     assert_eq!(world.list("").await, first);
 
-    all[1]["messages"]["sms"]["body"] = json!("c");
+    all[1]["messages"]["webhook"]["body"] = json!("c");
     assert_eq!(world.apply(2, &all, false).await, ["~ campaign Campaign 1 (messages)"]);
     let second = world.list("").await;
     assert_eq!((&second[0], &second[2]), (&first[0], &first[2]));
@@ -198,18 +203,23 @@ async fn bad_parameters_are_named(world: World) {
 async fn what_is_declared_is_kept_as_it_was_written(world: World) {
     let yaml = format!(
         "workspace: acme
+email: {{smtp: 'smtp://relay.acme.example'}}
 campaigns:
   - id: {}
     name: Thanks
     type: triggered
     variations: [{{id: {}, share: 0.5}}]
     trigger: {{purchase: {{product_id: shoes}}}}
-    audience: {{AND: []}}
+    audience: {{push_subscription_status: {{comparison: is, value: opted_in}}}}
     conversion_window: 3d
     messages:
-      email: {{body: 'Dear {{{{${{first_name}}}}}}', count: 3, note: ~, 7: yes}}
+      email: {{app_id: web, from: a@acme.example, body: 'Dear {{{{${{first_name}}}}}}', count: 3,
+              note: ~, 7: yes}}
 canvases:
-  - {{id: {}, name: Welcome, messages: {{sms: {{body: x}}}}, conversion_window: 12h}}
+  - id: {}
+    name: Welcome
+    messages: {{webhook: {{url: 'https://acme.example/', request_method: GET}}}}
+    conversion_window: 12h
 ",
         id(1),
         id(2),
@@ -228,7 +238,10 @@ canvases:
     assert_eq!(content[0]["conversion_window"], "3d");
     assert_eq!(
         content[1],
-        json!({ "messages": { "sms": { "body": "x" } }, "conversion_window": "12h" })
+        json!({
+            "messages": { "webhook": { "url": "https://acme.example/", "request_method": "GET" } },
+            "conversion_window": "12h",
+        })
     );
     assert_eq!(world.place.apply(&yaml, true).await, Vec::<String>::new());
 }

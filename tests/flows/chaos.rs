@@ -5,6 +5,7 @@
 mod client;
 mod ingest;
 mod ledger;
+mod messages;
 
 use std::process::Command;
 use std::time::{Duration, Instant};

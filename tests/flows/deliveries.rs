@@ -96,8 +96,9 @@ async fn enqueue(installation: &Installation, url: String) -> Uuid {
     let mut tx = app.store.write().await.unwrap();
     let delivery = NewDelivery {
         workspace_id: installation.workspace,
-        kind: "export_callback",
+        kind: deliveries::EXPORT_CALLBACK,
         subject: "prefix".into(),
+        follows: None,
         url,
         body: BODY.into(),
         request_id: "request-1".into(),

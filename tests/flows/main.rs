@@ -19,6 +19,7 @@ mod idempotency;
 mod ingestion;
 mod log;
 mod lost_commit;
+mod messages;
 mod midnight;
 mod objects;
 mod openapi;

@@ -15,6 +15,7 @@ CREATE TABLE workspaces (
     time_zone          TEXT NOT NULL DEFAULT 'UTC',
     ip_allowlist       TEXT NOT NULL DEFAULT '[]',
     rate_limits        TEXT NOT NULL DEFAULT '{}',
+    frequency_capping  TEXT NOT NULL DEFAULT '[]',
     export_users_limit BIGINT NOT NULL,
     export_bytes_limit BIGINT NOT NULL,
     s3_storage         UUID,
@@ -214,23 +215,59 @@ CREATE TABLE campaigns (
 CREATE INDEX campaigns_listed
     ON campaigns (workspace_id, created_at, number, id, kind, archived, edited_at);
 
+-- What a workspace sends by. path: of the workspace file, such as providers.push. config: what
+-- is declared there, JSON, sealed.
+CREATE TABLE channels (
+    workspace_id INTEGER NOT NULL REFERENCES workspaces (id),
+    path         TEXT NOT NULL,
+    config       BYTEA NOT NULL,
+    PRIMARY KEY (workspace_id, path)
+);
+
+-- Of SMS and WhatsApp. sender: the number that messages come from.
+CREATE TABLE subscription_groups (
+    workspace_id INTEGER NOT NULL REFERENCES workspaces (id),
+    id           UUID NOT NULL,
+    channel      TEXT NOT NULL,
+    sender       TEXT NOT NULL,
+    PRIMARY KEY (workspace_id, id)
+);
+
+CREATE TABLE segments (
+    workspace_id INTEGER NOT NULL REFERENCES workspaces (id),
+    id           UUID NOT NULL,
+    name         TEXT NOT NULL,
+    audience     TEXT NOT NULL,
+    PRIMARY KEY (workspace_id, id)
+);
+
 -- timing: instant, or local or optimal: then time is that on the wall, as if in UTC. state:
--- pending, sent, cancelled. request: to whom and with what, a JSON object.
+-- pending, sent, missed, cancelled. request: to whom and with what, a JSON object. item: of the
+-- claim, under the workspace's job. sent_at: when sending began; ended_at: when nothing was left
+-- to begin. reached_at: moments up to this one are dealt with; missed_at: those up to this one
+-- came too late. error: why it was missed.
 CREATE TABLE schedules (
     id           UUID PRIMARY KEY,
     workspace_id INTEGER NOT NULL REFERENCES workspaces (id),
     dispatch_id  UUID NOT NULL UNIQUE,
     canvas_id    UUID,
+    item         BIGINT NOT NULL,
     timing       TEXT NOT NULL,
     time         BIGINT NOT NULL,
     request      TEXT NOT NULL,
     request_id   TEXT NOT NULL,
     state        TEXT NOT NULL,
     created_at   BIGINT NOT NULL,
-    ended_at     BIGINT
+    sent_at      BIGINT,
+    ended_at     BIGINT,
+    reached_at   BIGINT,
+    missed_at    BIGINT,
+    error        TEXT,
+    UNIQUE (workspace_id, item)
 );
 CREATE INDEX schedules_latest ON schedules (created_at, id);
-CREATE INDEX schedules_pending ON schedules (workspace_id, canvas_id) WHERE state = 'pending';
+CREATE INDEX schedules_open ON schedules (workspace_id, canvas_id) WHERE ended_at IS NULL;
+CREATE INDEX schedules_missed ON schedules (ended_at) WHERE state = 'missed';
 
 -- Phone numbers that messages are not sent to, digits alone.
 CREATE TABLE invalid_numbers (
@@ -240,6 +277,22 @@ CREATE TABLE invalid_numbers (
     added_at     BIGINT NOT NULL,
     PRIMARY KEY (workspace_id, number)
 ) WITHOUT ROWID;
+
+-- What users are shown in apps until it expires. id: made from that of the message, so that a
+-- repeat is the same card. card: the message object, JSON.
+CREATE TABLE content_cards (
+    workspace_id INTEGER NOT NULL,
+    service_id   UUID NOT NULL,
+    id           UUID NOT NULL,
+    dispatch_id  UUID NOT NULL,
+    campaign_id  UUID,
+    variation_id TEXT,
+    card         TEXT NOT NULL,
+    created_at   BIGINT NOT NULL,
+    expires_at   BIGINT NOT NULL,
+    PRIMARY KEY (workspace_id, service_id, id)
+);
+CREATE INDEX content_cards_expiry ON content_cards (expires_at);
 
 -- Rows shared out among workers -------------------------------------------------------
 
@@ -323,8 +376,116 @@ CREATE TABLE export_broken_users (
     PRIMARY KEY (job_id, service_id)
 );
 
+-- Dispatches -------------------------------------------------------------------------------
+
+-- What orders came to. order_json: the order, without the users that it names, which are in
+-- their parts. segment: the audience of its segment, JSON, and youngest: the last user that
+-- there was, both as its users were cut into parts first. is_whole: no other wave is to come.
+-- plans_left: waves that are not cut into parts yet. note: what somebody should know of it.
+CREATE TABLE dispatches (
+    id           UUID PRIMARY KEY,
+    workspace_id INTEGER NOT NULL,
+    kind         TEXT NOT NULL,
+    state        TEXT NOT NULL,
+    campaign_id  UUID,
+    order_json   TEXT NOT NULL,
+    segment      TEXT,
+    youngest     UUID,
+    note         TEXT,
+    is_whole     BOOLEAN NOT NULL,
+    plans_left   BIGINT NOT NULL DEFAULT 0,
+    users        BIGINT NOT NULL DEFAULT 0,
+    parts        BIGINT NOT NULL DEFAULT 0,
+    parts_left   BIGINT NOT NULL DEFAULT 0,
+    request_id   TEXT NOT NULL,
+    accepted_at  BIGINT NOT NULL,
+    started_at   BIGINT,
+    finished_at  BIGINT
+);
+CREATE INDEX dispatches_latest ON dispatches (accepted_at, id);
+CREATE INDEX dispatches_oldest ON dispatches (workspace_id, finished_at);
+
+-- number: the wave's time; 0 of one for everybody at once. wave: JSON.
+CREATE TABLE dispatch_waves (
+    dispatch_id UUID NOT NULL REFERENCES dispatches (id) ON DELETE CASCADE,
+    number      BIGINT NOT NULL,
+    wave        TEXT,
+    PRIMARY KEY (dispatch_id, number)
+) WITHOUT ROWID;
+
+-- Either the users of named, a JSON array, whose claim is claim_job and claim_item; or those
+-- after (at_slice, at_id), which moves, up to and with (to_slice, to_id). sent and so on: its
+-- messages that came to that.
+CREATE TABLE dispatch_parts (
+    dispatch_id UUID NOT NULL REFERENCES dispatches (id) ON DELETE CASCADE,
+    part        BIGINT NOT NULL,
+    wave        TEXT,
+    named       TEXT,
+    claim_job   UUID,
+    claim_item  BIGINT,
+    at_slice    SMALLINT NOT NULL,
+    at_id       UUID NOT NULL,
+    to_slice    SMALLINT NOT NULL,
+    to_id       UUID NOT NULL,
+    is_walked   BOOLEAN NOT NULL DEFAULT FALSE,
+    is_done     BOOLEAN NOT NULL DEFAULT FALSE,
+    walked      BIGINT NOT NULL DEFAULT 0,
+    sent        BIGINT NOT NULL DEFAULT 0,
+    unreachable BIGINT NOT NULL DEFAULT 0,
+    aborted     BIGINT NOT NULL DEFAULT 0,
+    failed      BIGINT NOT NULL DEFAULT 0,
+    bounced     BIGINT NOT NULL DEFAULT 0,
+    PRIMARY KEY (dispatch_id, part)
+);
+CREATE UNIQUE INDEX dispatch_parts_named ON dispatch_parts (claim_job, claim_item)
+    WHERE claim_item IS NOT NULL;
+
+-- A user's message by a channel: a row before it is a request. state: pending, waiting (for
+-- another attempt at next_at), or what it came to.
+CREATE TABLE messages (
+    workspace_id INTEGER NOT NULL,
+    service_id   UUID NOT NULL,
+    dispatch_id  UUID NOT NULL,
+    channel      TEXT NOT NULL,
+    part         BIGINT NOT NULL,
+    campaign_id  UUID,
+    state        TEXT NOT NULL,
+    attempts     INTEGER NOT NULL DEFAULT 0,
+    created_at   BIGINT NOT NULL,
+    next_at      BIGINT,
+    sent_at      BIGINT,
+    reason       TEXT,
+    PRIMARY KEY (workspace_id, service_id, dispatch_id, channel)
+) WITHOUT ROWID;
+CREATE INDEX messages_of_part ON messages (dispatch_id, part);
+
+-- variation_id: empty where the message named none.
+CREATE TABLE campaign_statistics (
+    workspace_id INTEGER NOT NULL,
+    campaign_id  UUID NOT NULL,
+    variation_id TEXT NOT NULL,
+    channel      TEXT NOT NULL,
+    sent         BIGINT NOT NULL DEFAULT 0,
+    delivered    BIGINT NOT NULL DEFAULT 0,
+    bounced      BIGINT NOT NULL DEFAULT 0,
+    unreachable  BIGINT NOT NULL DEFAULT 0,
+    aborted      BIGINT NOT NULL DEFAULT 0,
+    failed       BIGINT NOT NULL DEFAULT 0,
+    PRIMARY KEY (workspace_id, campaign_id, variation_id, channel)
+) WITHOUT ROWID;
+
+-- Sends to segments that came to an end, for the developer console. record: JSON.
+CREATE TABLE console_log (
+    dispatch_id  UUID PRIMARY KEY,
+    workspace_id INTEGER NOT NULL,
+    at           BIGINT NOT NULL,
+    record       TEXT NOT NULL
+);
+CREATE INDEX console_log_latest ON console_log (workspace_id, at);
+
 -- Deliveries -------------------------------------------------------------------------------
 
+-- follows: the delivery that must have ended before this one is offered.
 CREATE TABLE deliveries (
     id           UUID PRIMARY KEY,
     workspace_id INTEGER NOT NULL REFERENCES workspaces (id),
@@ -343,10 +504,60 @@ CREATE TABLE deliveries (
     next_at      BIGINT,
     last_status  INTEGER,
     last_error   TEXT,
-    finished_at  BIGINT
+    finished_at  BIGINT,
+    follows      UUID
 );
+CREATE INDEX deliveries_following ON deliveries (follows) WHERE follows IS NOT NULL;
 CREATE INDEX deliveries_latest ON deliveries (created_at, id);
 CREATE UNIQUE INDEX deliveries_claim ON deliveries (receiver, item);
+
+-- Transactional emails -----------------------------------------------------------------------
+
+-- state: processing, sent, processed, delivered, bounced, aborted, and state_at when it came to be.
+-- recipient (JSON) and trigger_properties (a JSON object) are there until it is settled, attributes
+-- until they are applied. due_at: not to be claimed before; while a worker has it, the end of the
+-- lease. again_at: when its message is appended again, and appended how often it was. begun: how
+-- often it was begun without a clean end. postback_id: the delivery of the last state that was told.
+CREATE TABLE transactional_emails (
+    dispatch_id        UUID PRIMARY KEY,
+    workspace_id       INTEGER NOT NULL REFERENCES workspaces (id),
+    campaign_id        UUID NOT NULL,
+    external_send_id   TEXT,
+    recipient          TEXT,
+    attributes         TEXT,
+    trigger_properties TEXT,
+    request_id         TEXT NOT NULL,
+    state              TEXT NOT NULL,
+    state_at           BIGINT NOT NULL,
+    reason             TEXT,
+    service_id         UUID,
+    received_at        BIGINT NOT NULL,
+    enqueued_at        BIGINT NOT NULL,
+    executed_at        BIGINT,
+    sent_at            BIGINT,
+    due_at             BIGINT NOT NULL,
+    owner              UUID,
+    again_at           BIGINT NOT NULL,
+    appended           INTEGER NOT NULL DEFAULT 0,
+    begun              INTEGER NOT NULL DEFAULT 0,
+    put_off            INTEGER NOT NULL DEFAULT 0,
+    postback_id        UUID
+);
+CREATE INDEX transactional_emails_waiting ON transactional_emails (again_at)
+    WHERE state = 'processing';
+CREATE INDEX transactional_emails_received ON transactional_emails (received_at);
+CREATE INDEX transactional_emails_of_user ON transactional_emails (workspace_id, service_id)
+    WHERE service_id IS NOT NULL;
+
+-- The external_send_ids of the last 24 hours, and whose they are.
+CREATE TABLE transactional_keys (
+    workspace_id     INTEGER NOT NULL REFERENCES workspaces (id),
+    external_send_id TEXT NOT NULL,
+    dispatch_id      UUID NOT NULL,
+    taken_at         BIGINT NOT NULL,
+    PRIMARY KEY (workspace_id, external_send_id)
+) WITHOUT ROWID;
+CREATE INDEX transactional_keys_oldest ON transactional_keys (taken_at);
 
 -- Messages -----------------------------------------------------------------------------------
 

@@ -4,8 +4,8 @@
 
 use uuid::Uuid;
 
-use super::IdempotencyKey;
 use super::claims::HOLDS;
+use super::{IdempotencyKey, Received};
 use crate::clock::millis;
 use crate::store::{Store, StoreError, Tx, execute, on};
 
@@ -20,7 +20,7 @@ const SWEEP: i64 = 1_000;
 /// A request that has a key.
 #[derive(Clone, Debug, sqlx::FromRow)]
 pub(super) struct Claim {
-    /// What the ids of its messages are made from.
+    /// What the ids of its messages are made from, and of what they make.
     pub id: Uuid,
     /// The hashes of the body, and of the messages that it came to.
     pub body: Vec<u8>,
@@ -34,15 +34,20 @@ pub(super) struct Claim {
 
 impl Claim {
     /// Of a request that is new.
-    pub fn new(body: &[u8; 32], messages: &[u8; 32], received_at: i64) -> Self {
+    pub fn new(received: Received, body: &[u8; 32], messages: &[u8; 32]) -> Self {
         Self {
-            id: Uuid::now_v7(),
+            id: received.id,
             body: body.to_vec(),
             messages: messages.to_vec(),
-            received_at,
+            received_at: received.at,
             status: None,
             answer: None,
         }
+    }
+
+    /// How its messages were read.
+    pub fn received(&self) -> Received {
+        Received { id: self.id, at: self.received_at }
     }
 }
 

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::operation::{Refusal, Worded};
+use crate::deliveries::signature;
 use crate::gateway::{ApiError, auth};
 use crate::scim;
 use crate::workspaces::{Budget, Limit};
@@ -18,14 +19,18 @@ pub enum Access {
     Scim,
     /// Whoever has a SCIM token.
     ScimDiscovery,
+    /// Whoever signs the request with this secret of the workspace.
+    Signed(&'static str),
 }
 
 impl Access {
     /// What the call is counted against, and the limit unless it was changed.
     pub(super) fn budget(self) -> Option<(Budget, Limit)> {
         let budget = match self {
-            Self::Open | Self::ScimDiscovery => None,
-            Self::Key(permission) => Budget::of_permission(permission),
+            Self::Open | Self::ScimDiscovery | Self::Signed(_) => None,
+            Self::Key(permission) => {
+                Budget::of_permission(permission).or(Budget::of_unread(permission))
+            }
             Self::Scim => Some(Budget::Scim),
         };
         budget.map(|budget| (budget, budget.default_limit()))
@@ -41,13 +46,14 @@ impl Access {
             Self::Open => json!([]),
             Self::Key(_) => json!([{ "ApiKey": [] }]),
             Self::Scim | Self::ScimDiscovery => json!([{ "ScimToken": [] }]),
+            Self::Signed(_) => json!([{ "Signature": [] }]),
         }
     }
 
     /// The media types of its bodies: of requests, the first being that of answers.
     pub(super) fn media_types(self) -> &'static [&'static str] {
         match self {
-            Self::Open | Self::Key(_) => &["application/json"],
+            Self::Open | Self::Key(_) | Self::Signed(_) => &["application/json"],
             Self::Scim | Self::ScimDiscovery => &[scim::CONTENT_TYPE, "application/json"],
         }
     }
@@ -73,17 +79,30 @@ impl Access {
             }
             Self::Scim => format!("Needs a SCIM token and `X-Request-Origin`.{limit}"),
             Self::ScimDiscovery => "Needs a SCIM token. Not counted.".to_owned(),
+            Self::Signed(secret) => format!(
+                "Needs a signature with the workspace's `{secret}`, no older than {} seconds. It \
+                 is looked at once the body is there. Not counted.",
+                signature::TOLERANCE
+            ),
         }
     }
 
     /// What every such call can be refused for before its body is looked at, and why.
     pub(super) fn refusals(self) -> Vec<(ApiError, &'static str)> {
         let mut refusals = Vec::new();
-        if self != Self::Open {
-            refusals.push((ApiError::Unauthenticated, "It is missing, unknown or revoked"));
+        match self {
+            Self::Open => {}
+            Self::Signed(_) => {
+                let when = "The signature is missing, wrong or too old, or there is no such \
+                            workspace";
+                refusals.push((ApiError::Unauthenticated, when));
+            }
+            Self::Key(_) | Self::Scim | Self::ScimDiscovery => {
+                refusals.push((ApiError::Unauthenticated, "It is missing, unknown or revoked"));
+            }
         }
         let address = match self {
-            Self::Open => None,
+            Self::Open | Self::Signed(_) => None,
             Self::Key(_) => Some("The sender's address is not on the lists of workspace and key"),
             Self::Scim | Self::ScimDiscovery => {
                 Some("The sender's address is not on the token's list")

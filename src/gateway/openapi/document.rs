@@ -9,8 +9,9 @@ use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
 
 use super::Access;
-use super::operation::{Answer, Body, Operation, Refusals, Shape};
+use super::operation::{Answer, Body, Operation, Refusals, Shape, Tag};
 use super::shapes::Error;
+use super::webhook::{self, Webhook};
 use crate::config::Config;
 use crate::gateway::{ApiError, idempotency};
 use crate::scim::error::ScimErrorBody;
@@ -19,21 +20,30 @@ pub(super) const VERSION: &str = "3.1.1";
 
 type Object = Map<String, Value>;
 
-/// The document of the operations, each with its path.
+/// The document of the operations, each with its path, and of the requests to others.
 pub(super) fn document<'a>(
     operations: impl Iterator<Item = &'a (String, Operation)>,
+    webhooks: &[Webhook],
     config: &Config,
 ) -> Value {
     let mut writer = Writer::new();
     let (mut paths, mut tags) = (Object::new(), Vec::new());
-    for (path, operation) in operations {
-        let tag = json!({ "name": operation.tag.name, "description": operation.tag.about });
+    let mut add_tag = |tag: &Tag| {
+        let tag = json!({ "name": tag.name, "description": tag.about });
         if !tags.contains(&tag) {
             tags.push(tag);
         }
+    };
+    for (path, operation) in operations {
+        add_tag(&operation.tag);
         let method = operation.method.as_str().to_ascii_lowercase();
         let at = paths.entry(path).or_insert_with(|| json!({}));
         at[method] = writer.operation(operation);
+    }
+    let mut told = Object::new();
+    for webhook in webhooks {
+        add_tag(&webhook.tag);
+        told.insert(webhook.name.into(), json!({ "post": writer.webhook(webhook) }));
     }
     let responses = share_responses(&mut paths);
     json!({
@@ -47,6 +57,7 @@ pub(super) fn document<'a>(
         "servers": [{ "url": config.public_base() }],
         "tags": tags,
         "paths": paths,
+        "webhooks": told,
         "components": {
             "securitySchemes": security_schemes(),
             "parameters": parameters(),
@@ -86,6 +97,13 @@ fn security_schemes() -> Value {
             "type": "http", "scheme": "bearer",
             "description": "A SCIM token of the installation, made with `longshore scim-token \
                             create` or declared in the workspace file.",
+        },
+        "Signature": {
+            "type": "apiKey", "in": "header", "name": "webhook-signature",
+            "description": "The request is signed as Standard Webhooks are, with the secret that \
+                            the workspace declares: `v1,` and the HMAC-SHA256, in base64, of \
+                            `webhook-id`, `webhook-timestamp` and the body with a `.` between \
+                            each.",
         },
     })
 }
@@ -188,6 +206,29 @@ impl Writer {
             written["requestBody"] = json!({ "required": true, "content": content });
         }
         written
+    }
+
+    fn webhook(&mut self, webhook: &Webhook) -> Value {
+        let schema = (webhook.body)(&mut self.answers);
+        let media = json!({ "schema": schema, "examples": named(&webhook.examples) });
+        let answers = webhook.answers.iter().map(|answer| {
+            let mut response = json!({ "description": answer.about });
+            if let Some(shape) = answer.shape {
+                let schema = shape(&mut self.requests);
+                response["content"] = json!({ "application/json": { "schema": schema } });
+            }
+            (answer.status.to_owned(), response)
+        });
+        let answers: Object = answers.collect();
+        json!({
+            "operationId": webhook.name,
+            "tags": [webhook.tag.name],
+            "summary": webhook.summary,
+            "description": webhook.about,
+            "parameters": webhook::parameters(),
+            "requestBody": { "required": true, "content": { "application/json": media } },
+            "responses": answers,
+        })
     }
 
     fn responses(&mut self, operation: &Operation) -> Object {

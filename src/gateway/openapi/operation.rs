@@ -238,6 +238,20 @@ impl Operation {
         self
     }
 
+    /// Refusals with this status, told so far, have bodies of this shape, made of what they say.
+    pub fn refuses_as<T: JsonSchema>(
+        mut self,
+        status: StatusCode,
+        word: impl Fn(&str) -> Value,
+    ) -> Self {
+        let refusals = self.refusals.entry(status.as_u16()).or_default();
+        refusals.shape = Some(shape_of::<T>);
+        for (_, body) in &mut refusals.cases {
+            *body = word(body["message"].as_str().unwrap_or_default());
+        }
+        self
+    }
+
     /// With a refusal that other calls have as well.
     pub(super) fn refuses_as_all(mut self, error: ApiError, when: &'static str) -> Self {
         self.add(self.access.worded(error), when);

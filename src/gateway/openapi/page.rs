@@ -40,10 +40,12 @@ impl Page<'_> {
         pointer.and_then(|pointer| self.document.pointer(pointer)).unwrap_or(value)
     }
 
-    /// Each operation of a tag: path, method, and what is said of it.
+    /// Each operation of a tag: path, method, and what is said of it. A request to others has a
+    /// name in the place of a path.
     fn of_tag(&self, tag: &Value) -> impl Iterator<Item = (&String, &String, &Value)> {
         let name = tag["name"].clone();
-        let operations = members(&self.document["paths"]).flat_map(|(path, operations)| {
+        let paths = ["paths", "webhooks"].into_iter().flat_map(|all| members(&self.document[all]));
+        let operations = paths.flat_map(|(path, operations)| {
             members(operations).map(move |(method, operation)| (path, method, operation))
         });
         operations.filter(move |(_, _, operation)| operation["tags"][0] == name)
@@ -69,8 +71,11 @@ impl Page<'_> {
         out.push_str("<h2>Keys and tokens</h2>\n<dl>");
         for (name, scheme) in members(&self.document["components"]["securitySchemes"]) {
             let about = prose(&scheme["description"]);
-            let _ =
-                write!(out, "<dt>{}<dd><code>Authorization: Bearer …</code>{about}", escaped(name));
+            let header = match scheme["type"].as_str() {
+                Some("apiKey") => text(&scheme["name"]),
+                _ => "Authorization: Bearer …".into(),
+            };
+            let _ = write!(out, "<dt>{}<dd><code>{header}</code>{about}", escaped(name));
         }
         out.push_str("</dl>\n");
     }

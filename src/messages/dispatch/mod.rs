@@ -1,9 +1,163 @@
 //! Walks the users of an order in parts, and hands each their messages once.
+//!
+//! ```text
+//! order ──begin──> planning ──plan──> running ──last part──> done
+//!                      └──────────────────┴────> failed │ cancelled
+//! ```
+//!
+//! An order becomes a dispatch ([`begin`]). Named users are one part; everybody else is cut into
+//! parts, once (`plan`). Parts are claimed side by side over the fleet, and each is worked on in
+//! batches (`part`): who is to be sent what is a row of `messages` for each message, written in
+//! the transaction that moves the part on (`batch`); then it is rendered and handed over (`send`),
+//! and what came of it is written down (`settle`). A row that was written and not settled is
+//! handed over again under the same [`MessageId`], by whoever claims the part next. What could not
+//! be taken waits, and the part with it, until it is or `messages.retry_hours` are over.
+//!
+//! Frequency capping (`capping`) is for messages of campaigns and Canvases alone, and counts those
+//! alone: a send without a `campaign_id` is in no statistics and caps nothing, as
+//! `override_frequency_capping` speaks of campaigns only.
 
-use super::order::Order;
+mod batch;
+mod capping;
+mod error;
+mod ids;
+mod intake;
+mod job;
+pub mod message;
+mod message_rows;
+mod part;
+mod part_rows;
+mod plan;
+mod report;
+mod report_rows;
+mod rows;
+mod send;
+mod settle;
+mod state;
+pub mod sweep;
+pub(crate) mod telemetry;
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tokio::sync::Semaphore;
+use uuid::Uuid;
+
+use super::order::{Order, Wave};
+use crate::app::App;
+use crate::claims::{self, Kind};
 use crate::store::{StoreError, Tx};
 
+pub use error::DispatchError;
+pub use intake::BeginOrders;
+pub(crate) use message_rows::forget_user;
+pub use part::{give_up as give_up_part, run as run_part};
+pub use plan::{give_up as give_up_plan, plan};
+pub use report::{Receipt, Report, receipts, reported};
+pub use report_rows::{Console, Listed, Statistics, console, list, one, open_messages, statistics};
+pub use state::cancel;
+
+/// What a process shares out among all dispatches that it works on.
+pub struct Engine {
+    pub app: App,
+    /// Messages that are being handed over: to users of parts, and to named ones.
+    parts: Semaphore,
+    named: Semaphore,
+}
+
+impl Engine {
+    pub fn new(app: &App) -> Self {
+        let sends = app.config.messages.sends_in_flight;
+        Self { app: app.clone(), parts: Semaphore::new(sends), named: Semaphore::new(sends) }
+    }
+}
+
+/// How far a dispatch has come.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, sqlx::Type, clap::ValueEnum,
+)]
+#[serde(rename_all = "snake_case")]
+#[sqlx(type_name = "text", rename_all = "snake_case")]
+#[value(rename_all = "snake_case")]
+pub enum State {
+    /// Its users are to be cut into parts.
+    Planning,
+    Running,
+    Done,
+    /// Nothing more is sent; the note says why.
+    Failed,
+    Cancelled,
+}
+
+impl State {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Planning => "planning",
+            Self::Running => "running",
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    pub fn is_final(self) -> bool {
+        matches!(self, Self::Done | Self::Failed | Self::Cancelled)
+    }
+}
+
 /// Makes an order a dispatch, in the caller's transaction; once, however often it is asked.
-pub async fn begin(_tx: &mut Tx, _order: &Order) -> Result<(), StoreError> {
-    todo!()
+pub async fn begin(tx: &mut Tx, order: &Order) -> Result<(), StoreError> {
+    if rows::insert(tx, order, true).await? {
+        add(tx, order, None).await?;
+    }
+    Ok(())
+}
+
+/// Adds a round to a dispatch, which begins with its first one; each once, however often it is
+/// asked. One that has ended, or was cancelled, stays as it is.
+pub async fn add_wave(
+    tx: &mut Tx,
+    dispatch_id: Uuid,
+    order: &Order,
+    wave: Wave,
+) -> Result<(), StoreError> {
+    debug_assert_eq!(dispatch_id, order.dispatch_id);
+    rows::insert(tx, order, false).await?;
+    if !rows::lock_open(tx, dispatch_id).await? {
+        return Ok(());
+    }
+    if rows::insert_wave(tx, dispatch_id, Some(&wave)).await? {
+        add(tx, order, Some(&wave)).await?;
+    }
+    if wave.is_last {
+        rows::make_whole(tx, dispatch_id).await?;
+    }
+    Ok(())
+}
+
+/// No other round comes: the dispatch ends with the rounds that it has.
+pub async fn end_waves(tx: &mut Tx, dispatch_id: Uuid) -> Result<(), StoreError> {
+    if rows::lock_open(tx, dispatch_id).await? {
+        rows::make_whole(tx, dispatch_id).await?;
+        state::finish(tx, dispatch_id).await?;
+    }
+    Ok(())
+}
+
+/// Leaves the work of a round to the workers.
+async fn add(tx: &mut Tx, order: &Order, wave: Option<&Wave>) -> Result<(), StoreError> {
+    let id = order.dispatch_id;
+    if order.target.users.is_empty() {
+        if wave.is_none() {
+            rows::insert_wave(tx, id, None).await?;
+        }
+        rows::add_plan(tx, id).await?;
+        let item = rows::number(wave);
+        return claims::offer(tx, Kind::DispatchPlan, id, item, Duration::ZERO).await;
+    }
+    let users = order.target.users.len() as i64;
+    let part = rows::add_named(tx, id, users).await?;
+    let (job, item) = ids::named_claim(order.workspace_id);
+    part_rows::insert_named(tx, id, part, wave, &order.target.users, (job, item)).await?;
+    claims::offer(tx, Kind::DispatchNamed, job, item, Duration::ZERO).await
 }

@@ -38,6 +38,10 @@ pub struct Tally {
     pub names_forgotten: u64,
     /// Purchases of products that are not listed.
     pub unlisted: u64,
+    /// Purchases that lie within no conversion window.
+    pub outside_windows: u64,
+    /// Orders to send that purchases came to.
+    pub triggered: u64,
     /// What is known of the lists from now on.
     pub listed: Vec<Listed>,
     /// Purchases in currencies that the workspace has no rate for.
@@ -51,6 +55,11 @@ impl Tally {
 
     pub(super) fn drop(&mut self, kind: Kind, why: Dropped) {
         *self.dropped.entry((kind.name(), why)).or_default() += 1;
+    }
+
+    /// Whether an object came to nothing for this reason.
+    pub fn dropped_for(&self, why: Dropped) -> bool {
+        self.dropped.keys().any(|(_, reason)| *reason == why)
     }
 
     pub fn without_rate(&mut self, currency: &str) {
@@ -76,6 +85,9 @@ impl Tally {
         metrics::counter!("longshore_track_changes_ignored_total").increment(self.misfits);
         metrics::counter!("longshore_track_names_forgotten_total").increment(self.names_forgotten);
         metrics::counter!("longshore_track_products_unlisted_total").increment(self.unlisted);
+        metrics::counter!("longshore_track_revenue_outside_windows_total")
+            .increment(self.outside_windows);
+        metrics::counter!("longshore_track_sends_triggered_total").increment(self.triggered);
         for (currency, count) in self.without_rate {
             metrics::counter!("longshore_track_revenue_without_rate_total", "currency" => currency)
                 .increment(count);

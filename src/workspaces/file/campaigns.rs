@@ -1,5 +1,6 @@
-//! Campaigns and Canvases of the workspace file. What they send, to whom and when is kept as it
-//! is written, and only its shape is checked.
+//! Campaigns and Canvases of the workspace file. What they send, to whom and when is checked and
+//! kept as it is written; whether the workspace has the channels for it is looked at when it is
+//! [applied](super::super::plan).
 
 use std::collections::HashSet;
 
@@ -8,8 +9,9 @@ use uuid::Uuid;
 
 use super::super::schema::{CampaignFile, CanvasFile, Text, Verbatim};
 use super::super::values;
-use super::Check;
-use crate::campaigns::{Campaign, Kind};
+use super::{Check, Place};
+use crate::audience::Audience;
+use crate::campaigns::{Campaign, Kind, Trigger, TriggerError};
 
 impl Check<'_> {
     /// Campaigns, then Canvases: no two have the same id.
@@ -17,14 +19,22 @@ impl Check<'_> {
         &mut self,
         campaigns: &[CampaignFile],
         canvases: &[CanvasFile],
-    ) -> Vec<Campaign> {
+    ) -> Vec<(Campaign, Place)> {
         let mut ids = HashSet::new();
         let mut declared = Vec::new();
         for (i, file) in campaigns.iter().enumerate() {
-            declared.extend(self.campaign(&format!("campaigns[{i}]"), file, &mut ids));
+            let path = format!("campaigns[{i}]");
+            let line = file.messages.as_ref().or(file.email.as_ref()).map(Verbatim::line);
+            let campaign = self.campaign(&path, file, &mut ids);
+            let place = Place { line: line.unwrap_or_else(|| file.id.line()), path };
+            declared.extend(campaign.map(|campaign| (campaign, place)));
         }
         for (i, file) in canvases.iter().enumerate() {
-            declared.extend(self.canvas(&format!("canvases[{i}]"), file, &mut ids));
+            let path = format!("canvases[{i}]");
+            let line = file.messages.as_ref().map(Verbatim::line);
+            let canvas = self.canvas(&path, file, &mut ids);
+            let place = Place { line: line.unwrap_or_else(|| file.id.line()), path };
+            declared.extend(canvas.map(|canvas| (canvas, place)));
         }
         declared
     }
@@ -39,18 +49,27 @@ impl Check<'_> {
         let name = self.value(&format!("{path}.name"), &file.name, values::name);
         let kind = self.value(&format!("{path}.type"), &file.kind, Kind::of_campaign);
         let tags = self.tags(&format!("{path}.tags"), &file.tags);
+        if let Some(kind) = kind {
+            self.check_type(path, kind, file);
+        }
         self.check_variations(path, file);
+        self.check_trigger(path, file);
+        self.check_email(path, file);
+        if let Some(audience) = &file.audience {
+            let read = Audience::read(&audience.members().clone().into());
+            self.audience(&format!("{path}.audience"), audience, read);
+        }
         let sla_path = format!("{path}.sla_per_hour");
         let sla_per_hour = self.optional(&sla_path, file.sla_per_hour.as_ref(), values::count);
         let conversion_window = self.conversion_window(path, file.conversion_window.as_ref());
         let variations = Some(&file.variations).filter(|variations| !variations.is_empty());
         let content = content([
-            ("variations", variations.map(|all| all.iter().cloned().map(Value::Object).collect())),
-            ("messages", object(&file.messages)),
-            ("email", object(&file.email)),
+            ("variations", variations.map(|all| all.iter().map(value).collect())),
+            ("messages", value_of(&file.messages)),
+            ("email", value_of(&file.email)),
             ("sla_per_hour", sla_per_hour.map(Value::from)),
-            ("trigger", object(&file.trigger)),
-            ("audience", object(&file.audience)),
+            ("trigger", value_of(&file.trigger)),
+            ("audience", value_of(&file.audience)),
             ("conversion_window", conversion_window),
         ]);
         let (archived, paused) = (file.archived, file.paused);
@@ -74,7 +93,7 @@ impl Check<'_> {
             archived: false,
             paused: false,
             content: content([
-                ("messages", object(&file.messages)),
+                ("messages", value_of(&file.messages)),
                 ("conversion_window", conversion_window),
             ]),
         })
@@ -100,15 +119,67 @@ impl Check<'_> {
         tags
     }
 
+    /// Members that the type must have, and those that it cannot have.
+    fn check_type(&mut self, path: &str, kind: Kind, file: &CampaignFile) {
+        let line = |member: &Option<Verbatim>| member.as_ref().map(Verbatim::line);
+        let members = [
+            ("messages", line(&file.messages), &[Kind::Api, Kind::Triggered][..]),
+            (
+                "variations",
+                file.variations.first().map(Verbatim::line),
+                &[Kind::Api, Kind::Triggered],
+            ),
+            ("email", line(&file.email), &[Kind::Transactional]),
+            ("sla_per_hour", file.sla_per_hour.as_ref().map(Text::line), &[Kind::Transactional]),
+            ("trigger", line(&file.trigger), &[Kind::Triggered]),
+            ("audience", line(&file.audience), &[Kind::Triggered]),
+        ];
+        for (member, line, kinds) in members {
+            if let Some(line) = line.filter(|_| !kinds.contains(&kind)) {
+                let text = format!("a campaign of the type {} has no {member}", kind.name());
+                self.refuse(line, &format!("{path}.{member}"), text);
+            }
+        }
+        let needed: &[&str] = match kind {
+            Kind::Transactional => &["email"],
+            Kind::Triggered => &["messages", "trigger"],
+            Kind::Api | Kind::Canvas => &[],
+        };
+        for (member, line, _) in members {
+            if line.is_none() && needed.contains(&member) {
+                let text = format!("a campaign of the type {} needs it", kind.name());
+                self.refuse(file.kind.line(), &format!("{path}.{member}"), text);
+            }
+        }
+    }
+
     fn check_variations(&mut self, path: &str, file: &CampaignFile) {
         let mut seen = HashSet::new();
         for (i, variation) in file.variations.iter().enumerate() {
-            let id = variation.get("id").and_then(Value::as_str).unwrap_or_default();
+            let id = variation.members().get("id").and_then(Value::as_str).unwrap_or_default();
             let path = format!("{path}.variations[{i}].id");
             match values::id(id) {
-                Ok(id) => self.distinct(&path, &mut seen, id, &file.id),
-                Err(error) => self.refuse(file.id.line(), &path, error),
+                Ok(id) if seen.insert(id) => {}
+                Ok(_) => self.refuse(variation.line(), &path, "an earlier one has the same"),
+                Err(error) => self.refuse(variation.line(), &path, error),
             }
+        }
+    }
+
+    fn check_trigger(&mut self, path: &str, file: &CampaignFile) {
+        let Some(trigger) = &file.trigger else { return };
+        if let Err(TriggerError { path: inside, text }) = Trigger::read(trigger.members()) {
+            let dot = if inside.is_empty() { "" } else { "." };
+            self.refuse(trigger.line(), &format!("{path}.trigger{dot}{inside}"), text);
+        }
+    }
+
+    /// What of it can be said without the rest: it has a body.
+    fn check_email(&mut self, path: &str, file: &CampaignFile) {
+        let Some(email) = &file.email else { return };
+        let body = email.members().get("body").and_then(Value::as_str);
+        if body.is_none_or(str::is_empty) {
+            self.refuse(email.line(), &format!("{path}.email.body"), "it is missing: a text");
         }
     }
 
@@ -118,8 +189,12 @@ impl Check<'_> {
     }
 }
 
-fn object(members: &Option<Verbatim>) -> Option<Value> {
-    members.clone().map(Value::Object)
+fn value(members: &Verbatim) -> Value {
+    Value::Object(members.members().clone())
+}
+
+fn value_of(members: &Option<Verbatim>) -> Option<Value> {
+    members.as_ref().map(value)
 }
 
 /// The members that are there.

@@ -1,0 +1,54 @@
+//! `longshore cards`: the content cards of a user.
+
+use super::{CommandResult, WorkspaceArgument};
+use crate::claims;
+use crate::clock::from_ms;
+use crate::config::Config;
+use crate::messages::channels::cards::{self, Card};
+use crate::users::erase;
+
+#[derive(clap::Args)]
+#[command(after_help = "Example:
+  longshore cards ann@acme.example --json")]
+pub struct Arguments {
+    /// An external_id, a service_id or an email
+    #[arg(value_name = "USER")]
+    user: String,
+    #[command(flatten)]
+    workspace: WorkspaceArgument,
+    /// A JSON object a line, with the whole card
+    #[arg(long)]
+    json: bool,
+}
+
+/// Cards that have not expired, the latest first.
+pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
+    let app = super::open(config).await?;
+    let mut tx = app.store.snapshot().await?;
+    let workspace = arguments.workspace.find(&mut tx).await?.id;
+    let user = erase::identify(&mut tx, workspace, &arguments.user).await?;
+    let now = claims::now(&mut tx).await?;
+    let cards = cards::of_user(&mut tx, workspace, user, now).await?;
+    tx.commit().await?;
+    if !arguments.json {
+        println!("{:<36}  {:<20}  {:<20}  TITLE", "ID", "CREATED", "EXPIRES");
+    }
+    for card in &cards {
+        println!("{}", if arguments.json { serde_json::to_string(card)? } else { line(card) });
+    }
+    Ok(())
+}
+
+fn line(card: &Card) -> String {
+    let time = |ms: i64| from_ms(ms - ms.rem_euclid(1_000)).to_string();
+    let object: serde_json::Value = serde_json::from_str(card.card.get()).unwrap_or_default();
+    let title = object["title"].as_str().unwrap_or_default();
+    let plain = |c: char| if c.is_control() { ' ' } else { c };
+    let title: String = title.chars().map(plain).take(80).collect();
+    format!(
+        "{:<36}  {:<20}  {:<20}  {title}",
+        card.id,
+        time(card.created_at),
+        time(card.expires_at)
+    )
+}

@@ -1,0 +1,176 @@
+//! The SQL of content cards.
+
+use std::collections::{BTreeMap, HashSet};
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+use uuid::Uuid;
+
+use crate::clock::serialize_time;
+use crate::store::{StoreError, Tx, execute, on};
+use crate::users::rows::{For, find_users};
+
+/// Cards that are removed at once.
+const SWEEP: i64 = 5_000;
+
+/// A card to store.
+#[derive(Clone, Debug)]
+pub struct NewCard {
+    pub workspace_id: i32,
+    pub service_id: Uuid,
+    pub id: Uuid,
+    pub dispatch_id: Uuid,
+    pub campaign_id: Option<Uuid>,
+    pub variation_id: Option<String>,
+    /// JSON.
+    pub card: String,
+    pub created_at: i64,
+    pub expires_at: i64,
+}
+
+/// A card as it is read.
+#[derive(Debug, Serialize)]
+pub struct Card {
+    pub id: Uuid,
+    pub dispatch_id: Uuid,
+    pub campaign_id: Option<Uuid>,
+    pub message_variation_id: Option<String>,
+    #[serde(serialize_with = "serialize_time")]
+    pub created_at: i64,
+    #[serde(serialize_with = "serialize_time")]
+    pub expires_at: i64,
+    pub card: Box<RawValue>,
+}
+
+/// Stores cards; those that are there stay as they are, and those of users who are not (since
+/// they were erased) are not stored.
+pub async fn insert(tx: &mut Tx, cards: &[NewCard]) -> Result<(), StoreError> {
+    let mut by_workspace: BTreeMap<i32, Vec<&NewCard>> = BTreeMap::new();
+    for card in cards {
+        by_workspace.entry(card.workspace_id).or_default().push(card);
+    }
+    for (workspace, mut cards) in by_workspace {
+        let ids: Vec<Uuid> = cards.iter().map(|card| card.service_id).collect();
+        let there = find_users(tx, workspace, &ids, For::Keeping).await?;
+        let there: HashSet<Uuid> = there.into_iter().map(|user| user.service_id).collect();
+        cards.retain(|card| there.contains(&card.service_id));
+        // Two writers that share some do not wait for each other.
+        cards.sort_unstable_by_key(|card| (card.service_id, card.id));
+        insert_of(tx, workspace, &cards).await?;
+    }
+    Ok(())
+}
+
+async fn insert_of(tx: &mut Tx, workspace: i32, cards: &[&NewCard]) -> Result<(), StoreError> {
+    match tx {
+        _ if cards.is_empty() => {}
+        Tx::Postgres(tx) => {
+            let texts: Vec<&str> = cards.iter().map(|card| card.card.as_str()).collect();
+            let variations: Vec<Option<&str>> =
+                cards.iter().map(|card| card.variation_id.as_deref()).collect();
+            sqlx::query(
+                "INSERT INTO content_cards
+                     (workspace_id, service_id, id, dispatch_id, campaign_id, variation_id, card,
+                      created_at, expires_at)
+                 SELECT $1, service_id, id, dispatch_id, campaign_id, variation_id, card,
+                        created_at, expires_at
+                 FROM unnest($2::uuid[], $3::uuid[], $4::uuid[], $5::uuid[], $6::text[], $7::text[],
+                             $8::bigint[], $9::bigint[])
+                      AS new (service_id, id, dispatch_id, campaign_id, variation_id, card,
+                              created_at, expires_at)
+                 ON CONFLICT DO NOTHING",
+            )
+            .bind(workspace)
+            .bind(cards.iter().map(|card| card.service_id).collect::<Vec<_>>())
+            .bind(cards.iter().map(|card| card.id).collect::<Vec<_>>())
+            .bind(cards.iter().map(|card| card.dispatch_id).collect::<Vec<_>>())
+            .bind(cards.iter().map(|card| card.campaign_id).collect::<Vec<_>>())
+            .bind(variations)
+            .bind(texts)
+            .bind(cards.iter().map(|card| card.created_at).collect::<Vec<_>>())
+            .bind(cards.iter().map(|card| card.expires_at).collect::<Vec<_>>())
+            .execute(&mut **tx)
+            .await?;
+        }
+        Tx::Sqlite(tx) => {
+            for card in cards {
+                sqlx::query(
+                    "INSERT INTO content_cards
+                         (workspace_id, service_id, id, dispatch_id, campaign_id, variation_id,
+                          card, created_at, expires_at)
+                     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING",
+                )
+                .bind(workspace)
+                .bind(card.service_id)
+                .bind(card.id)
+                .bind(card.dispatch_id)
+                .bind(card.campaign_id)
+                .bind(card.variation_id.as_deref())
+                .bind(&card.card)
+                .bind(card.created_at)
+                .bind(card.expires_at)
+                .execute(&mut **tx)
+                .await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+type CardColumns = (Uuid, Uuid, Option<Uuid>, Option<String>, i64, i64, String);
+
+/// A user's cards that have not expired, the latest first.
+pub async fn of_user(
+    tx: &mut Tx,
+    workspace: i32,
+    service_id: Uuid,
+    now: i64,
+) -> Result<Vec<Card>, StoreError> {
+    let rows: Vec<CardColumns> = on!(tx, c => sqlx::query_as(
+        "SELECT id, dispatch_id, campaign_id, variation_id, created_at, expires_at, card
+         FROM content_cards
+         WHERE workspace_id = $1 AND service_id = $2 AND expires_at > $3
+         ORDER BY created_at DESC, id",
+    )
+    .bind(workspace).bind(service_id).bind(now).fetch_all(c).await?);
+    let card = |(id, dispatch_id, campaign_id, variation, created_at, expires_at, card)| {
+        Ok(Card {
+            id,
+            dispatch_id,
+            campaign_id,
+            message_variation_id: variation,
+            created_at,
+            expires_at,
+            card: RawValue::from_string(card).map_err(|error| {
+                StoreError::Corrupt(format!("content_cards.card of {id}: {error}"))
+            })?,
+        })
+    };
+    rows.into_iter().map(card).collect()
+}
+
+/// Whether any card has expired.
+pub async fn has_expired(tx: &mut Tx, now: i64) -> Result<bool, StoreError> {
+    let found: Option<i32> = on!(tx, c => sqlx::query_scalar(
+        "SELECT 1 FROM content_cards WHERE expires_at <= $1 LIMIT 1",
+    )
+    .bind(now).fetch_optional(c).await?);
+    Ok(found.is_some())
+}
+
+/// Removes some that have expired; whether there may be more.
+pub async fn sweep(tx: &mut Tx, now: i64) -> Result<bool, StoreError> {
+    let sql = match tx.is_postgres() {
+        true => {
+            "DELETE FROM content_cards WHERE ctid = ANY (ARRAY (
+                 SELECT ctid FROM content_cards WHERE expires_at <= $1
+                 LIMIT $2 FOR UPDATE SKIP LOCKED))"
+        }
+        false => {
+            "DELETE FROM content_cards WHERE rowid IN (
+                 SELECT rowid FROM content_cards WHERE expires_at <= $1 LIMIT $2)"
+        }
+    };
+    let removed = execute!(tx, sqlx::query(sql).bind(now).bind(SWEEP));
+    Ok(removed == SWEEP as u64)
+}

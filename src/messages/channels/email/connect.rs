@@ -1,0 +1,113 @@
+//! How a relay is connected to, as its address says.
+//!
+//! Certificates are always checked, by the system's roots (`SSL_CERT_FILE` names others).
+
+use std::time::Duration;
+
+use lettre::transport::smtp::authentication::{Credentials, Mechanism};
+use lettre::transport::smtp::client::{AsyncSmtpConnection, TlsParameters};
+use lettre::transport::smtp::extension::ClientId;
+use secrecy::ExposeSecret as _;
+use tokio::net::TcpStream;
+use tokio::sync::OnceCell;
+
+use super::conversation::{Step, Trouble, within};
+use crate::messages::relay::{Login, Relay, Tls};
+
+/// Connects to a relay.
+pub struct Connector {
+    relay: Relay,
+    hello: ClientId,
+    patience: Patience,
+    /// Made at the first need: that reads the system's certificates.
+    tls: OnceCell<TlsParameters>,
+}
+
+/// How long what may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    pub connect: Duration,
+    pub answer: Duration,
+    pub accept: Duration,
+}
+
+impl Connector {
+    /// `hello` is who says so.
+    pub fn new(relay: Relay, hello: ClientId, patience: Patience) -> Self {
+        Self { relay, hello, patience, tls: OnceCell::new() }
+    }
+
+    /// Connects, and goes as far as an email can be named.
+    pub async fn connect(&self) -> Result<AsyncSmtpConnection, Trouble> {
+        let (most, tls) = (self.patience.connect, self.relay.tls);
+        let connecting = async {
+            match tls {
+                Tls::Wrapped => self.wrapped().await,
+                Tls::Required | Tls::Opportunistic | Tls::None => self.plain().await,
+            }
+        };
+        let mut connection = within(most, Step::Connect, connecting).await?;
+        let offered = connection.can_starttls();
+        if tls == Tls::Required && !offered {
+            let text = match self.relay.login {
+                Some(_) => "the relay does not offer STARTTLS, without which no password is sent",
+                None => "the relay does not offer STARTTLS",
+            };
+            return Err(Trouble::lost(Step::Tls, text.into()));
+        }
+        if offered && tls != Tls::None {
+            within(most, Step::Tls, async {
+                let starting = connection.starttls(self.tls().await?, &self.hello);
+                starting.await.map_err(|error| Trouble::of(Step::Tls, &error))
+            })
+            .await?;
+        }
+        self.log_in(&mut connection).await?;
+        Ok(connection)
+    }
+
+    async fn wrapped(&self) -> Result<AsyncSmtpConnection, Trouble> {
+        let server = (self.relay.host.as_str(), self.relay.port);
+        let (most, tls) = (Some(self.patience.connect), Some(self.tls().await?));
+        AsyncSmtpConnection::connect_tokio1(server, most, &self.hello, tls, None)
+            .await
+            .map_err(|error| Trouble::of(Step::Connect, &error))
+    }
+
+    async fn plain(&self) -> Result<AsyncSmtpConnection, Trouble> {
+        let stream = self.stream().await;
+        let stream = stream.map_err(|error| Trouble::lost(Step::Connect, error.to_string()))?;
+        AsyncSmtpConnection::connect_with_transport(Box::new(stream), &self.hello)
+            .await
+            .map_err(|error| Trouble::of(Step::Connect, &error))
+    }
+
+    /// A connection whose small writes do not wait for each other.
+    async fn stream(&self) -> std::io::Result<TcpStream> {
+        let stream = TcpStream::connect((self.relay.host.as_str(), self.relay.port)).await?;
+        stream.set_nodelay(true)?;
+        Ok(stream)
+    }
+
+    async fn tls(&self) -> Result<TlsParameters, Trouble> {
+        let made = self.tls.get_or_try_init(|| async {
+            let host = self.relay.host.clone();
+            tokio::task::spawn_blocking(move || TlsParameters::builder(host).build_rustls())
+                .await
+                .map_err(|error| Trouble::lost(Step::Tls, error.to_string()))?
+                .map_err(|error| Trouble::of(Step::Tls, &error))
+        });
+        made.await.cloned()
+    }
+
+    async fn log_in(&self, connection: &mut AsyncSmtpConnection) -> Result<(), Trouble> {
+        let Some(Login { user, password }) = &self.relay.login else { return Ok(()) };
+        let password = password.expose_secret().to_owned();
+        let credentials = Credentials::new(user.clone(), password);
+        within(self.patience.answer, Step::LogIn, async {
+            let said = connection.auth(&[Mechanism::Plain, Mechanism::Login], &credentials).await;
+            said.map(drop).map_err(|error| Trouble::of(Step::LogIn, &error))
+        })
+        .await
+    }
+}

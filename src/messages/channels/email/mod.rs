@@ -1,0 +1,62 @@
+//! Emails, handed to the workspace's relay by SMTP. Signing and pacing are the relay's.
+
+mod compose;
+mod connect;
+mod connections;
+mod conversation;
+mod plain;
+
+pub use compose::check_header;
+pub use connect::{Connector, Patience};
+pub use connections::Relays;
+pub use conversation::{Step, Trouble};
+pub use plain::escaped;
+
+use crate::app::App;
+use crate::messages::{Channel, MessageId, Outcome, Outgoing};
+
+/// Hands an email to the relay.
+pub async fn send(app: &App, message: &Outgoing<'_>) -> Outcome {
+    let Some(email) = &message.settings.email else {
+        return Outcome::Failed("the workspace declares no email".into());
+    };
+    let letter = match compose::compose(app, message, email) {
+        Ok(letter) => letter,
+        Err(outcome) => return outcome,
+    };
+    let relays = &app.channels.relays;
+    relays.hand_over(&email.smtp, message.is_transactional, &app.config, &letter).await
+}
+
+/// The Message-ID, without its brackets: the same however often an email is handed over.
+fn message_id(id: &MessageId, host: &str) -> String {
+    format!("{}.{}@{host}", id.dispatch_id.simple(), id.service_id.simple())
+}
+
+/// The message that is called so: by its id, or by the Message-ID of its email.
+pub fn named(text: &str) -> Option<MessageId> {
+    let text = text.trim();
+    let text = text.strip_prefix('<').and_then(|text| text.strip_suffix('>')).unwrap_or(text);
+    let Some((local, _)) = text.split_once('@') else { return MessageId::parse(text) };
+    MessageId::parse(&format!("{local}.{}", Channel::Email.name()))
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn an_email_is_known_by_its_message_id() {
+        let (dispatch_id, service_id) = (Uuid::now_v7(), Uuid::now_v7());
+        let id = MessageId { dispatch_id, service_id, channel: Channel::Email };
+        let message_id = message_id(&id, "acme.example");
+        for text in [id.to_string(), message_id.clone(), format!(" <{message_id}> ")] {
+            assert_eq!(named(&text), Some(id), "{text}");
+        }
+        for other in ["", "<>", "@", "<a@b>", "a.b@c", &message_id[1..]] {
+            assert_eq!(named(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! The text of an HTML body, for readers that show no HTML.
+
+/// Elements whose content is no text.
+const UNSEEN: [&str; 5] = ["head", "script", "style", "template", "title"];
+
+/// Elements that begin on a line of their own.
+const BLOCKS: [&str; 19] = [
+    "address",
+    "article",
+    "blockquote",
+    "div",
+    "footer",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "header",
+    "hr",
+    "li",
+    "p",
+    "section",
+    "table",
+    "tr",
+    "ul",
+];
+
+/// The text, each line trimmed, and never two empty lines together. A link's address follows
+/// what it is of, in parentheses.
+pub fn text_of(html: &str) -> String {
+    let mut text = Text::default();
+    let mut rest = html;
+    // Behind it there is no tag: nothing is looked through again and again for an end.
+    let behind_last = html.rfind('>').map_or(html.len(), |at| html.len() - at);
+    while let Some(at) = rest.find('<').filter(|at| rest.len() - at >= behind_last) {
+        text.push(&rest[..at]);
+        rest = &rest[at..];
+        let Some((tag, behind)) = tag(rest) else {
+            // A lone character.
+            text.push("<");
+            rest = &rest[1..];
+            continue;
+        };
+        rest = behind;
+        let (is_end, name) = name(tag);
+        match name.as_str() {
+            unseen if UNSEEN.contains(&unseen) && !is_end => rest = behind_end(rest, unseen),
+            "br" => text.end_line(),
+            "td" | "th" => text.push(" "),
+            "a" if is_end => text.end_link(),
+            "a" => text.link = attribute(tag, "href"),
+            block if BLOCKS.contains(&block) => text.end_paragraph(),
+            _ => {}
+        }
+    }
+    text.push(rest);
+    text.end_line();
+    let lines = text.lines.join("\n");
+    lines.trim_matches('\n').to_owned()
+}
+
+#[derive(Default)]
+struct Text {
+    lines: Vec<String>,
+    line: String,
+    link: Option<String>,
+}
+
+impl Text {
+    fn push(&mut self, html: &str) {
+        self.push_plain(&unescaped(html));
+    }
+
+    fn push_plain(&mut self, text: &str) {
+        for c in text.chars() {
+            match c.is_whitespace() || c.is_control() {
+                true if self.line.is_empty() || self.line.ends_with(' ') => {}
+                true => self.line.push(' '),
+                false => self.line.push(c),
+            }
+        }
+    }
+
+    fn end_line(&mut self) {
+        let line = std::mem::take(&mut self.line).trim_end().to_owned();
+        let is_second = line.is_empty() && self.lines.last().is_some_and(String::is_empty);
+        if !is_second {
+            self.lines.push(line);
+        }
+    }
+
+    fn end_paragraph(&mut self) {
+        if !self.line.trim().is_empty() {
+            self.end_line();
+        }
+    }
+
+    fn end_link(&mut self) {
+        let link =
+            self.link.take().filter(|link| link.contains("://") && !self.line.ends_with(link));
+        if let Some(link) = link {
+            self.push_plain(&format!(" ({link})"));
+        }
+    }
+}
+
+/// What is between `<` and `>` at the beginning, and what follows; comments are tags.
+fn tag(html: &str) -> Option<(&str, &str)> {
+    if let Some(comment) = html.strip_prefix("<!--") {
+        return Some(("", comment.split_once("-->").map_or("", |(_, behind)| behind)));
+    }
+    let inside = &html[1..];
+    inside.starts_with(|c: char| c.is_ascii_alphabetic() || "/!?".contains(c)).then_some(())?;
+    inside.split_once('>')
+}
+
+/// Whether it is an end tag, and the element's name.
+fn name(tag: &str) -> (bool, String) {
+    let is_end = tag.starts_with('/');
+    let name = tag.trim_start_matches('/');
+    let end = name.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(name.len());
+    (is_end, name[..end].to_ascii_lowercase())
+}
+
+/// What follows the end tag of an element whose content is not looked at.
+fn behind_end<'a>(html: &'a str, element: &str) -> &'a str {
+    let mut rest = html;
+    while let Some((_, behind)) = rest.split_once("</") {
+        let is_it =
+            behind.get(..element.len()).is_some_and(|name| name.eq_ignore_ascii_case(element));
+        if is_it {
+            return behind.split_once('>').map_or("", |(_, behind)| behind);
+        }
+        rest = behind;
+    }
+    ""
+}
+
+fn attribute(tag: &str, wanted: &str) -> Option<String> {
+    let at = tag.to_ascii_lowercase().find(&format!(" {wanted}="))?;
+    let value = &tag[at + wanted.len() + 2..];
+    let value = match value.chars().next()? {
+        quote @ ('"' | '\'') => value[1..].split(quote).next()?,
+        _ => value.split_whitespace().next()?,
+    };
+    Some(unescaped(value).trim().to_owned())
+}
+
+/// Character references as the characters they stand for, those that are common.
+pub fn unescaped(text: &str) -> String {
+    const LONGEST: usize = 10;
+    let (mut out, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(at) = rest.find('&') {
+        out.push_str(&rest[..at]);
+        rest = &rest[at + 1..];
+        let end = rest.bytes().take(LONGEST).position(|byte| byte == b';');
+        match end.and_then(|end| Some((meant(&rest[..end])?, end))) {
+            Some((c, end)) => {
+                out.push(c);
+                rest = &rest[end + 1..];
+            }
+            None => out.push('&'),
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+fn meant(reference: &str) -> Option<char> {
+    if let Some(number) = reference.strip_prefix('#') {
+        let number = match number.strip_prefix(['x', 'X']) {
+            Some(hex) => u32::from_str_radix(hex, 16).ok()?,
+            None => number.parse().ok()?,
+        };
+        return char::from_u32(number);
+    }
+    Some(match reference {
+        "amp" => '&',
+        "lt" => '<',
+        "gt" => '>',
+        "quot" => '"',
+        "apos" => '\'',
+        "nbsp" => ' ',
+        "ndash" => '–',
+        "mdash" => '—',
+        "hellip" => '…',
+        "euro" => '€',
+        "copy" => '©',
+        "reg" => '®',
+        "trade" => '™',
+        _ => return None,
+    })
+}
+
+/// A text as it stands in HTML.
+pub fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn what_is_seen_is_the_text() {
+        for (html, text) in [
+            ("", ""),
+            ("Hello", "Hello"),
+            ("<p>Hello  <b>Ann</b>,</p>\n<p>bye</p>", "Hello Ann,\nbye"),
+            ("a<br>b<BR/>c", "a\nb\nc"),
+            ("a<br><br><br>b", "a\n\nb"),
+            ("<style>p > a { }</style><title>x</title>seen<!-- not > -->!", "seen!"),
+            ("<script>if (1 < 2) '</p>'</script>x", "x"),
+            ("<ul><li>one<li>two</ul>", "one\ntwo"),
+            ("<table><tr><td>a</td><td>b</td></tr></table>", "a b"),
+            (
+                "1 < 2 &amp;&lt;b&gt; &#233;&#xe9; &unknown; & &#xffffffff;",
+                "1 < 2 &<b> éé &unknown; & &#xffffffff;",
+            ),
+            (
+                "<a href=\"https://e.example/?a=1&amp;b=2\">here</a>.",
+                "here (https://e.example/?a=1&b=2).",
+            ),
+            ("<a class=x href='https://e.example'>https://e.example</a>", "https://e.example"),
+            ("<a href=#top>up</a>", "up"),
+            ("<p", "<p"),
+            ("<style>", ""),
+        ] {
+            assert_eq!(text_of(html), text, "{html}");
+        }
+    }
+
+    #[test]
+    fn what_is_escaped_is_seen_as_it_was() {
+        let text = "a & b < c > \"d\" &amp;";
+        assert_eq!(text_of(&escaped(text)), text);
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_panics(html in "([<>/&;#!a-z\"'= é\n-]|<a href=|<style>|</style>|&#x|<!--){0,40}") {
+            let text = text_of(&html);
+            prop_assert!(text.len() <= 2 * html.len() + 8);
+        }
+    }
+}

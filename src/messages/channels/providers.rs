@@ -1,0 +1,300 @@
+//! Push, SMS, WhatsApp and live activities: a signed request to the provider that the workspace
+//! declares for the channel, with all that it needs to send the message and to tell a repeat.
+//!
+//! What a provider is given and what it may answer is described with the API (`webhooks`:
+//! [`super::openapi`]); the types here are what is written and read.
+
+use reqwest::{Method, StatusCode};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use super::http;
+use crate::app::App;
+use crate::clock::format_time;
+use crate::deliveries::{self, Request, Unanswered, signature};
+use crate::messages::settings::Settings;
+use crate::messages::{Channel, Outcome, Outgoing};
+use crate::sms::{self, PhoneNumber};
+use crate::store::StoreError;
+use crate::users::devices::{self, Gone};
+use crate::workspaces::Platform;
+
+/// Bytes of an answer that are read.
+const ANSWER_BYTES: usize = 64 << 10;
+
+/// Why a number is on the list of invalid ones.
+pub const SAID_BY_PROVIDER: &str = "the provider says that it is invalid";
+
+/// A message for a provider.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "ProviderMessage")]
+pub struct Handed<'a> {
+    /// Which message it is: the same however often it is handed over, and in `webhook-id`.
+    pub id: String,
+    #[schemars(extend("enum" = CHANNELS.map(Channel::name)))]
+    pub channel: &'static str,
+    pub dispatch_id: String,
+    pub send_id: Option<&'a str>,
+    pub campaign_id: Option<Uuid>,
+    pub message_variation_id: Option<&'a str>,
+    /// As the message names it.
+    pub app_id: Option<&'a str>,
+    pub user: User<'a>,
+    pub to: &'a To<'a>,
+    /// The message object, every text of it rendered.
+    pub message: &'a Map<String, Value>,
+    /// When it was handed over this time.
+    #[schemars(extend("format" = "date-time"))]
+    pub sent_at: String,
+}
+
+/// Channels that go through a provider.
+pub const CHANNELS: [Channel; 7] = [
+    Channel::ApplePush,
+    Channel::AndroidPush,
+    Channel::KindlePush,
+    Channel::WebPush,
+    Channel::Sms,
+    Channel::WhatsApp,
+    Channel::LiveActivity,
+];
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "ProviderUser")]
+pub struct User<'a> {
+    pub service_id: Uuid,
+    pub external_id: Option<&'a str>,
+}
+
+/// Where it goes.
+#[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "ProviderRecipient")]
+#[serde(untagged)]
+pub enum To<'a> {
+    /// Of push and live activities.
+    Devices { tokens: Vec<Device<'a>> },
+    /// Of SMS and WhatsApp: numbers in E.164.
+    Number {
+        phone: String,
+        /// The sender of the subscription group.
+        from: &'a str,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "ProviderDevice")]
+pub struct Device<'a> {
+    pub app_id: &'a str,
+    pub token: &'a str,
+    pub device_id: Option<&'a str>,
+}
+
+/// What a provider may say at once of where a message went.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[schemars(rename = "ProviderAnswer")]
+pub struct Said {
+    /// Those of the tokens that no device has any more; they are removed from the profile.
+    #[serde(default)]
+    pub invalid_tokens: Vec<String>,
+    /// The number is invalid: nothing is sent to it until somebody takes it off the list.
+    #[serde(default)]
+    pub invalid_number: bool,
+}
+
+pub async fn send(app: &App, message: &Outgoing<'_>) -> Outcome {
+    let channel = message.id.channel;
+    let Some(provider) = message.settings.provider(channel) else {
+        let why = message.settings.without(channel).unwrap_or("the channel has no provider");
+        return Outcome::Failed(why.into());
+    };
+    let to = match recipient(app, message).await {
+        Ok(to) => to,
+        Err(outcome) => return outcome,
+    };
+    let later = |reason: String| Outcome::Later { reason, after: None };
+    // What may be reached is the operator's to change, and the provider's address too.
+    let url = match deliveries::check_kept(&provider.url, &app.config) {
+        Ok(url) => url,
+        Err(why) => return later(format!("the provider's address {why}")),
+    };
+    let body = match serde_json::to_string(&handed(app, message, &to)) {
+        Ok(body) => body,
+        Err(error) => return Outcome::Failed(format!("the message cannot be written: {error}")),
+    };
+    let (id, now) = (message.id.to_string(), app.clock.now().as_second());
+    let headers = signature::sign(&provider.secret.0, id, now, &body).headers();
+    let request = Request { method: Method::POST, url, headers, body };
+    let answer = match app.sender.request(request, &app.clock, ANSWER_BYTES).await {
+        Ok(answer) => answer,
+        Err(Unanswered::Refused(reason) | Unanswered::Failed(reason)) => return later(reason),
+    };
+    let outcome = http::outcome(&answer);
+    if matches!(outcome, Outcome::Later { .. }) {
+        return outcome;
+    }
+    let said = said(answer.status, &answer.body);
+    match heed(app, message, &to, &said).await {
+        Some(reason) => Outcome::Bounced(reason),
+        None => outcome,
+    }
+}
+
+fn handed<'a>(app: &App, message: &Outgoing<'a>, to: &'a To<'a>) -> Handed<'a> {
+    Handed {
+        id: message.id.to_string(),
+        channel: message.id.channel.name(),
+        dispatch_id: message.id.dispatch_id.simple().to_string(),
+        send_id: message.send_id,
+        campaign_id: message.campaign_id,
+        message_variation_id: message.rendered.variation_id.as_deref(),
+        app_id: app_id(message),
+        user: User {
+            service_id: message.id.service_id,
+            external_id: message.recipient.external_id(),
+        },
+        to,
+        message: &message.rendered.object,
+        sent_at: format_time(app.clock.now_ms()),
+    }
+}
+
+fn app_id<'a>(message: &Outgoing<'a>) -> Option<&'a str> {
+    let app_id = message.rendered.object.get("app_id").and_then(Value::as_str);
+    app_id.map(str::trim).filter(|app_id| !app_id.is_empty())
+}
+
+/// Where it goes, or why it cannot go anywhere.
+async fn recipient<'a>(app: &App, message: &Outgoing<'a>) -> Result<To<'a>, Outcome> {
+    let unreachable = |why: &str| Outcome::Unreachable(why.to_owned());
+    if message.id.channel.is_push() {
+        let tokens = tokens(message);
+        return match tokens.is_empty() {
+            true => Err(unreachable("the user has no device for this")),
+            false => Ok(To::Devices { tokens }),
+        };
+    }
+    let group = message.rendered.object.get("subscription_group_id").and_then(Value::as_str);
+    let group = group.unwrap_or_default().trim();
+    let from = sender(message.settings, message.id.channel, group)
+        .ok_or_else(|| unreachable("the workspace declares no such subscription group"))?;
+    if !message.recipient.is_in_group(group) {
+        return Err(unreachable("the user is not in the subscription group"));
+    }
+    let phone = message.recipient.phone();
+    let phone = phone.ok_or_else(|| unreachable("the user has no phone number"))?;
+    let phone = PhoneNumber::parse(phone).map_err(|why| unreachable(&why))?;
+    match sms::is_invalid(&app.store, message.workspace_id, &phone).await {
+        Ok(true) => Err(unreachable("the phone number is on the list of invalid ones")),
+        Ok(false) => Ok(To::Number { phone: phone.to_string(), from }),
+        Err(error) => Err(Outcome::Later { reason: error.to_string(), after: None }),
+    }
+}
+
+/// The number that messages of a group come from.
+fn sender<'a>(settings: &'a Settings, channel: Channel, group: &str) -> Option<&'a str> {
+    let id = Uuid::try_parse(group).ok()?;
+    let group = settings.subscription_groups.iter().find(|one| one.id == id)?;
+    (group.channel == channel).then_some(group.from.as_str())
+}
+
+/// The user's devices that have the message's app, or where it names none, an app that the
+/// workspace declares for the platform.
+fn tokens<'a>(message: &Outgoing<'a>) -> Vec<Device<'a>> {
+    let channel = message.id.channel;
+    let platform = match channel {
+        Channel::AndroidPush => Platform::Android,
+        Channel::KindlePush => Platform::Kindle,
+        Channel::WebPush => Platform::Web,
+        _ => Platform::Ios,
+    };
+    let app = app_id(message);
+    let is_meant = |of: &str| match app {
+        Some(app) => app.eq_ignore_ascii_case(of),
+        None => {
+            let of = Uuid::try_parse(of).ok();
+            let mut apps = message.settings.apps.iter();
+            apps.any(|app| app.platform == platform && Some(app.id) == of)
+        }
+    };
+    let mut devices: Vec<Device<'a>> = Vec::new();
+    for token in message.recipient.push_tokens() {
+        let is_known = devices.iter().any(|known| known.token == token.token);
+        let is_of_kind = token.is_live_activity == (channel == Channel::LiveActivity);
+        if is_of_kind && is_meant(token.app_id) && !is_known {
+            let (app_id, token, device_id) = (token.app_id, token.token, token.device_id);
+            devices.push(Device { app_id, token, device_id });
+        }
+    }
+    devices
+}
+
+/// What an answer says of where the message went: with the message's being taken, or with 404
+/// or 410 in the place of that.
+fn said(status: StatusCode, body: &[u8]) -> Said {
+    let may_say = status.is_success() || matches!(status, StatusCode::NOT_FOUND | StatusCode::GONE);
+    match may_say {
+        true => serde_json::from_slice(body).unwrap_or_default(),
+        false => Said::default(),
+    }
+}
+
+/// Does what follows of it; why nobody was reached, if it says so.
+async fn heed(app: &App, message: &Outgoing<'_>, to: &To<'_>, said: &Said) -> Option<String> {
+    let workspace = message.workspace_id;
+    let (heeded, reason) = match to {
+        To::Devices { tokens } => {
+            let is_gone =
+                |device: &&Device<'_>| said.invalid_tokens.iter().any(|one| one == device.token);
+            let gone: Vec<Gone> = tokens
+                .iter()
+                .filter(is_gone)
+                .map(|device| Gone {
+                    service_id: message.id.service_id,
+                    app_id: Some(device.app_id.to_owned()),
+                    token: device.token.to_owned(),
+                })
+                .collect();
+            if gone.is_empty() {
+                return None;
+            }
+            let is_all = gone.len() == tokens.len();
+            let reason = is_all.then(|| "no device has any of the user's tokens".to_owned());
+            (forget(app.clone(), workspace, gone).await, reason)
+        }
+        To::Number { phone, .. } => {
+            if !said.invalid_number {
+                return None;
+            }
+            let added = add_invalid(app.clone(), workspace, phone.clone()).await;
+            (added, Some(SAID_BY_PROVIDER.to_owned()))
+        }
+    };
+    if let Err(error) = heeded {
+        // It will say so again.
+        tracing::warn!(%error, "what a provider said of a recipient could not be written");
+    }
+    reason
+}
+
+/// In a task of its own: database work is not dropped half way.
+async fn forget(app: App, workspace: i32, gone: Vec<Gone>) -> Result<(), StoreError> {
+    let work = tokio::spawn(async move {
+        let mut tx = app.store.write().await?;
+        devices::forget(&mut tx, workspace, &gone).await?;
+        tx.commit().await
+    });
+    work.await.unwrap_or(Err(StoreError::Silent))
+}
+
+async fn add_invalid(app: App, workspace: i32, phone: String) -> Result<(), StoreError> {
+    let Ok(number) = PhoneNumber::parse(&phone) else { return Ok(()) };
+    let work = tokio::spawn(async move {
+        let mut tx = app.store.write().await?;
+        let now = app.clock.now_ms();
+        sms::add(&mut tx, workspace, &[number], SAID_BY_PROVIDER, now).await?;
+        tx.commit().await
+    });
+    work.await.unwrap_or(Err(StoreError::Silent))
+}

@@ -1,0 +1,156 @@
+//! Small writes of many callers, done together: what comes while one transaction is under way
+//! is all in the next one. A dispatch hands over hundreds of messages side by side, and a
+//! transaction each would be most of the work.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::oneshot;
+
+use crate::retry::Retry as _;
+use crate::store::StoreError;
+
+/// As many at most are done together.
+const MOST: usize = 500;
+
+/// What waits to be done. Cheap to clone.
+pub struct Together<T>(Arc<Mutex<State<T>>>);
+
+struct State<T> {
+    waiting: Vec<(T, oneshot::Sender<Result<(), Failed>>)>,
+    is_at_work: bool,
+}
+
+/// Why a write was not made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failed {
+    pub reason: String,
+    pub can_retry: bool,
+}
+
+impl<T> Clone for Together<T> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<T> Default for Together<T> {
+    fn default() -> Self {
+        Self(Arc::new(Mutex::new(State { waiting: Vec::new(), is_at_work: false })))
+    }
+}
+
+impl<T: Send + 'static> Together<T> {
+    /// Has `write` do this and whatever else waits; answers once it is durable. It is done
+    /// although this be dropped.
+    pub async fn write<W, F>(&self, one: T, write: W) -> Result<(), Failed>
+    where
+        W: Fn(Vec<T>) -> F + Send + 'static,
+        F: Future<Output = Result<(), StoreError>> + Send + 'static,
+    {
+        let (done, answer) = oneshot::channel();
+        let begins = {
+            let mut state = self.lock();
+            state.waiting.push((one, done));
+            !std::mem::replace(&mut state.is_at_work, true)
+        };
+        if begins {
+            let together = self.clone();
+            tokio::spawn(async move { together.work(write).await });
+        }
+        answer.await.unwrap_or_else(|_| {
+            Err(Failed { reason: "it was not written".into(), can_retry: true })
+        })
+    }
+
+    async fn work<W, F>(self, write: W)
+    where
+        W: Fn(Vec<T>) -> F + Send + 'static,
+        F: Future<Output = Result<(), StoreError>> + Send + 'static,
+    {
+        // A panic must not leave others waiting for who is gone.
+        let mut at_work = AtWork { together: &self, is_over: false };
+        loop {
+            let taken = {
+                let mut state = self.lock();
+                let most = state.waiting.len().min(MOST);
+                let taken: Vec<_> = state.waiting.drain(..most).collect();
+                if taken.is_empty() {
+                    state.is_at_work = false;
+                    at_work.is_over = true;
+                    return;
+                }
+                taken
+            };
+            let (all, done): (Vec<T>, Vec<_>) = taken.into_iter().unzip();
+            let written = write(all).await.map_err(|error| Failed {
+                reason: error.to_string(),
+                can_retry: error.can_retry(),
+            });
+            for done in done {
+                // Whoever asked may have gone.
+                let _ = done.send(written.clone());
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<T>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct AtWork<'t, T> {
+    together: &'t Together<T>,
+    is_over: bool,
+}
+
+impl<T> Drop for AtWork<'_, T> {
+    fn drop(&mut self) {
+        if !self.is_over {
+            let mut state = self.together.0.lock().unwrap_or_else(PoisonError::into_inner);
+            state.is_at_work = false;
+            state.waiting.clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_comes_meanwhile_is_done_together() {
+        let together = Together::default();
+        let (calls, written) = (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(Vec::new())));
+        let write = {
+            let (calls, written) = (calls.clone(), written.clone());
+            move |all: Vec<usize>| {
+                calls.fetch_add(1, Ordering::SeqCst);
+                let written = written.clone();
+                async move {
+                    tokio::task::yield_now().await;
+                    written.lock().unwrap().extend(all);
+                    Ok(())
+                }
+            }
+        };
+        let all = (0..100).map(|n| together.write(n, write.clone()));
+        assert!(futures::future::join_all(all).await.into_iter().all(|one| one.is_ok()));
+        let mut written = written.lock().unwrap().clone();
+        written.sort_unstable();
+        assert_eq!(written, (0..100).collect::<Vec<_>>());
+        assert!(calls.load(Ordering::SeqCst) <= 3, "{calls:?}");
+    }
+
+    #[tokio::test]
+    async fn a_failure_is_everybodys_and_a_panic_nobodys_end() {
+        let together = Together::default();
+        let fails = |_| async { Err(StoreError::Silent) };
+        let failed = together.write(1, fails).await.unwrap_err();
+        assert!(failed.can_retry && failed.reason.contains("no answer"), "{failed:?}");
+        let panics = |_| async { panic!("as planned") };
+        assert!(together.write(2, panics).await.is_err());
+        assert_eq!(together.write(3, |_| async { Ok(()) }).await, Ok(()));
+    }
+}

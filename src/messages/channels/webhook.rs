@@ -1,0 +1,199 @@
+//! Webhooks: a request of the customer's own (Messages object, `webhook`), signed as callbacks
+//! are, under the message's id, never into a private network and never after a redirect.
+
+use axum::http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::Method;
+use serde_json::{Map, Value};
+use url::Url;
+
+use super::{http, secrets};
+use crate::app::App;
+use crate::config::Config;
+use crate::deliveries::{self, Request, signature};
+use crate::messages::{Outcome, Outgoing};
+
+/// Headers that a request may have, and bytes of its body.
+const MOST_HEADERS: usize = 50;
+const MOST_BYTES: usize = 1 << 20;
+
+/// Bytes of an answer that are read.
+const ANSWER_BYTES: usize = 4 << 10;
+
+/// Headers that are the connection's, or say who sends.
+const RESERVED: [&str; 16] = [
+    "connection",
+    "content-encoding",
+    "content-length",
+    "expect",
+    "host",
+    "http2-settings",
+    "keep-alive",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "webhook-id",
+    "webhook-signature",
+    "webhook-timestamp",
+];
+
+pub async fn send(app: &App, message: &Outgoing<'_>) -> Outcome {
+    let mut request = match read(&message.rendered.object, &app.config) {
+        Ok(request) => request,
+        Err(why) => return Outcome::Failed(why),
+    };
+    let secret = match secrets::callback_secret(app, message.workspace_id).await {
+        Ok(secret) => secret,
+        Err(reason) => return Outcome::Later { reason, after: None },
+    };
+    let now = app.clock.now().as_second();
+    let signed = signature::sign(&secret, message.id.to_string(), now, &request.body);
+    for (name, value) in signed.signature_headers() {
+        request.headers.insert(name, value);
+    }
+    match app.sender.request(request, &app.clock, ANSWER_BYTES).await {
+        Ok(answer) => http::outcome(&answer),
+        Err(unanswered) => http::unanswered(unanswered),
+    }
+}
+
+/// Reads the object; the error says what is wrong with it.
+fn read(object: &Map<String, Value>, config: &Config) -> Result<Request, String> {
+    let url = object.get("url").and_then(Value::as_str).unwrap_or_default().trim();
+    let url: Url = deliveries::check_address(url, config).map_err(|why| format!("url {why}"))?;
+    let method = match object.get("request_method").and_then(Value::as_str) {
+        Some("GET") => Method::GET,
+        Some("POST") => Method::POST,
+        Some("PUT") => Method::PUT,
+        Some("DELETE") => Method::DELETE,
+        _ => return Err("request_method must be GET, POST, PUT or DELETE".into()),
+    };
+    let mut headers = headers(object.get("request_headers"))?;
+    let (body, is_json) = match object.get("body") {
+        None | Some(Value::Null) => (String::new(), false),
+        Some(Value::String(text)) => {
+            let is_json = serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
+            (text.clone(), is_json)
+        }
+        Some(json) => (json.to_string(), true),
+    };
+    if body.len() > MOST_BYTES {
+        return Err(format!("body must be at most {MOST_BYTES} bytes"));
+    }
+    if !body.is_empty() {
+        let usual = if is_json { "application/json" } else { "text/plain; charset=utf-8" };
+        headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static(usual));
+    }
+    Ok(Request { method, url, headers, body })
+}
+
+fn headers(given: Option<&Value>) -> Result<HeaderMap, String> {
+    let given = match given {
+        None | Some(Value::Null) => return Ok(HeaderMap::new()),
+        Some(Value::Object(headers)) if headers.len() <= MOST_HEADERS => headers,
+        Some(_) => {
+            return Err(format!(
+                "request_headers must be an object of at most {MOST_HEADERS} texts"
+            ));
+        }
+    };
+    let mut headers = HeaderMap::new();
+    for (name, value) in given {
+        let key = check_header(name).map_err(|why| format!("request_headers.{name}: {why}"))?;
+        let value = match value {
+            Value::Null => continue,
+            Value::String(text) => HeaderValue::from_str(text),
+            Value::Number(_) | Value::Bool(_) => HeaderValue::from_str(&value.to_string()),
+            _ => return Err(format!("request_headers.{name}: a text is meant")),
+        };
+        let value =
+            value.map_err(|_| format!("request_headers.{name}: a text of one line is meant"))?;
+        headers.insert(key, value);
+    }
+    Ok(headers)
+}
+
+/// Whether a webhook may have a header of that name; the error says why not.
+pub fn check_header(name: &str) -> Result<HeaderName, String> {
+    let read = HeaderName::from_bytes(name.as_bytes());
+    let read = read.map_err(|_| "no header can be called so".to_owned())?;
+    match RESERVED.contains(&read.as_str()) {
+        true => Err("this header is set by the service".into()),
+        false => Ok(read),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read_json(object: Value) -> Result<Request, String> {
+        read(object.as_object().unwrap(), &Config::default())
+    }
+
+    fn webhook(change: Value) -> Value {
+        let mut object = json!({ "url": "https://acme.example/hook", "request_method": "POST" });
+        object.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+        object
+    }
+
+    #[test]
+    fn a_body_is_sent_as_it_is() {
+        for (body, sent, content_type) in [
+            (json!("{\"a\":1}"), "{\"a\":1}", Some("application/json")),
+            (json!({ "a": 1 }), "{\"a\":1}", Some("application/json")),
+            (json!("a=1"), "a=1", Some("text/plain; charset=utf-8")),
+            (json!(""), "", None),
+            (json!(null), "", None),
+        ] {
+            let request = read_json(webhook(json!({ "body": body }))).unwrap();
+            assert_eq!(request.body, sent);
+            let header = request.headers.get(CONTENT_TYPE).map(|value| value.to_str().unwrap());
+            assert_eq!(header, content_type);
+        }
+        let own =
+            json!({ "request_headers": { "content-type": "text/csv", "X-N": 7 }, "body": "a" });
+        let request = read_json(webhook(own)).unwrap();
+        assert_eq!(
+            (&request.headers["content-type"], &request.headers["x-n"]),
+            (&"text/csv".parse().unwrap(), &"7".parse().unwrap())
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_sent_is_refused() {
+        let long = format!("https://acme.example/{}", "x".repeat(deliveries::LONGEST));
+        for (change, text) in [
+            (json!({ "url": "" }), "url must be a valid URL"),
+            (json!({ "url": null }), "url must be a valid URL"),
+            (json!({ "url": "ftp://acme.example" }), "url must be an http or https URL"),
+            (json!({ "url": "http://127.0.0.1/" }), "url must not point to a loopback address"),
+            (
+                json!({ "url": "http://[::ffff:10.0.0.1]/" }),
+                "url must not point to a private address",
+            ),
+            (json!({ "url": long }), "url must be at most 2048 bytes long"),
+            (json!({ "request_method": "PATCH" }), "request_method must be"),
+            (json!({ "request_headers": [] }), "request_headers must be an object"),
+            (json!({ "request_headers": { "Host": "x" } }), "request_headers.Host: this header is"),
+            (
+                json!({ "request_headers": { "webhook-id": "x" } }),
+                "request_headers.webhook-id: this",
+            ),
+            (json!({ "request_headers": { "a b": "x" } }), "request_headers.a b: no header"),
+            (
+                json!({ "request_headers": { "a": "x\r\nb: c" } }),
+                "request_headers.a: a text of one",
+            ),
+            (json!({ "request_headers": { "a": [] } }), "request_headers.a: a text is meant"),
+            (json!({ "body": "x".repeat(MOST_BYTES + 1) }), "body must be at most"),
+        ] {
+            let error = read_json(webhook(change)).map(drop).unwrap_err();
+            assert!(error.starts_with(text), "{error}");
+        }
+    }
+}

@@ -1,0 +1,446 @@
+//! A batch of a part: users are read and tested, and their messages noted.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::capping::Allowance;
+use super::error::DispatchError;
+use super::job::Job;
+use super::message_rows::{self, Common, New, Open, RowState};
+use super::part_rows::{self, Moved, Part, Whom};
+use super::settle::{self, Counts};
+use crate::app::App;
+use crate::claims::{self, Claim};
+use crate::faults::fail_point;
+use crate::messages::order::{Named, SubscriptionState, Wave, Who};
+use crate::messages::recipient::Subscription;
+use crate::messages::{Channel, Recipient};
+use crate::store::{StoreError, Tx};
+use crate::users::profile::Alias;
+use crate::users::rows::{For, Kind, StoredUser, find_identifiers, find_users};
+use crate::users::{Position, SLICES, scan};
+
+/// Users of whom nobody is meant are passed by so many at a time, before the part is moved on.
+const PASSED: i64 = 5_000;
+
+/// Bytes of profiles that are read at once, about.
+const PAGE_BYTES: usize = 4 << 20;
+
+/// A user, and the messages that they get.
+pub(super) struct User {
+    pub recipient: Recipient,
+    /// What is for them alone, where they are named.
+    pub named: Option<Arc<Named>>,
+    pub messages: Vec<Due>,
+}
+
+/// A message to hand over.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Due {
+    /// Which one of the order's.
+    pub index: usize,
+    pub channel: Channel,
+    /// How often it was handed over before, and since when.
+    pub attempts: i32,
+    pub created_at: i64,
+}
+
+/// Users whose messages are noted.
+#[derive(Default)]
+pub(super) struct Batch {
+    pub users: Vec<User>,
+    /// Messages whose user is gone.
+    pub orphans: Vec<(Uuid, Channel)>,
+}
+
+/// Goes through the users of a part.
+pub(super) struct Walk {
+    pub app: App,
+    pub job: Arc<Job>,
+    pub part: Part,
+    pub claim: Claim,
+    /// Users that are read at once: fewer where profiles are large.
+    limit: i64,
+}
+
+/// A user as read.
+struct Read {
+    service_id: Uuid,
+    doc: String,
+    named: Option<Arc<Named>>,
+}
+
+/// Some users in order, and how far they go.
+struct Page {
+    users: Vec<Read>,
+    activity: HashMap<Uuid, Vec<u8>>,
+    at: Position,
+    is_last: bool,
+    walked: i64,
+}
+
+/// A user who passed, with the messages that are to be noted.
+struct Chosen {
+    user: User,
+    unreachable: Vec<(Channel, &'static str)>,
+}
+
+impl Walk {
+    pub fn new(app: &App, job: Arc<Job>, part: Part, claim: Claim) -> Self {
+        let limit = i64::from(app.config.messages.batch_users);
+        Self { app: app.clone(), job, part, claim, limit }
+    }
+
+    pub fn common(&self) -> Common {
+        Common::new(self.job.order.workspace_id, self.job.order.campaign_id, &self.part)
+    }
+
+    /// Notes messages of the next users; none where all were looked at. The batch may be empty.
+    pub async fn next(&mut self, stop: &CancellationToken) -> Result<Option<Batch>, DispatchError> {
+        if self.part.is_walked {
+            return Ok(None);
+        }
+        let now = self.app.clock.now_ms();
+        let (mut walked, mut chosen) = (0, Vec::new());
+        let (at, is_last) = loop {
+            let page = self.page().await?;
+            let (at, is_last) = (page.at, page.is_last);
+            walked += page.walked;
+            chosen.extend(self.choose(page, now).await?);
+            if !chosen.is_empty() || is_last || walked >= PASSED {
+                break (at, is_last);
+            }
+            if let Whom::Stretch(from, _) = &mut self.part.whom {
+                *from = at;
+            }
+            if stop.is_cancelled() {
+                return Err(DispatchError::Stopped);
+            }
+        };
+        let moved = Moved { at, is_walked: is_last, walked };
+        let batch = self.note(chosen, &moved, now).await?;
+        self.part.is_walked = is_last;
+        if let Whom::Stretch(from, _) = &mut self.part.whom {
+            *from = at;
+        }
+        metrics::counter!("longshore_dispatch_users_total").increment(walked.unsigned_abs());
+        Ok(Some(batch))
+    }
+
+    async fn page(&mut self) -> Result<Page, DispatchError> {
+        let mut tx = self.app.store.snapshot().await?;
+        let mut page = match &self.part.whom {
+            Whom::Named(named) => self.named(&mut tx, named).await?,
+            Whom::Stretch(from, to) => self.stretch(&mut tx, *from, *to).await?,
+        };
+        let bytes: usize = page.users.iter().map(|user| user.doc.len()).sum();
+        if !page.users.is_empty() {
+            let fitting = page.users.len() * PAGE_BYTES / bytes.max(1);
+            let most = i64::from(self.app.config.messages.batch_users);
+            self.limit = (fitting as i64).clamp(1, most);
+        }
+        if self.job.needs_activity(self.part.wave.as_ref()) {
+            let ids: Vec<Uuid> = page.users.iter().map(|user| user.service_id).collect();
+            page.activity = activity(&mut tx, self.job.order.workspace_id, &ids).await?;
+        }
+        Ok(page)
+    }
+
+    async fn stretch(&self, tx: &mut Tx, from: Position, to: Position) -> Result<Page, StoreError> {
+        let workspace = self.job.order.workspace_id;
+        let youngest = self.job.youngest.unwrap_or(Uuid::max());
+        let slices: Vec<i16> = (0..SLICES).collect();
+        let stretch = scan::Stretch {
+            workspace,
+            slices: &slices,
+            after: from,
+            up_to: to,
+            youngest,
+            activity: false,
+        };
+        let (users, at) = scan::page(tx, &stretch, self.limit).await?;
+        let walked = users.len() as i64;
+        let read = |(service_id, doc)| Read { service_id, doc, named: None };
+        Ok(Page {
+            users: users.into_iter().map(read).collect(),
+            activity: HashMap::new(),
+            at: at.unwrap_or(to),
+            is_last: at.is_none_or(|at| at >= to),
+            walked,
+        })
+    }
+
+    async fn named(&self, tx: &mut Tx, named: &[Named]) -> Result<Page, StoreError> {
+        let workspace = self.job.order.workspace_id;
+        let meant = resolve(tx, workspace, named).await?;
+        let users = read(tx, workspace, meant).await?;
+        Ok(Page {
+            users,
+            activity: HashMap::new(),
+            at: Position { slice: 0, service_id: Uuid::nil() },
+            is_last: true,
+            walked: named.len() as i64,
+        })
+    }
+
+    /// Those of a page who are meant and may be sent something.
+    async fn choose(&self, page: Page, now: i64) -> Result<Vec<Chosen>, DispatchError> {
+        let (job, wave) = (self.job.clone(), self.part.wave);
+        compute(&self.app, move || choose(&job, wave.as_ref(), page, now)).await
+    }
+
+    /// Notes messages and moves the part on, in one transaction.
+    async fn note(
+        &self,
+        mut chosen: Vec<Chosen>,
+        moved: &Moved,
+        now: i64,
+    ) -> Result<Batch, DispatchError> {
+        let (job, common) = (&self.job, self.common());
+        let mut tx = self.app.store.write().await?;
+        claims::progress(&mut tx, &self.claim, self.app.config.lease()).await?;
+        if job.is_capped() {
+            let due = chosen.iter().filter(|chosen| !chosen.user.messages.is_empty());
+            let ids = due.map(|chosen| chosen.user.recipient.service_id).collect();
+            let rules = &job.settings.frequency_capping;
+            let mut allowance = Allowance::load(&mut tx, common, rules, ids, now).await?;
+            for Chosen { user, .. } in &mut chosen {
+                let id = user.recipient.service_id;
+                user.messages.retain(|due| allowance.take(id, due.channel));
+            }
+        }
+        let new: Vec<New> = chosen.iter().flat_map(Chosen::rows).collect();
+        let noted = message_rows::insert(&mut tx, common, &new, now).await?;
+        if noted.len() < new.len() {
+            // In an earlier round, or by an attempt whose commit was not answered.
+            let noted: HashSet<(Uuid, Channel)> = noted.into_iter().collect();
+            chosen.iter_mut().for_each(|chosen| chosen.retain(&noted));
+        }
+        if !part_rows::advance(&mut tx, common.dispatch, common.part, moved).await? {
+            return Err(DispatchError::Lost);
+        }
+        let mut counts = Counts::default();
+        for (channel, _) in chosen.iter().flat_map(|chosen| &chosen.unreachable) {
+            counts.add(*channel, RowState::Unreachable);
+        }
+        settle::count(&mut tx, &job.order, common, &counts).await?;
+        fail_point!("dispatch::noted");
+        tx.commit().await?;
+        fail_point!("dispatch::committed");
+        counts.emit();
+        let users = chosen.into_iter().map(|chosen| chosen.user);
+        Ok(Batch {
+            users: users.filter(|user| !user.messages.is_empty()).collect(),
+            orphans: Vec::new(),
+        })
+    }
+
+    /// Messages that were noted before and are to be handed over at `now`.
+    pub async fn open(&self, now: i64) -> Result<Option<Batch>, DispatchError> {
+        let limit = i64::from(self.app.config.messages.batch_users);
+        let common = self.common();
+        let mut tx = self.app.store.snapshot().await?;
+        let open = message_rows::open(&mut tx, common.dispatch, common.part, now, limit).await?;
+        if open.is_empty() {
+            return Ok(None);
+        }
+        let named = match &self.part.whom {
+            Whom::Named(named) => resolve(&mut tx, common.workspace, named).await?,
+            Whom::Stretch(..) => Vec::new(),
+        };
+        let mut meant: HashMap<Uuid, Option<Arc<Named>>> =
+            named.into_iter().map(|(id, named)| (id, Some(named))).collect();
+        let ids: HashSet<Uuid> = open.iter().map(|open| open.service_id).collect();
+        let wanted = ids.iter().map(|id| (*id, meant.remove(id).flatten())).collect::<Vec<_>>();
+        let stored = find_users(
+            &mut tx,
+            common.workspace,
+            &ids.into_iter().collect::<Vec<_>>(),
+            For::Reading,
+        )
+        .await?;
+        drop(tx);
+        let job = self.job.clone();
+        Ok(Some(compute(&self.app, move || reopen(&job, open, stored, wanted)).await?))
+    }
+}
+
+/// Computes on a thread that may block.
+pub(super) async fn compute<T: Send + 'static>(
+    app: &App,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, DispatchError> {
+    let cores = app.cores.clone();
+    let computed = tokio::task::spawn_blocking(move || cores.compute(work)).await;
+    Ok(computed.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic())))
+}
+
+impl Chosen {
+    fn rows(&self) -> impl Iterator<Item = New> {
+        let service_id = self.user.recipient.service_id;
+        let due = self.user.messages.iter().map(|due| (due.channel, None));
+        let unreachable = self.unreachable.iter().map(|(channel, why)| (*channel, Some(*why)));
+        due.chain(unreachable).map(move |(channel, unreachable)| New {
+            service_id,
+            channel,
+            unreachable,
+        })
+    }
+
+    fn retain(&mut self, noted: &HashSet<(Uuid, Channel)>) {
+        let id = self.user.recipient.service_id;
+        self.user.messages.retain(|due| noted.contains(&(id, due.channel)));
+        self.unreachable.retain(|(channel, _)| noted.contains(&(id, *channel)));
+    }
+}
+
+fn choose(job: &Job, wave: Option<&Wave>, page: Page, now: i64) -> Vec<Chosen> {
+    let mut chosen = Vec::new();
+    for Read { service_id, doc, named } in page.users {
+        let recipient = match Recipient::read(service_id, &doc) {
+            Ok(recipient) => recipient,
+            Err(error) => {
+                tracing::error!(user = %service_id, %error, "a profile cannot be read: passed by");
+                continue;
+            }
+        };
+        let activity = page.activity.get(&service_id).map(Vec::as_slice);
+        if !job.means(&recipient, activity, wave, now) {
+            continue;
+        }
+        let (mut messages, mut unreachable) = (Vec::new(), Vec::new());
+        for (index, message) in job.content.messages().iter().enumerate() {
+            let channel = message.channel;
+            if !is_subscribed(&recipient, channel, job.order.subscription_state) {
+                continue;
+            }
+            match without_address(&recipient, channel) {
+                Some(why) => unreachable.push((channel, why)),
+                None => messages.push(Due { index, channel, attempts: 0, created_at: now }),
+            }
+        }
+        if !messages.is_empty() || !unreachable.is_empty() {
+            chosen.push(Chosen { user: User { recipient, named, messages }, unreachable });
+        }
+    }
+    chosen
+}
+
+/// Whether a user's subscription lets a message pass. Subscription to SMS and WhatsApp messages
+/// is by group, which their channels look at; other channels have none.
+fn is_subscribed(user: &Recipient, channel: Channel, wanted: SubscriptionState) -> bool {
+    let state = match channel {
+        Channel::Email => user.email_subscription(),
+        push if push.is_push() => user.push_subscription(),
+        _ => return true,
+    };
+    match wanted {
+        SubscriptionState::All => true,
+        SubscriptionState::Subscribed => state != Subscription::Unsubscribed,
+        SubscriptionState::OptedIn => state == Subscription::OptedIn,
+    }
+}
+
+/// Why a channel cannot reach a user whatever the message is.
+fn without_address(user: &Recipient, channel: Channel) -> Option<&'static str> {
+    match channel {
+        Channel::Email if user.email().is_none() => Some("no email address"),
+        Channel::Sms | Channel::WhatsApp if user.phone().is_none() => Some("no phone number"),
+        push if push.is_push() && user.push_tokens().next().is_none() => Some("no push token"),
+        _ => None,
+    }
+}
+
+/// Messages that were noted before, with their users as they are now.
+fn reopen(
+    job: &Job,
+    open: Vec<Open>,
+    stored: Vec<StoredUser>,
+    named: Vec<(Uuid, Option<Arc<Named>>)>,
+) -> Batch {
+    let mut named: HashMap<Uuid, Option<Arc<Named>>> = named.into_iter().collect();
+    let mut users: HashMap<Uuid, User> = stored
+        .into_iter()
+        .filter_map(|stored| {
+            let id = stored.service_id;
+            let recipient = Recipient::read(id, &stored.doc).ok()?;
+            let named = named.remove(&id).flatten();
+            Some((id, User { recipient, named, messages: Vec::new() }))
+        })
+        .collect();
+    let mut orphans = Vec::new();
+    for Open { service_id, channel, attempts, created_at } in open {
+        let index = job.content.messages().iter().position(|message| message.channel == channel);
+        match (users.get_mut(&service_id), index) {
+            (Some(user), Some(index)) => {
+                user.messages.push(Due { index, channel, attempts, created_at });
+            }
+            _ => orphans.push((service_id, channel)),
+        }
+    }
+    Batch { users: users.into_values().collect(), orphans }
+}
+
+/// Who is meant by names, each user once, with the first name's properties.
+async fn resolve(
+    tx: &mut Tx,
+    workspace: i32,
+    named: &[Named],
+) -> Result<Vec<(Uuid, Arc<Named>)>, StoreError> {
+    let mut found: HashMap<(Kind, String), Uuid> = HashMap::new();
+    for kind in [Kind::ExternalId, Kind::Alias] {
+        let keys: Vec<String> = named.iter().filter_map(|named| key(&named.who, kind)).collect();
+        let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+        for identifier in find_identifiers(tx, workspace, kind, &keys).await? {
+            found.insert((kind, identifier.value), identifier.service_id);
+        }
+    }
+    let meant = |who: &Who| match who {
+        Who::ServiceId(id) => Some(*id).filter(|id| crate::users::service_id::bucket(id).is_some()),
+        who => [Kind::ExternalId, Kind::Alias]
+            .into_iter()
+            .find_map(|kind| found.get(&(kind, key(who, kind)?)).copied()),
+    };
+    let mut seen = HashSet::new();
+    let users = named.iter().filter_map(|named| Some((meant(&named.who)?, named)));
+    let users = users.filter(|(id, _)| seen.insert(*id));
+    Ok(users.map(|(id, named)| (id, Arc::new(named.clone()))).collect())
+}
+
+/// How an identifier is stored.
+fn key(who: &Who, kind: Kind) -> Option<String> {
+    match (who, kind) {
+        (Who::ExternalId(id), Kind::ExternalId) => Some(id.clone()),
+        (Who::Alias { label, name }, Kind::Alias) => Some(Alias::key_of(label, name)),
+        _ => None,
+    }
+}
+
+/// The profiles of those among some users who are there.
+async fn read(
+    tx: &mut Tx,
+    workspace: i32,
+    meant: Vec<(Uuid, Arc<Named>)>,
+) -> Result<Vec<Read>, StoreError> {
+    let ids: Vec<Uuid> = meant.iter().map(|(id, _)| *id).collect();
+    let mut named: HashMap<Uuid, Arc<Named>> = meant.into_iter().collect();
+    let stored = find_users(tx, workspace, &ids, For::Reading).await?;
+    let read = |stored: StoredUser| Read {
+        named: named.remove(&stored.service_id),
+        service_id: stored.service_id,
+        doc: stored.doc,
+    };
+    Ok(stored.into_iter().map(read).collect())
+}
+
+async fn activity(
+    tx: &mut Tx,
+    workspace: i32,
+    ids: &[Uuid],
+) -> Result<HashMap<Uuid, Vec<u8>>, StoreError> {
+    let bodies = crate::users::large_rows::bodies(tx, workspace, ids).await?;
+    Ok(bodies.into_iter().collect())
+}

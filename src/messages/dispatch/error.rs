@@ -1,0 +1,44 @@
+//! Why work on a dispatch came to nothing.
+
+use crate::claims::ClaimError;
+use crate::retry::Retry;
+use crate::store::StoreError;
+
+#[derive(Debug, thiserror::Error)]
+pub enum DispatchError {
+    /// The claim is another worker's now, or the dispatch has ended.
+    #[error("the claim was lost to another worker, or withdrawn")]
+    Lost,
+    #[error("the worker was told to stop")]
+    Stopped,
+    /// The dispatch cannot be sent, and nobody can mend that by waiting.
+    #[error("{0}")]
+    Hopeless(String),
+    #[error(transparent)]
+    Store(StoreError),
+}
+
+impl From<StoreError> for DispatchError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<ClaimError> for DispatchError {
+    fn from(error: ClaimError) -> Self {
+        match error {
+            ClaimError::Lost => Self::Lost,
+            ClaimError::Store(error) => Self::Store(error),
+        }
+    }
+}
+
+impl Retry for DispatchError {
+    fn can_retry(&self) -> bool {
+        match self {
+            Self::Store(error) => error.can_retry(),
+            Self::Stopped => true,
+            Self::Lost | Self::Hopeless(_) => false,
+        }
+    }
+}

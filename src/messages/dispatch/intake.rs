@@ -1,0 +1,65 @@
+//! Orders of the log become dispatches, a batch of them at a time.
+
+use super::begin;
+use super::message::MessageError;
+use crate::app::App;
+use crate::bell::Bell;
+use crate::log::Message;
+use crate::messages::order::Order;
+use crate::retry::Retry;
+use crate::store::{StoreError, Tx};
+use crate::worker::batches::Handler;
+
+/// Why orders could not be begun.
+#[derive(Debug, thiserror::Error)]
+pub enum OrderError {
+    #[error(transparent)]
+    Message(#[from] MessageError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Retry for OrderError {
+    fn can_retry(&self) -> bool {
+        match self {
+            Self::Message(error) => error.can_retry(),
+            Self::Store(error) => error.can_retry(),
+        }
+    }
+
+    fn is_too_much(&self) -> bool {
+        matches!(self, Self::Store(error) if error.is_too_much())
+    }
+}
+
+/// Begins the orders of [`Topic::Messages`](crate::log::Topic::Messages).
+pub struct BeginOrders {
+    bell: Bell,
+}
+
+impl BeginOrders {
+    pub fn new(app: &App) -> Self {
+        Self { bell: app.bell.clone() }
+    }
+}
+
+impl Handler for BeginOrders {
+    type Error = OrderError;
+    type Prepared<'m> = Vec<Order>;
+    type Applied = ();
+
+    async fn prepare<'m>(&self, messages: &'m [Message]) -> Result<Vec<Order>, OrderError> {
+        messages.iter().map(|message| Ok(Order::from_log(message)?)).collect()
+    }
+
+    async fn apply(&self, tx: &mut Tx, orders: &Vec<Order>) -> Result<(), OrderError> {
+        for order in orders {
+            begin(tx, order).await?;
+        }
+        Ok(())
+    }
+
+    fn applied(&self, (): ()) {
+        self.bell.ring();
+    }
+}

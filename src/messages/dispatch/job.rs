@@ -1,0 +1,166 @@
+//! A dispatch as a part is worked on: the order, ready to be tested and rendered.
+
+use std::sync::Arc;
+
+use jiff::tz::TimeZone;
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::error::DispatchError;
+use super::rows::{self, Dispatch};
+use crate::app::App;
+use crate::audience::{Audience, Matcher};
+use crate::messages::content::{Content, Place};
+use crate::messages::order::{Kind, Order, Wave};
+use crate::messages::settings::{self, Settings};
+use crate::messages::{Channel, Recipient};
+use crate::schedules::waves;
+use crate::store::Tx;
+use crate::users::service_id;
+use crate::workspaces;
+
+pub(super) struct Job {
+    pub order: Order,
+    pub settings: Arc<Settings>,
+    pub content: Content,
+    /// Users must be in all of these.
+    audiences: Vec<Matcher>,
+    /// Slices of the control group, if it is left out.
+    left_out: Vec<i16>,
+    /// Nobody who is younger is meant.
+    pub youngest: Option<Uuid>,
+    zone: TimeZone,
+}
+
+/// What a dispatch is about must be there still; the error says what is not.
+pub(super) async fn check(
+    tx: &mut Tx,
+    order: &Order,
+) -> Result<workspaces::Workspace, DispatchError> {
+    let gone = |what: &str| DispatchError::Hopeless(format!("{what} is gone"));
+    let workspace = workspaces::by_id(tx, order.workspace_id).await?;
+    let workspace = workspace.ok_or_else(|| gone("the workspace"))?;
+    if let Some(id) = order.campaign_id
+        && !rows::has_campaign(tx, workspace.id, id).await?
+    {
+        return Err(gone(&format!("the campaign {id}")));
+    }
+    Ok(workspace)
+}
+
+/// The audience of the order's segment as it is now, JSON; none where it has no segment.
+pub(super) async fn segment(tx: &mut Tx, order: &Order) -> Result<Option<String>, DispatchError> {
+    let Some(id) = order.target.segment_id else { return Ok(None) };
+    let found = workspaces::segment(tx, order.workspace_id, id).await?;
+    let audience =
+        found.ok_or_else(|| DispatchError::Hopeless(format!("the segment {id} is gone")))?;
+    Ok(Some(audience.to_string()))
+}
+
+/// The slices of the control group where the order leaves it out.
+pub(super) async fn left_out(tx: &mut Tx, order: &Order) -> Result<Vec<i16>, DispatchError> {
+    if !order.kind.leaves_out_control_group() {
+        return Ok(Vec::new());
+    }
+    let group = workspaces::control_group(tx, order.workspace_id).await?;
+    Ok(group.map(|group| group.slices).unwrap_or_default())
+}
+
+impl Job {
+    pub async fn load(app: &App, tx: &mut Tx, dispatch: Dispatch) -> Result<Self, DispatchError> {
+        let Dispatch { order, segment: fixed, youngest, .. } = dispatch;
+        let workspace = check(tx, &order).await?;
+        let segment = match fixed {
+            Some(fixed) => Some(fixed),
+            None => segment(tx, &order).await?,
+        };
+        let left_out = left_out(tx, &order).await?;
+        let settings = settings::of(app, order.workspace_id).await?;
+        let mut audiences = Vec::new();
+        if let Some(segment) = segment {
+            let tree = serde_json::from_str(&segment)
+                .map_err(|error| DispatchError::Hopeless(format!("the segment: {error}")))?;
+            audiences.push(matcher(&tree, "segment")?);
+        }
+        if let Some(tree) = &order.target.audience {
+            audiences.push(matcher(tree, "audience")?);
+        }
+        let content = content(app, &order, &settings)?;
+        let zone = TimeZone::get(&workspace.time_zone).unwrap_or(TimeZone::UTC);
+        Ok(Self { order, settings, content, audiences, left_out, youngest, zone })
+    }
+
+    /// Whether a user's activity is looked at.
+    pub fn needs_activity(&self, wave: Option<&Wave>) -> bool {
+        let is_optimal = |wave: &Wave| wave.timing == crate::schedules::Timing::Optimal;
+        self.audiences.iter().any(Matcher::needs_activity) || wave.is_some_and(is_optimal)
+    }
+
+    /// Whether a user is meant, in this round.
+    pub fn means(
+        &self,
+        user: &Recipient,
+        activity: Option<&[u8]>,
+        wave: Option<&Wave>,
+        now: i64,
+    ) -> bool {
+        let slice = service_id::bucket(&user.service_id).map(service_id::slice_of);
+        slice.is_none_or(|slice| !self.left_out.contains(&slice))
+            && wave.is_none_or(|wave| waves::is_in(wave, user, activity, &self.zone))
+            && self.audiences.iter().all(|audience| audience.holds(user, activity, now))
+    }
+
+    /// Messages of a campaign or a Canvas are subject to frequency capping; a send of no campaign
+    /// is not ([`super`]).
+    pub fn is_capped(&self) -> bool {
+        self.order.campaign_id.is_some()
+            && !self.order.ignores_capping
+            && !self.settings.frequency_capping.is_empty()
+    }
+}
+
+/// The variation that an order's message by a channel is of; empty where it names none.
+pub(super) fn variation(order: &Order, channel: Channel) -> &str {
+    let message = order.messages.get(channel.name());
+    let variation = message.and_then(|message| message.get("message_variation_id"));
+    variation.and_then(Value::as_str).unwrap_or_default()
+}
+
+fn matcher(tree: &Value, what: &str) -> Result<Matcher, DispatchError> {
+    // It was checked before it was taken.
+    let audience = Audience::read(tree)
+        .map_err(|error| DispatchError::Hopeless(format!("the {what} cannot be read: {error}")))?;
+    Ok(audience.matcher())
+}
+
+/// The messages that can be sent as things are now.
+fn content(app: &App, order: &Order, settings: &Settings) -> Result<Content, DispatchError> {
+    let read = || match order.kind {
+        Kind::LiveActivity => {
+            let object = order.messages.get(Channel::LiveActivity.name());
+            let object = object.and_then(Value::as_object);
+            // It was checked before it was taken.
+            object.and_then(|object| Content::live_activity(object).ok()).unwrap_or_default()
+        }
+        kind => {
+            let place = match kind {
+                Kind::Send => Place::Send,
+                Kind::Schedule => Place::Schedule,
+                _ => Place::File,
+            };
+            let (content, _, problems) = Content::read(&order.messages, place, settings);
+            for problem in problems {
+                tracing::warn!(path = problem.path, "not sent any more: {}", problem.text);
+            }
+            content
+        }
+    };
+    let content = app.cores.compute_here(read);
+    match content.messages().is_empty() {
+        true => Err(DispatchError::Hopeless(
+            "none of its messages can be sent: see the workspace's settings of their channels"
+                .into(),
+        )),
+        false => Ok(content),
+    }
+}

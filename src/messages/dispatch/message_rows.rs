@@ -1,0 +1,380 @@
+//! The SQL of messages, in bulk: PostgreSQL is given arrays, SQLite JSON arrays.
+
+use std::collections::HashMap;
+
+use uuid::Uuid;
+
+use super::part_rows::Part;
+use crate::messages::Channel;
+use crate::store::{StoreError, Tx, execute, on};
+use crate::users::rows::json_array;
+
+/// What a message's row says of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum RowState {
+    /// To be handed over.
+    Pending,
+    /// To be handed over again.
+    Waiting,
+    Sent,
+    Unreachable,
+    Aborted,
+    Failed,
+    Bounced,
+}
+
+impl RowState {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Waiting => "waiting",
+            Self::Sent => "sent",
+            Self::Unreachable => "unreachable",
+            Self::Aborted => "aborted",
+            Self::Failed => "failed",
+            Self::Bounced => "bounced",
+        }
+    }
+
+    pub fn from_name(name: &str) -> Option<Self> {
+        [
+            Self::Pending,
+            Self::Waiting,
+            Self::Sent,
+            Self::Unreachable,
+            Self::Aborted,
+            Self::Failed,
+            Self::Bounced,
+        ]
+        .into_iter()
+        .find(|state| state.name() == name)
+    }
+}
+
+/// A message to note.
+#[derive(Clone, Debug)]
+pub(super) struct New {
+    pub service_id: Uuid,
+    pub channel: Channel,
+    /// Why it will never be handed over, if so.
+    pub unreachable: Option<&'static str>,
+}
+
+impl New {
+    fn state(&self) -> RowState {
+        if self.unreachable.is_some() { RowState::Unreachable } else { RowState::Pending }
+    }
+}
+
+/// What all messages of a part have in common.
+#[derive(Clone, Copy)]
+pub(super) struct Common {
+    pub workspace: i32,
+    pub dispatch: Uuid,
+    pub campaign: Option<Uuid>,
+    pub part: i64,
+}
+
+impl Common {
+    pub fn new(workspace: i32, campaign: Option<Uuid>, part: &Part) -> Self {
+        Self { workspace, dispatch: part.dispatch_id, campaign, part: part.number }
+    }
+}
+
+/// Writes messages; answers those that were not there already.
+pub(super) async fn insert(
+    tx: &mut Tx,
+    common: Common,
+    new: &[New],
+    now: i64,
+) -> Result<Vec<(Uuid, Channel)>, StoreError> {
+    let Common { workspace, dispatch, campaign, part } = common;
+    Ok(match tx {
+        _ if new.is_empty() => Vec::new(),
+        Tx::Postgres(tx) => {
+            let ids: Vec<Uuid> = new.iter().map(|new| new.service_id).collect();
+            let channels: Vec<&str> = new.iter().map(|new| new.channel.name()).collect();
+            let states: Vec<&str> = new.iter().map(|new| new.state().name()).collect();
+            let reasons: Vec<Option<&str>> = new.iter().map(|new| new.unreachable).collect();
+            sqlx::query_as(
+                "INSERT INTO messages (workspace_id, service_id, dispatch_id, channel, part,
+                                       campaign_id, state, created_at, reason)
+                 SELECT $1, service_id, $2, channel, $3, $4, state, $5, reason
+                 FROM unnest($6::uuid[], $7::text[], $8::text[], $9::text[])
+                      AS new (service_id, channel, state, reason)
+                 ON CONFLICT (workspace_id, service_id, dispatch_id, channel) DO NOTHING
+                 RETURNING service_id, channel",
+            )
+            .bind(workspace)
+            .bind(dispatch)
+            .bind(part)
+            .bind(campaign)
+            .bind(now)
+            .bind(ids)
+            .bind(channels)
+            .bind(states)
+            .bind(reasons)
+            .fetch_all(&mut **tx)
+            .await?
+        }
+        Tx::Sqlite(tx) => {
+            let rows: Vec<_> = new
+                .iter()
+                .map(|new| {
+                    let id = new.service_id.simple().to_string();
+                    (id, new.channel.name(), new.state().name(), new.unreachable)
+                })
+                .collect();
+            sqlx::query_as(
+                "INSERT INTO messages (workspace_id, service_id, dispatch_id, channel, part,
+                                       campaign_id, state, created_at, reason)
+                 SELECT $1, unhex(new.value ->> 0), $2, new.value ->> 1, $3, $4, new.value ->> 2,
+                        $5, new.value ->> 3
+                 FROM json_each($6) AS new WHERE true
+                 ON CONFLICT (workspace_id, service_id, dispatch_id, channel) DO NOTHING
+                 RETURNING service_id, channel",
+            )
+            .bind(workspace)
+            .bind(dispatch)
+            .bind(part)
+            .bind(campaign)
+            .bind(now)
+            .bind(json_array(&rows)?)
+            .fetch_all(&mut **tx)
+            .await?
+        }
+    })
+}
+
+/// What became of a message.
+#[derive(Clone, Debug)]
+pub(super) struct Settled {
+    pub service_id: Uuid,
+    pub channel: Channel,
+    pub state: RowState,
+    pub next_at: Option<i64>,
+    pub sent_at: Option<i64>,
+    pub reason: Option<String>,
+}
+
+/// Writes down what became of messages that were open; answers of which channel they were and
+/// what they came to, so that each counts once.
+pub(super) async fn settle(
+    tx: &mut Tx,
+    common: Common,
+    settled: &[Settled],
+) -> Result<Vec<(Channel, String)>, StoreError> {
+    let Common { workspace, dispatch, .. } = common;
+    Ok(match tx {
+        _ if settled.is_empty() => Vec::new(),
+        Tx::Postgres(tx) => {
+            let ids: Vec<Uuid> = settled.iter().map(|one| one.service_id).collect();
+            let channels: Vec<&str> = settled.iter().map(|one| one.channel.name()).collect();
+            let states: Vec<&str> = settled.iter().map(|one| one.state.name()).collect();
+            let next: Vec<Option<i64>> = settled.iter().map(|one| one.next_at).collect();
+            let sent: Vec<Option<i64>> = settled.iter().map(|one| one.sent_at).collect();
+            let reasons: Vec<Option<&str>> =
+                settled.iter().map(|one| one.reason.as_deref()).collect();
+            sqlx::query_as(
+                "UPDATE messages
+                 SET state = new.state, attempts = messages.attempts + 1, next_at = new.next_at,
+                     sent_at = new.sent_at, reason = new.reason
+                 FROM unnest($3::uuid[], $4::text[], $5::text[], $6::bigint[], $7::bigint[],
+                             $8::text[])
+                      AS new (service_id, channel, state, next_at, sent_at, reason)
+                 WHERE messages.workspace_id = $1 AND messages.service_id = new.service_id
+                   AND messages.dispatch_id = $2 AND messages.channel = new.channel
+                   AND messages.state IN ('pending', 'waiting')
+                 RETURNING messages.channel, messages.state",
+            )
+            .bind(workspace)
+            .bind(dispatch)
+            .bind(ids)
+            .bind(channels)
+            .bind(states)
+            .bind(next)
+            .bind(sent)
+            .bind(reasons)
+            .fetch_all(&mut **tx)
+            .await?
+        }
+        Tx::Sqlite(tx) => {
+            let rows: Vec<_> = settled
+                .iter()
+                .map(|one| {
+                    let id = one.service_id.simple().to_string();
+                    let (channel, state) = (one.channel.name(), one.state.name());
+                    (id, channel, state, one.next_at, one.sent_at, one.reason.as_deref())
+                })
+                .collect();
+            sqlx::query_as(
+                "UPDATE messages
+                 SET state = new.value ->> 2, attempts = attempts + 1,
+                     next_at = new.value ->> 3, sent_at = new.value ->> 4,
+                     reason = new.value ->> 5
+                 FROM json_each($3) AS new
+                 WHERE workspace_id = $1 AND service_id = unhex(new.value ->> 0)
+                   AND dispatch_id = $2 AND channel = new.value ->> 1
+                   AND state IN ('pending', 'waiting')
+                 RETURNING channel, state",
+            )
+            .bind(workspace)
+            .bind(dispatch)
+            .bind(json_array(&rows)?)
+            .fetch_all(&mut **tx)
+            .await?
+        }
+    })
+}
+
+/// A message that was noted and has come to nothing yet.
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub(super) struct Open {
+    pub service_id: Uuid,
+    pub channel: Channel,
+    pub attempts: i32,
+    pub created_at: i64,
+}
+
+/// Messages of a part that are to be handed over at `now`, so many at most.
+pub(super) async fn open(
+    tx: &mut Tx,
+    dispatch: Uuid,
+    part: i64,
+    now: i64,
+    limit: i64,
+) -> Result<Vec<Open>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_as(
+        "SELECT service_id, channel, attempts, created_at FROM messages
+         WHERE dispatch_id = $1 AND part = $2 AND state IN ('pending', 'waiting')
+           AND COALESCE(next_at, 0) <= $3
+         ORDER BY service_id, channel LIMIT $4",
+    )
+    .bind(dispatch).bind(part).bind(now).bind(limit).fetch_all(c).await?))
+}
+
+/// When the next message of a part is to be handed over; none where none is open.
+pub(super) async fn next_open(
+    tx: &mut Tx,
+    dispatch: Uuid,
+    part: i64,
+) -> Result<Option<i64>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_scalar(
+        "SELECT min(COALESCE(next_at, 0)) FROM messages
+         WHERE dispatch_id = $1 AND part = $2 AND state IN ('pending', 'waiting')",
+    )
+    .bind(dispatch).bind(part).fetch_one(c).await?))
+}
+
+/// Gives up what is open of a part; answers of which channels it was.
+pub(super) async fn fail_open(
+    tx: &mut Tx,
+    dispatch: Uuid,
+    part: i64,
+    reason: &str,
+) -> Result<Vec<Channel>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_scalar(
+        "UPDATE messages SET state = 'failed', next_at = NULL, reason = $3
+         WHERE dispatch_id = $1 AND part = $2 AND state IN ('pending', 'waiting')
+         RETURNING channel",
+    )
+    .bind(dispatch).bind(part).bind(reason).fetch_all(c).await?))
+}
+
+/// Gives up what waits of a dispatch that ends early.
+pub(super) async fn drop_waiting(tx: &mut Tx, dispatch: Uuid) -> Result<(), StoreError> {
+    execute!(
+        tx,
+        sqlx::query(
+            "UPDATE messages SET state = 'cancelled', next_at = NULL
+             WHERE dispatch_id = $1 AND state = 'waiting'",
+        )
+        .bind(dispatch)
+    );
+    Ok(())
+}
+
+/// Makes whoever else wants to send messages that are capped to users of these slices (ascending)
+/// wait for the end of this transaction; SQLite has one writer anyway.
+pub(super) async fn lock_capping(
+    tx: &mut Tx,
+    workspace: i32,
+    slices: &[i16],
+) -> Result<(), StoreError> {
+    if let Tx::Postgres(tx) = tx {
+        // Rows of a function come one after the other, in order.
+        sqlx::query(
+            "SELECT pg_advisory_xact_lock($1, slice)
+             FROM unnest($2::int[]) WITH ORDINALITY AS slices (slice, number) ORDER BY number",
+        )
+        .bind(workspace)
+        .bind(slices.iter().map(|slice| i32::from(*slice)).collect::<Vec<_>>())
+        .execute(&mut **tx)
+        .await?;
+    }
+    Ok(())
+}
+
+/// When users were sent messages of campaigns since a time, or are being sent them: by user, with
+/// the channel. `dispatch` does not count: whoever has its messages is not sent them again.
+pub(super) async fn sent_since(
+    tx: &mut Tx,
+    common: Common,
+    users: &[Uuid],
+    since: i64,
+) -> Result<HashMap<Uuid, Vec<(Channel, i64)>>, StoreError> {
+    let rows: Vec<(Uuid, Channel, i64)> = match tx {
+        _ if users.is_empty() => Vec::new(),
+        Tx::Postgres(tx) => {
+            // OFFSET 0 keeps it at a look into the index for each user.
+            sqlx::query_as(
+                "SELECT found.service_id, found.channel, found.created_at
+                 FROM unnest($2::uuid[]) AS wanted (service_id)
+                 CROSS JOIN LATERAL (
+                     SELECT service_id, channel, created_at FROM messages
+                     WHERE workspace_id = $1 AND service_id = wanted.service_id
+                       AND created_at > $3 AND campaign_id IS NOT NULL AND dispatch_id <> $4
+                       AND state IN ('pending', 'waiting', 'sent', 'delivered', 'bounced')
+                     OFFSET 0) AS found",
+            )
+            .bind(common.workspace)
+            .bind(users)
+            .bind(since)
+            .bind(common.dispatch)
+            .fetch_all(&mut **tx)
+            .await?
+        }
+        Tx::Sqlite(tx) => {
+            let users: Vec<String> = users.iter().map(|id| id.simple().to_string()).collect();
+            sqlx::query_as(
+                "SELECT service_id, channel, created_at
+                 FROM json_each($2) AS wanted CROSS JOIN messages
+                 WHERE workspace_id = $1 AND service_id = unhex(wanted.value)
+                   AND created_at > $3 AND campaign_id IS NOT NULL AND dispatch_id <> $4
+                   AND state IN ('pending', 'waiting', 'sent', 'delivered', 'bounced')",
+            )
+            .bind(common.workspace)
+            .bind(json_array(&users)?)
+            .bind(since)
+            .bind(common.dispatch)
+            .fetch_all(&mut **tx)
+            .await?
+        }
+    };
+    let mut found: HashMap<Uuid, Vec<(Channel, i64)>> = HashMap::new();
+    for (user, channel, at) in rows {
+        found.entry(user).or_default().push((channel, at));
+    }
+    Ok(found)
+}
+
+/// Forgets the messages of a user who is erased.
+pub(crate) async fn forget_user(tx: &mut Tx, workspace: i32, user: Uuid) -> Result<(), StoreError> {
+    execute!(
+        tx,
+        sqlx::query("DELETE FROM messages WHERE workspace_id = $1 AND service_id = $2")
+            .bind(workspace)
+            .bind(user)
+    );
+    Ok(())
+}

@@ -1,0 +1,296 @@
+//! A part of a dispatch: batch after batch until its users are through and nothing waits.
+//!
+//! While messages of one batch are handed over, those of the next one are noted and rendered.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
+
+use super::batch::{Batch, Walk, compute};
+use super::error::DispatchError;
+use super::job::Job;
+use super::message_rows::{self, Common, RowState, Settled};
+use super::part_rows::{self, Part, Whom};
+use super::send::{self, Ready};
+use super::settle::{self, Counts};
+use super::{Engine, State, rows, state, telemetry};
+use crate::app::App;
+use crate::claims::{self, Claim, ClaimError, Kind};
+use crate::faults::fail_point;
+use crate::retry::{self, Retry as _};
+use crate::store::Tx;
+
+/// The longest pause before a part is tried again whose work could not be done.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// Works on the part of a claim. Of a dispatch that has ended the claim is dropped.
+pub async fn run(
+    engine: &Arc<Engine>,
+    claim: &Claim,
+    stop: &CancellationToken,
+) -> Result<(), DispatchError> {
+    let app = &engine.app;
+    if claim.attempt.unsigned_abs() > app.config.messages.attempts {
+        give_up(app, claim, None).await?;
+        return Ok(());
+    }
+    match work_on(engine, claim, stop).await {
+        // What passes is nobody's fault: it does not count as an attempt.
+        Err(DispatchError::Store(error)) if error.can_retry() && !stop.is_cancelled() => {
+            tracing::warn!(%error, "failed; will try again");
+            let base = Duration::from_millis(app.config.messages.retry_ms);
+            let pause = retry::pause(1, base, LONGEST_PAUSE);
+            let mut tx = app.store.write().await?;
+            claims::offer_again(&mut tx, claim, pause).await?;
+            Ok(tx.commit().await?)
+        }
+        result => result,
+    }
+}
+
+async fn work_on(
+    engine: &Arc<Engine>,
+    claim: &Claim,
+    stop: &CancellationToken,
+) -> Result<(), DispatchError> {
+    match load(&engine.app, claim).await? {
+        Some(walk) => Work { engine: engine.clone(), walk, stop: stop.clone() }.run().await,
+        None => {
+            let mut tx = engine.app.store.write().await?;
+            claims::finish(&mut tx, claim).await?;
+            Ok(tx.commit().await?)
+        }
+    }
+}
+
+async fn find(tx: &mut Tx, claim: &Claim) -> Result<Option<Part>, DispatchError> {
+    Ok(match claim.kind {
+        Kind::DispatchNamed => part_rows::by_claim(tx, claim.job, claim.item).await?,
+        _ => part_rows::by_number(tx, claim.job, claim.item).await?,
+    })
+}
+
+/// None where there is nothing left to do.
+async fn load(app: &App, claim: &Claim) -> Result<Option<Walk>, DispatchError> {
+    let mut tx = app.store.snapshot().await?;
+    let Some(part) = find(&mut tx, claim).await?.filter(|part| !part.is_done) else {
+        return Ok(None);
+    };
+    let Some(dispatch) = rows::load(&mut tx, part.dispatch_id).await? else { return Ok(None) };
+    tracing::Span::current().record("request_id", &dispatch.order.request_id);
+    if dispatch.state != State::Running {
+        return Ok(None);
+    }
+    let job = Job::load(app, &mut tx, dispatch).await?;
+    Ok(Some(Walk::new(app, Arc::new(job), part, *claim)))
+}
+
+struct Work {
+    engine: Arc<Engine>,
+    walk: Walk,
+    stop: CancellationToken,
+}
+
+impl Work {
+    async fn run(mut self) -> Result<(), DispatchError> {
+        self.take_up().await?;
+        let mut current = self.next().await?;
+        if current.is_none() {
+            return self.leave(Vec::new()).await;
+        }
+        while let Some(ready) = current {
+            let sending = tokio::spawn(self.send(ready).in_current_span());
+            let next = self.next().await;
+            let settled = sending.await.unwrap_or_else(|panic| {
+                std::panic::resume_unwind(panic.into_panic());
+            });
+            fail_point!("dispatch::sent");
+            if let Ok(None) = next
+                && !self.stop.is_cancelled()
+            {
+                return self.leave(settled).await;
+            }
+            self.settle(settled).await?;
+            current = next?;
+            if self.stop.is_cancelled() {
+                return Err(DispatchError::Stopped);
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands over what was noted before: by a worker that did not come to settle it, or for
+    /// another attempt whose time has come.
+    async fn take_up(&self) -> Result<(), DispatchError> {
+        let now = self.walk.app.clock.now_ms();
+        while let Some(batch) = self.walk.open(now).await? {
+            let ready = self.render(batch).await?;
+            let settled = self.send(ready).await;
+            if self.stop.is_cancelled() {
+                self.settle(settled).await?;
+                return Err(DispatchError::Stopped);
+            }
+            self.settle(settled).await?;
+        }
+        Ok(())
+    }
+
+    /// The next messages; none where all users were looked at.
+    async fn next(&mut self) -> Result<Option<Ready>, DispatchError> {
+        while !self.stop.is_cancelled() {
+            match self.walk.next(&self.stop).await? {
+                None => return Ok(None),
+                Some(batch) if batch.users.is_empty() => {}
+                Some(batch) => return Ok(Some(self.render(batch).await?)),
+            }
+        }
+        Err(DispatchError::Stopped)
+    }
+
+    async fn render(&self, batch: Batch) -> Result<Ready, DispatchError> {
+        let (app, job, stop) = (&self.walk.app, self.walk.job.clone(), self.stop.clone());
+        let now = app.clock.now_ms();
+        compute(app, move || send::render(&job, batch, now, &stop)).await
+    }
+
+    fn send(&self, ready: Ready) -> impl Future<Output = Vec<Settled>> + Send + 'static {
+        fail_point!("dispatch::rendered");
+        let (engine, job, stop) = (self.engine.clone(), self.walk.job.clone(), self.stop.clone());
+        let is_named = matches!(self.walk.part.whom, Whom::Named(_));
+        async move {
+            let sends: &Semaphore = if is_named { &engine.named } else { &engine.parts };
+            send::send(&engine.app, &job, sends, ready, &stop).await
+        }
+    }
+
+    /// Writes down what became of messages. It needs no claim: what was handed over was.
+    async fn settle(&self, mut settled: Vec<Settled>) -> Result<(), DispatchError> {
+        if settled.is_empty() {
+            return Ok(());
+        }
+        let walk = &self.walk;
+        let mut tx = walk.app.store.write().await?;
+        let counts = settle::settle(&mut tx, &walk.job.order, walk.common(), &mut settled).await?;
+        tx.commit().await?;
+        fail_point!("dispatch::settled");
+        counts.emit();
+        Ok(())
+    }
+
+    /// Writes down what became of the last messages, and leaves the part: as done, or until the
+    /// next message that waits.
+    async fn leave(&self, mut settled: Vec<Settled>) -> Result<(), DispatchError> {
+        match self.try_leave(&mut settled).await {
+            Err(DispatchError::Lost) => {
+                self.settle(settled).await?;
+                Err(DispatchError::Lost)
+            }
+            result => result,
+        }
+    }
+
+    async fn try_leave(&self, settled: &mut [Settled]) -> Result<(), DispatchError> {
+        let Walk { app, job, part, claim, .. } = &self.walk;
+        let id = part.dispatch_id;
+        let mut tx = app.store.write().await?;
+        // The first lock, as everywhere.
+        if !rows::lock_open(&mut tx, id).await? {
+            return Err(DispatchError::Lost);
+        }
+        let counts = settle::settle(&mut tx, &job.order, self.walk.common(), settled).await?;
+        let outcome = match message_rows::next_open(&mut tx, id, part.number).await? {
+            Some(at) => {
+                let delay = at.saturating_sub(app.clock.now_ms()).max(0).unsigned_abs();
+                claims::offer_again(&mut tx, claim, Duration::from_millis(delay)).await?;
+                "waits"
+            }
+            None => {
+                claims::finish(&mut tx, claim).await?;
+                end(&mut tx, part).await?;
+                "done"
+            }
+        };
+        fail_point!("dispatch::leaving");
+        tx.commit().await?;
+        fail_point!("dispatch::left");
+        counts.emit();
+        telemetry::part(outcome);
+        Ok(())
+    }
+}
+
+/// Counts a part as done, and its dispatch, if nothing else is left of that.
+async fn end(tx: &mut Tx, part: &Part) -> Result<(), DispatchError> {
+    if !rows::count_part(tx, part.dispatch_id).await? {
+        return Err(DispatchError::Lost);
+    }
+    part_rows::mark_done(tx, part.dispatch_id, part.number).await?;
+    Ok(state::finish(tx, part.dispatch_id).await?)
+}
+
+/// The work of a claim cannot be done, or ended its worker time and again. What was under way
+/// fails, and the part goes on behind it; where nothing was, the part is given up, and its
+/// dispatch says so. What is wrong with the dispatch as a whole ends it.
+pub async fn give_up(
+    app: &App,
+    claim: &Claim,
+    error: Option<&DispatchError>,
+) -> Result<(), ClaimError> {
+    if matches!(error, Some(DispatchError::Lost | DispatchError::Stopped)) {
+        return Err(ClaimError::Lost);
+    }
+    match try_give_up(app, claim, error).await {
+        Ok(()) => Ok(()),
+        Err(DispatchError::Store(error)) => Err(error.into()),
+        Err(_) => Err(ClaimError::Lost),
+    }
+}
+
+async fn try_give_up(
+    app: &App,
+    claim: &Claim,
+    error: Option<&DispatchError>,
+) -> Result<(), DispatchError> {
+    let why = error.map_or_else(
+        || "the work on it ended its worker time and again".to_owned(),
+        ToString::to_string,
+    );
+    let mut tx = app.store.write().await?;
+    let Some(part) = find(&mut tx, claim).await? else {
+        claims::finish(&mut tx, claim).await?;
+        return Ok(tx.commit().await?);
+    };
+    let id = part.dispatch_id;
+    if let Some(DispatchError::Hopeless(_)) = error {
+        state::end(&mut tx, id, State::Failed, Some(&why)).await?;
+        // That of a part is withdrawn with the rest.
+        if claim.kind == Kind::DispatchNamed {
+            claims::finish(&mut tx, claim).await?;
+        }
+        return Ok(tx.commit().await?);
+    }
+    rows::lock_open(&mut tx, id).await?;
+    claims::finish(&mut tx, claim).await?;
+    let failed = message_rows::fail_open(&mut tx, id, part.number, &why).await?;
+    let mut counts = Counts::default();
+    failed.iter().for_each(|channel| counts.add(*channel, RowState::Failed));
+    if let Some(dispatch) = rows::load(&mut tx, id).await? {
+        let order = dispatch.order;
+        let common = Common::new(order.workspace_id, order.campaign_id, &part);
+        settle::count(&mut tx, &order, common, &counts).await?;
+    }
+    if failed.is_empty() {
+        rows::note(&mut tx, id, &format!("part {} was given up: {why}", part.number)).await?;
+        end(&mut tx, &part).await?;
+        telemetry::part("given_up");
+    } else {
+        claims::offer(&mut tx, claim.kind, claim.job, claim.item, Duration::ZERO).await?;
+    }
+    tx.commit().await?;
+    counts.emit();
+    tracing::error!(part = part.number, messages = failed.len(), "given up: {why}");
+    Ok(())
+}

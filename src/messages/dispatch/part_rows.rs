@@ -1,0 +1,230 @@
+//! The SQL of parts: whom each covers, how far it is, what its messages came to.
+
+use uuid::Uuid;
+
+use super::settle::Counts;
+use crate::messages::order::{Named, Wave};
+use crate::store::{StoreError, Tx, execute, on};
+use crate::users::Position;
+use crate::workspaces::{parsed, to_json};
+
+/// Rows that one statement inserts.
+const ROWS_PER_INSERT: usize = 1_000;
+
+/// A part as it is worked on.
+#[derive(Clone, Debug)]
+pub(super) struct Part {
+    pub dispatch_id: Uuid,
+    pub number: i64,
+    pub wave: Option<Wave>,
+    pub whom: Whom,
+    /// Whoever it covers has been looked at.
+    pub is_walked: bool,
+    pub is_done: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Whom {
+    Named(Vec<Named>),
+    /// Users after the first, up to and with the second.
+    Stretch(Position, Position),
+}
+
+/// Nowhere.
+const NONE: Position = Position { slice: 0, service_id: Uuid::nil() };
+
+pub(super) async fn insert_named(
+    tx: &mut Tx,
+    dispatch: Uuid,
+    part: i64,
+    wave: Option<&Wave>,
+    users: &[Named],
+    (job, item): (Uuid, i64),
+) -> Result<(), StoreError> {
+    execute!(
+        tx,
+        sqlx::query(
+            "INSERT INTO dispatch_parts (dispatch_id, part, wave, named, claim_job, claim_item,
+                                         at_slice, at_id, to_slice, to_id)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $7, $8)",
+        )
+        .bind(dispatch)
+        .bind(part)
+        .bind(wave.map(to_json))
+        .bind(to_json(users))
+        .bind(job)
+        .bind(item)
+        .bind(NONE.slice)
+        .bind(NONE.service_id)
+    );
+    Ok(())
+}
+
+/// Writes parts, numbered from `first`: each ends with one of `ends` and begins after the one
+/// before; the first begins after `from`.
+pub(super) async fn insert(
+    tx: &mut Tx,
+    dispatch: Uuid,
+    first: i64,
+    wave: Option<&Wave>,
+    from: Position,
+    ends: &[Position],
+) -> Result<(), StoreError> {
+    let starts = std::iter::once(&from).chain(ends);
+    let rows: Vec<(i64, &Position, &Position)> =
+        (first..).zip(starts.zip(ends)).map(|(part, (from, to))| (part, from, to)).collect();
+    let wave = wave.map(to_json);
+    for rows in rows.chunks(ROWS_PER_INSERT) {
+        on!(tx, c => {
+            let mut insert = sqlx::QueryBuilder::new(
+                "INSERT INTO dispatch_parts (dispatch_id, part, wave, at_slice, at_id, to_slice,
+                                             to_id) ",
+            );
+            insert.push_values(rows, |mut row, (part, from, to)| {
+                row.push_bind(dispatch).push_bind(*part).push_bind(wave.clone());
+                row.push_bind(from.slice).push_bind(from.service_id);
+                row.push_bind(to.slice).push_bind(to.service_id);
+            });
+            insert.build().execute(c).await?.rows_affected()
+        });
+    }
+    Ok(())
+}
+
+#[derive(sqlx::FromRow)]
+struct PartRow {
+    dispatch_id: Uuid,
+    part: i64,
+    wave: Option<String>,
+    named: Option<String>,
+    at_slice: i16,
+    at_id: Uuid,
+    to_slice: i16,
+    to_id: Uuid,
+    is_walked: bool,
+    is_done: bool,
+}
+
+macro_rules! part {
+    ($which:literal) => {
+        concat!(
+            "SELECT dispatch_id, part, wave, named, at_slice, at_id, to_slice, to_id, is_walked,
+                    is_done
+             FROM dispatch_parts WHERE ",
+            $which
+        )
+    };
+}
+
+/// The part of a claim for a part.
+pub(super) async fn by_number(
+    tx: &mut Tx,
+    dispatch: Uuid,
+    part: i64,
+) -> Result<Option<Part>, StoreError> {
+    on!(tx, c => sqlx::query_as::<_, PartRow>(part!("dispatch_id = $1 AND part = $2"))
+        .bind(dispatch).bind(part).fetch_optional(c).await?)
+    .map(read)
+    .transpose()
+}
+
+/// The part of a claim for named users.
+pub(super) async fn by_claim(
+    tx: &mut Tx,
+    job: Uuid,
+    item: i64,
+) -> Result<Option<Part>, StoreError> {
+    on!(tx, c => sqlx::query_as::<_, PartRow>(part!("claim_job = $1 AND claim_item = $2"))
+        .bind(job).bind(item).fetch_optional(c).await?)
+    .map(read)
+    .transpose()
+}
+
+fn read(row: PartRow) -> Result<Part, StoreError> {
+    let id = row.dispatch_id;
+    let wave =
+        row.wave.as_deref().map(|text| parsed("dispatch_parts.wave", id, text)).transpose()?;
+    let whom = match &row.named {
+        Some(named) => Whom::Named(parsed("dispatch_parts.named", id, named)?),
+        None => Whom::Stretch(
+            Position { slice: row.at_slice, service_id: row.at_id },
+            Position { slice: row.to_slice, service_id: row.to_id },
+        ),
+    };
+    let PartRow { part: number, is_walked, is_done, .. } = row;
+    Ok(Part { dispatch_id: id, number, wave, whom, is_walked, is_done })
+}
+
+/// How far a part has come.
+pub(super) struct Moved {
+    pub at: Position,
+    pub is_walked: bool,
+    /// Users who were looked at.
+    pub walked: i64,
+}
+
+/// Moves a part on; whether its dispatch is still running.
+pub(super) async fn advance(
+    tx: &mut Tx,
+    dispatch: Uuid,
+    part: i64,
+    moved: &Moved,
+) -> Result<bool, StoreError> {
+    let advanced = execute!(
+        tx,
+        sqlx::query(
+            "UPDATE dispatch_parts
+             SET at_slice = $3, at_id = $4, is_walked = $5, walked = walked + $6
+             WHERE dispatch_id = $1 AND part = $2
+               AND EXISTS (SELECT 1 FROM dispatches WHERE id = $1 AND state = 'running')",
+        )
+        .bind(dispatch)
+        .bind(part)
+        .bind(moved.at.slice)
+        .bind(moved.at.service_id)
+        .bind(moved.is_walked)
+        .bind(moved.walked)
+    );
+    Ok(advanced == 1)
+}
+
+/// Counts what messages of a part came to.
+pub(super) async fn count(
+    tx: &mut Tx,
+    dispatch: Uuid,
+    part: i64,
+    counts: &Counts,
+) -> Result<(), StoreError> {
+    execute!(
+        tx,
+        sqlx::query(
+            "UPDATE dispatch_parts
+             SET sent = sent + $3, unreachable = unreachable + $4, aborted = aborted + $5,
+                 failed = failed + $6, bounced = bounced + $7
+             WHERE dispatch_id = $1 AND part = $2",
+        )
+        .bind(dispatch)
+        .bind(part)
+        .bind(counts.sent)
+        .bind(counts.unreachable)
+        .bind(counts.aborted)
+        .bind(counts.failed)
+        .bind(counts.bounced)
+    );
+    Ok(())
+}
+
+pub(super) async fn mark_done(tx: &mut Tx, dispatch: Uuid, part: i64) -> Result<(), StoreError> {
+    execute!(
+        tx,
+        sqlx::query(
+            "UPDATE dispatch_parts SET is_done = TRUE, named = CASE WHEN named IS NULL THEN NULL
+                                                                   ELSE '[]' END,
+                                       claim_job = NULL, claim_item = NULL
+             WHERE dispatch_id = $1 AND part = $2",
+        )
+        .bind(dispatch)
+        .bind(part)
+    );
+    Ok(())
+}

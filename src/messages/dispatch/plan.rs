@@ -1,0 +1,87 @@
+//! Planning: the users of a dispatch that names none are cut into parts, once.
+
+use std::time::Duration;
+
+use super::error::DispatchError;
+use super::rows::{self, Planned};
+use super::{State, job, part_rows, state};
+use crate::app::App;
+use crate::claims::{self, Claim, ClaimError, Kind};
+use crate::faults::fail_point;
+use crate::messages::order::Wave;
+use crate::users::scan::{self, Cuts};
+use crate::users::{Position, SLICES};
+
+/// Cuts the users of a claim's round into parts. Of a dispatch that has ended the claim is
+/// dropped.
+pub async fn plan(app: &App, claim: &Claim) -> Result<(), DispatchError> {
+    let attempts = app.config.messages.attempts;
+    if claim.attempt.unsigned_abs() > attempts {
+        let text = format!("{attempts} attempts at planning ended their worker");
+        return Err(DispatchError::Hopeless(text));
+    }
+    let mut tx = app.store.snapshot().await?;
+    let found = rows::load(&mut tx, claim.job).await?;
+    let wave = rows::wave(&mut tx, claim.job, claim.item).await?;
+    let (Some(dispatch), Some(wave)) = (found.filter(|found| !found.state.is_final()), wave) else {
+        drop(tx);
+        let mut tx = app.store.write().await?;
+        claims::finish(&mut tx, claim).await?;
+        return Ok(tx.commit().await?);
+    };
+    let order = &dispatch.order;
+    tracing::Span::current().record("request_id", &order.request_id);
+    job::check(&mut tx, order).await?;
+    let segment = match dispatch.segment {
+        Some(fixed) => Some(fixed),
+        None => job::segment(&mut tx, order).await?,
+    };
+    let left_out = job::left_out(&mut tx, order).await?;
+    let slices: Vec<i16> = (0..SLICES).filter(|slice| !left_out.contains(slice)).collect();
+    let per_part = app.config.messages.part_users;
+    let cuts = scan::cut(&mut tx, order.workspace_id, &slices, per_part).await?;
+    drop(tx);
+    fail_point!("dispatch::looked");
+    write(app, claim, wave.as_ref(), segment.as_deref(), &cuts).await
+}
+
+/// Makes it the plan: one transaction, with the parts and their claims.
+async fn write(
+    app: &App,
+    claim: &Claim,
+    wave: Option<&Wave>,
+    segment: Option<&str>,
+    cuts: &Cuts,
+) -> Result<(), DispatchError> {
+    let (id, now) = (claim.job, app.clock.now_ms());
+    let parts = cuts.ends.len() as i64;
+    let planned = Planned { segment, youngest: cuts.youngest, users: cuts.users, parts };
+    let mut tx = app.store.write().await?;
+    let last = rows::planned(&mut tx, id, &planned, now).await?.ok_or(DispatchError::Lost)?;
+    claims::finish(&mut tx, claim).await?;
+    let first = last - parts + 1;
+    part_rows::insert(&mut tx, id, first, wave, Position::START, &cuts.ends).await?;
+    claims::offer_range(&mut tx, Kind::DispatchPart, id, first..last + 1, Duration::ZERO).await?;
+    if parts == 0 {
+        state::finish(&mut tx, id).await?;
+    }
+    tx.commit().await?;
+    fail_point!("dispatch::planned");
+    tracing::info!(dispatch = %id.simple(), users = cuts.users, parts, "planned");
+    Ok(())
+}
+
+/// The dispatch cannot be planned: it has failed.
+pub async fn give_up(
+    app: &App,
+    claim: &Claim,
+    error: Option<&DispatchError>,
+) -> Result<(), ClaimError> {
+    if matches!(error, Some(DispatchError::Lost | DispatchError::Stopped)) {
+        return Err(ClaimError::Lost);
+    }
+    let note = error.map_or_else(|| "planning came to no end".to_owned(), ToString::to_string);
+    let mut tx = app.store.write().await?;
+    state::end(&mut tx, claim.job, State::Failed, Some(&note)).await?;
+    Ok(tx.commit().await?)
+}

@@ -1,0 +1,429 @@
+//! The SQL of what is told of dispatches: lists, statistics, receipts, the console.
+
+use serde::Serialize;
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::State;
+use super::message_rows::RowState;
+use super::report::Report;
+use crate::clock::serialize_time;
+use crate::messages::order::Kind;
+use crate::messages::{Channel, MessageId};
+use crate::store::{StoreError, Tx, execute, on};
+use crate::users::rows::json_array;
+
+// Statistics ---------------------------------------------------------------------------
+
+/// What is added to a row of statistics.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Added {
+    pub sent: i64,
+    pub delivered: i64,
+    pub bounced: i64,
+    pub unreachable: i64,
+    pub aborted: i64,
+    pub failed: i64,
+}
+
+impl Added {
+    pub fn add(&mut self, state: RowState, count: i64) {
+        match state {
+            RowState::Pending | RowState::Waiting => {}
+            RowState::Sent => self.sent += count,
+            RowState::Unreachable => self.unreachable += count,
+            RowState::Aborted => self.aborted += count,
+            RowState::Failed => self.failed += count,
+            RowState::Bounced => self.bounced += count,
+        }
+    }
+}
+
+/// Adds to the statistics of a workspace's campaign, by variation and channel.
+pub(super) async fn add_statistics(
+    tx: &mut Tx,
+    (workspace, campaign, variation, channel): (i32, Uuid, &str, &str),
+    added: &Added,
+) -> Result<(), StoreError> {
+    execute!(
+        tx,
+        sqlx::query(
+            "INSERT INTO campaign_statistics AS had
+                 (workspace_id, campaign_id, variation_id, channel, sent, delivered, bounced,
+                  unreachable, aborted, failed)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+             ON CONFLICT (workspace_id, campaign_id, variation_id, channel) DO UPDATE SET
+                 sent = had.sent + excluded.sent, delivered = had.delivered + excluded.delivered,
+                 bounced = had.bounced + excluded.bounced,
+                 unreachable = had.unreachable + excluded.unreachable,
+                 aborted = had.aborted + excluded.aborted, failed = had.failed + excluded.failed",
+        )
+        .bind(workspace)
+        .bind(campaign)
+        .bind(variation)
+        .bind(channel)
+        .bind(added.sent)
+        .bind(added.delivered)
+        .bind(added.bounced)
+        .bind(added.unreachable)
+        .bind(added.aborted)
+        .bind(added.failed)
+    );
+    Ok(())
+}
+
+/// What messages of a campaign's variation came to by a channel.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, sqlx::FromRow)]
+pub struct Statistics {
+    pub campaign_id: Uuid,
+    /// The campaign's; none of one that is gone.
+    pub name: Option<String>,
+    /// Empty where messages named none.
+    pub variation_id: String,
+    pub channel: Channel,
+    pub sent: i64,
+    pub delivered: i64,
+    pub bounced: i64,
+    pub unreachable: i64,
+    pub aborted: i64,
+    pub failed: i64,
+}
+
+/// The statistics of a workspace, or of one of its campaigns.
+pub async fn statistics(
+    tx: &mut Tx,
+    workspace: i32,
+    campaign: Option<Uuid>,
+) -> Result<Vec<Statistics>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_as(
+        "SELECT s.campaign_id, c.name, s.variation_id, s.channel, s.sent, s.delivered, s.bounced,
+                s.unreachable, s.aborted, s.failed
+         FROM campaign_statistics s
+         LEFT JOIN campaigns c ON c.workspace_id = s.workspace_id AND c.id = s.campaign_id
+         WHERE s.workspace_id = $1 AND ($2 IS NULL OR s.campaign_id = $2)
+         ORDER BY s.campaign_id, s.variation_id, s.channel",
+    )
+    .bind(workspace).bind(campaign).fetch_all(c).await?))
+}
+
+// Lists ----------------------------------------------------------------------------------
+
+/// A dispatch and how far it is. Times are milliseconds since the epoch, and ISO 8601 in JSON.
+#[derive(Clone, Debug, Serialize, sqlx::FromRow)]
+pub struct Listed {
+    #[serde(serialize_with = "serialize_id")]
+    pub id: Uuid,
+    /// The workspace's name; none of one that is gone.
+    pub workspace: Option<String>,
+    pub kind: Kind,
+    pub state: State,
+    pub campaign_id: Option<Uuid>,
+    pub request_id: String,
+    pub note: Option<String>,
+    /// Users in all its rounds so far, and how many of them were looked at.
+    pub users: i64,
+    pub walked: i64,
+    pub parts: i64,
+    pub parts_left: i64,
+    /// Messages by what they came to.
+    pub sent: i64,
+    pub unreachable: i64,
+    pub aborted: i64,
+    pub failed: i64,
+    pub bounced: i64,
+    #[serde(serialize_with = "serialize_time")]
+    pub accepted_at: i64,
+    #[serde(serialize_with = "serialize_optional")]
+    pub started_at: Option<i64>,
+    #[serde(serialize_with = "serialize_optional")]
+    pub finished_at: Option<i64>,
+}
+
+/// As answers have it: 32 hexadecimal digits.
+fn serialize_id<S: serde::Serializer>(id: &Uuid, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&id.simple())
+}
+
+fn serialize_optional<S: serde::Serializer>(
+    ms: &Option<i64>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match ms {
+        Some(ms) => serialize_time(ms, serializer),
+        None => serializer.serialize_none(),
+    }
+}
+
+macro_rules! listed {
+    ($which:literal) => {
+        concat!(
+            "WITH d AS (
+                 SELECT dispatches.*, workspaces.name AS workspace FROM dispatches
+                 LEFT JOIN workspaces ON workspaces.id = dispatches.workspace_id
+                 WHERE ",
+            $which,
+            "), p AS (
+                 SELECT dispatch_id, sum(walked) AS walked, sum(sent) AS sent,
+                        sum(unreachable) AS unreachable, sum(aborted) AS aborted,
+                        sum(failed) AS failed, sum(bounced) AS bounced
+                 FROM dispatch_parts WHERE dispatch_id IN (SELECT id FROM d)
+                 GROUP BY dispatch_id)
+             SELECT d.id, d.workspace, d.kind, d.state, d.campaign_id, d.request_id, d.note,
+                    d.users, CAST(COALESCE(p.walked, 0) AS BIGINT) AS walked,
+                    d.parts, d.parts_left,
+                    CAST(COALESCE(p.sent, 0) AS BIGINT) AS sent,
+                    CAST(COALESCE(p.unreachable, 0) AS BIGINT) AS unreachable,
+                    CAST(COALESCE(p.aborted, 0) AS BIGINT) AS aborted,
+                    CAST(COALESCE(p.failed, 0) AS BIGINT) AS failed,
+                    CAST(COALESCE(p.bounced, 0) AS BIGINT) AS bounced,
+                    d.accepted_at, d.started_at, d.finished_at
+             FROM d LEFT JOIN p ON p.dispatch_id = d.id
+             ORDER BY d.accepted_at DESC, d.id DESC"
+        )
+    };
+}
+
+/// The latest dispatches, of one workspace or in one state.
+pub async fn list(
+    tx: &mut Tx,
+    workspace: Option<&str>,
+    state: Option<State>,
+    limit: u32,
+) -> Result<Vec<Listed>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_as(listed!(
+        "($1 IS NULL OR workspaces.name = $1) AND ($2 IS NULL OR dispatches.state = $2)
+         ORDER BY dispatches.accepted_at DESC, dispatches.id DESC LIMIT $3"
+    ))
+    .bind(workspace).bind(state.map(State::name)).bind(i64::from(limit)).fetch_all(c).await?))
+}
+
+pub async fn one(tx: &mut Tx, id: Uuid) -> Result<Option<Listed>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_as(listed!("dispatches.id = $1"))
+        .bind(id).fetch_optional(c).await?))
+}
+
+/// Messages that wait to be tried again, or are under way.
+pub async fn open_messages(tx: &mut Tx, id: Uuid) -> Result<i64, StoreError> {
+    Ok(on!(tx, c => sqlx::query_scalar(
+        "SELECT count(*) FROM messages
+         WHERE dispatch_id = $1 AND state IN ('pending', 'waiting')",
+    )
+    .bind(id).fetch_one(c).await?))
+}
+
+/// What a dispatch's messages came to.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub(super) struct Totals {
+    users: i64,
+    sent: i64,
+    unreachable: i64,
+    aborted: i64,
+    failed: i64,
+    bounced: i64,
+}
+
+pub(super) async fn totals(tx: &mut Tx, id: Uuid) -> Result<Totals, StoreError> {
+    let found = one(tx, id).await?;
+    Ok(found.map_or_else(Totals::default, |found| {
+        let Listed { walked: users, sent, unreachable, aborted, failed, bounced, .. } = found;
+        Totals { users, sent, unreachable, aborted, failed, bounced }
+    }))
+}
+
+/// Since when the oldest work that could be taken waits.
+pub(super) async fn waiting_since(tx: &mut Tx, now: i64) -> Result<Option<i64>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_scalar(
+        "SELECT min(due_at) FROM claims
+         WHERE kind IN ('dispatch_plan', 'dispatch_part', 'dispatch_named') AND due_at <= $1",
+    )
+    .bind(now).fetch_one(c).await?))
+}
+
+// The console --------------------------------------------------------------------------------
+
+pub(super) async fn add_console(
+    tx: &mut Tx,
+    workspace: i32,
+    dispatch: Uuid,
+    at: i64,
+    record: &Value,
+) -> Result<(), StoreError> {
+    execute!(
+        tx,
+        sqlx::query(
+            "INSERT INTO console_log (dispatch_id, workspace_id, at, record)
+             VALUES ($1, $2, $3, $4) ON CONFLICT (dispatch_id) DO NOTHING",
+        )
+        .bind(dispatch)
+        .bind(workspace)
+        .bind(at)
+        .bind(record.to_string())
+    );
+    Ok(())
+}
+
+/// A record of the developer console.
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub struct Console {
+    pub dispatch_id: Uuid,
+    pub at: i64,
+    /// A JSON object.
+    pub record: String,
+}
+
+/// A workspace's latest records.
+pub async fn console(tx: &mut Tx, workspace: i32, limit: u32) -> Result<Vec<Console>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_as(
+        "SELECT dispatch_id, at, record FROM console_log WHERE workspace_id = $1
+         ORDER BY at DESC, dispatch_id DESC LIMIT $2",
+    )
+    .bind(workspace).bind(i64::from(limit)).fetch_all(c).await?))
+}
+
+// Receipts and reports ------------------------------------------------------------------------
+
+/// A message of a campaign or a Canvas that a user was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct Receipt {
+    pub service_id: Uuid,
+    pub campaign_id: Uuid,
+    pub sent_at: i64,
+}
+
+pub(super) async fn receipts(
+    tx: &mut Tx,
+    workspace: i32,
+    users: &[Uuid],
+    since: i64,
+) -> Result<Vec<Receipt>, StoreError> {
+    Ok(match tx {
+        _ if users.is_empty() => Vec::new(),
+        Tx::Postgres(tx) => {
+            // OFFSET 0 keeps it at a look into the index for each user.
+            sqlx::query_as(
+                "SELECT found.service_id, found.campaign_id, found.sent_at
+                 FROM unnest($2::uuid[]) AS wanted (service_id)
+                 CROSS JOIN LATERAL (
+                     SELECT service_id, campaign_id, sent_at FROM messages
+                     WHERE workspace_id = $1 AND service_id = wanted.service_id
+                       AND sent_at >= $3 AND campaign_id IS NOT NULL
+                       AND state IN ('sent', 'delivered')
+                     OFFSET 0) AS found",
+            )
+            .bind(workspace)
+            .bind(users)
+            .bind(since)
+            .fetch_all(&mut **tx)
+            .await?
+        }
+        Tx::Sqlite(tx) => {
+            let users: Vec<String> = users.iter().map(|id| id.simple().to_string()).collect();
+            sqlx::query_as(
+                "SELECT service_id, campaign_id, sent_at
+                 FROM json_each($2) AS wanted CROSS JOIN messages
+                 WHERE workspace_id = $1 AND service_id = unhex(wanted.value)
+                   AND sent_at >= $3 AND campaign_id IS NOT NULL
+                   AND state IN ('sent', 'delivered')",
+            )
+            .bind(workspace)
+            .bind(json_array(&users)?)
+            .bind(since)
+            .fetch_all(&mut **tx)
+            .await?
+        }
+    })
+}
+
+/// A message that something new was told of.
+pub(super) struct Told {
+    pub campaign_id: Option<Uuid>,
+    pub part: i64,
+    /// Nothing was known of it yet.
+    pub was_open: bool,
+}
+
+/// Notes a report; none where there is no such message, or it is known already. A message may
+/// bounce after it was delivered, and not the other way round.
+pub(super) async fn report(
+    tx: &mut Tx,
+    workspace: i32,
+    id: &MessageId,
+    report: &Report,
+) -> Result<Option<Told>, StoreError> {
+    let now = crate::claims::now(tx).await?;
+    let (state, reason, from) = match report {
+        Report::Delivered => ("delivered", None, "sent"),
+        Report::Bounced(why) => ("bounced", Some(why.as_str()), "delivered"),
+    };
+    // Two that come at once: the second waits here, and finds what the first one wrote.
+    let locked = if tx.is_postgres() { "FOR UPDATE" } else { "" };
+    let sql = sqlx::AssertSqlSafe(format!(
+        "SELECT campaign_id, part, state IN ('pending', 'waiting') FROM messages
+         WHERE workspace_id = $1 AND service_id = $2 AND dispatch_id = $3 AND channel = $4
+           AND state IN ('pending', 'waiting', 'sent', $5) {locked}"
+    ));
+    let found: Option<(Option<Uuid>, i64, bool)> = on!(&mut *tx, c => sqlx::query_as(sql)
+        .bind(workspace).bind(id.service_id).bind(id.dispatch_id).bind(id.channel.name())
+        .bind(from).fetch_optional(c).await?);
+    let Some((campaign_id, part, was_open)) = found else { return Ok(None) };
+    execute!(
+        tx,
+        sqlx::query(
+            "UPDATE messages SET state = $5, reason = $6, next_at = NULL,
+                                 sent_at = COALESCE(sent_at, $7)
+             WHERE workspace_id = $1 AND service_id = $2 AND dispatch_id = $3 AND channel = $4",
+        )
+        .bind(workspace)
+        .bind(id.service_id)
+        .bind(id.dispatch_id)
+        .bind(id.channel.name())
+        .bind(state)
+        .bind(reason)
+        .bind(now)
+    );
+    Ok(Some(Told { campaign_id, part, was_open }))
+}
+
+// Forgetting -------------------------------------------------------------------------------------
+
+/// Messages that one statement removes.
+const SWEEP: i64 = 5_000;
+
+/// A dispatch of a workspace that ended before a time.
+pub(super) async fn old(
+    tx: &mut Tx,
+    workspace: i32,
+    before: i64,
+) -> Result<Option<Uuid>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_scalar(
+        "SELECT id FROM dispatches WHERE workspace_id = $1 AND finished_at < $2
+         ORDER BY finished_at LIMIT 1",
+    )
+    .bind(workspace).bind(before).fetch_optional(c).await?))
+}
+
+/// Removes some messages of a dispatch, or the dispatch once it has none; whether it is gone.
+pub(super) async fn forget(tx: &mut Tx, id: Uuid) -> Result<bool, StoreError> {
+    let gone = execute!(
+        &mut *tx,
+        sqlx::query(
+            "DELETE FROM messages WHERE (workspace_id, service_id, dispatch_id, channel) IN (
+                 SELECT workspace_id, service_id, dispatch_id, channel FROM messages
+                 WHERE dispatch_id = $1 LIMIT $2)",
+        )
+        .bind(id)
+        .bind(SWEEP)
+    );
+    if gone > 0 {
+        return Ok(false);
+    }
+    execute!(&mut *tx, sqlx::query("DELETE FROM dispatches WHERE id = $1").bind(id));
+    execute!(tx, sqlx::query("DELETE FROM console_log WHERE dispatch_id = $1").bind(id));
+    Ok(true)
+}
+
+/// What campaigns and Canvases of a workspace declare, JSON objects.
+pub(super) async fn contents(tx: &mut Tx, workspace: i32) -> Result<Vec<String>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_scalar("SELECT content FROM campaigns WHERE workspace_id = $1")
+        .bind(workspace).fetch_all(c).await?))
+}

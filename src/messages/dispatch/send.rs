@@ -1,0 +1,196 @@
+//! Noted messages are rendered and handed over.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::{FutureExt as _, StreamExt as _};
+use serde_json::{Map, Value};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::batch::{Batch, Due, User};
+use super::job::Job;
+use super::message_rows::{RowState, Settled};
+use crate::app::App;
+use crate::clock::{hours, millis};
+use crate::messages::content::Rendered;
+use crate::messages::order::Named;
+use crate::messages::template::{Scope, Stop};
+use crate::messages::{Channel, MessageId, Outcome, Outgoing, channels};
+use crate::panics;
+use crate::retry::pause;
+
+/// The longest pause between two attempts at a message.
+const LONGEST_PAUSE: Duration = Duration::from_secs(3_600);
+
+/// How long a channel may take for one message, whatever it waits for itself.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// How long messages that are being handed over may take yet when the worker must stop.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Characters of a reason that are kept.
+const REASON: usize = 500;
+
+/// Messages that are rendered, and what became of those that could not be.
+pub(super) struct Ready {
+    users: Vec<User>,
+    /// By their user's place.
+    messages: Vec<(usize, Due, Rendered)>,
+    settled: Vec<Settled>,
+}
+
+/// Renders messages. One that cannot be rendered is its own user's loss alone.
+pub(super) fn render(job: &Job, batch: Batch, now: i64, stop: &CancellationToken) -> Ready {
+    let began = Instant::now();
+    let Batch { users, orphans } = batch;
+    let mut messages = Vec::new();
+    let mut settled: Vec<Settled> = orphans
+        .into_iter()
+        .map(|(user, channel)| {
+            ended(user, channel, RowState::Failed, Some("the user or the message is gone".into()))
+        })
+        .collect();
+    for (place, user) in users.iter().enumerate() {
+        if stop.is_cancelled() {
+            break;
+        }
+        let named = user.named.as_deref();
+        let entry = entry_properties(job, named);
+        let scope = Scope {
+            profile: &user.recipient.profile,
+            event_properties: named.and_then(|named| named.event_properties.as_ref()),
+            api_trigger_properties: named.and_then(|named| named.trigger_properties.as_ref()),
+            canvas_entry_properties: entry.as_ref().or(job.order.canvas_entry_properties.as_ref()),
+            now,
+        };
+        for due in &user.messages {
+            let message = &job.content.messages()[due.index];
+            let id = user.recipient.service_id;
+            let rendered = catch_unwind(AssertUnwindSafe(|| message.render(&scope)));
+            let (state, reason) = match rendered {
+                Ok(Ok(rendered)) => {
+                    messages.push((place, *due, rendered));
+                    continue;
+                }
+                Ok(Err(Stop::Aborted(reason))) => (RowState::Aborted, reason),
+                Ok(Err(Stop::Failed(reason))) => (RowState::Failed, reason),
+                Err(panic) => {
+                    let text = format!("rendering panicked: {}", panics::text(&*panic));
+                    tracing::error!(channel = due.channel.name(), "{text}");
+                    (RowState::Failed, text)
+                }
+            };
+            settled.push(ended(id, due.channel, state, Some(reason)));
+        }
+    }
+    metrics::histogram!("longshore_dispatch_render_seconds").record(began.elapsed());
+    Ready { users, messages, settled }
+}
+
+/// A user's own entry properties over those of all; none where they have none of their own.
+fn entry_properties(job: &Job, named: Option<&Named>) -> Option<Map<String, Value>> {
+    let own = named?.canvas_entry_properties.as_ref()?;
+    let mut all = job.order.canvas_entry_properties.clone().unwrap_or_default();
+    all.extend(own.iter().map(|(name, value)| (name.clone(), value.clone())));
+    Some(all)
+}
+
+fn ended(service_id: Uuid, channel: Channel, state: RowState, reason: Option<String>) -> Settled {
+    let reason = reason.map(|reason| reason.chars().take(REASON).collect());
+    Settled { service_id, channel, state, next_at: None, sent_at: None, reason }
+}
+
+/// Hands messages over side by side, as far as `sends` has room; answers what became of all. Told
+/// to stop it begins none, and those it has begun it soon leaves: nothing is said of them, and
+/// they are handed over again.
+pub(super) async fn send(
+    app: &App,
+    job: &Arc<Job>,
+    sends: &Semaphore,
+    ready: Ready,
+    stop: &CancellationToken,
+) -> Vec<Settled> {
+    let Ready { users, messages, mut settled } = ready;
+    let grace = async {
+        stop.cancelled().await;
+        tokio::time::sleep(GRACE).await;
+    }
+    .shared();
+    let (users, limit) = (&users, app.config.messages.sends_in_flight);
+    let handed = futures::stream::iter(messages).map(|(place, due, rendered)| {
+        let (user, grace) = (&users[place], grace.clone());
+        async move {
+            let _permit = tokio::select! {
+                biased;
+                () = stop.cancelled() => return None,
+                permit = sends.acquire() => permit.ok()?,
+            };
+            let handed = hand_over(app, job, user, due, &rendered);
+            tokio::select! {
+                outcome = handed => Some(after(app, user.recipient.service_id, due, outcome)),
+                () = grace => None,
+            }
+        }
+    });
+    let outcomes: Vec<Option<Settled>> = handed.buffer_unordered(limit).collect().await;
+    settled.extend(outcomes.into_iter().flatten());
+    settled
+}
+
+async fn hand_over(app: &App, job: &Job, user: &User, due: Due, rendered: &Rendered) -> Outcome {
+    let recipient = &user.recipient;
+    let outgoing = Outgoing {
+        workspace_id: job.order.workspace_id,
+        settings: &job.settings,
+        id: MessageId {
+            dispatch_id: job.order.dispatch_id,
+            service_id: recipient.service_id,
+            channel: due.channel,
+        },
+        recipient,
+        rendered,
+        is_transactional: false,
+        campaign_id: job.order.campaign_id,
+        send_id: job.order.send_id.as_deref(),
+        request_id: &job.order.request_id,
+    };
+    let handed = AssertUnwindSafe(channels::send(app, outgoing)).catch_unwind();
+    match tokio::time::timeout(PATIENCE, handed).await {
+        Ok(Ok(outcome)) => outcome,
+        Ok(Err(panic)) => {
+            Outcome::Failed(format!("handing it over panicked: {}", panics::text(&*panic)))
+        }
+        Err(_) => Outcome::Later { reason: "the channel does not answer".into(), after: None },
+    }
+}
+
+/// What an attempt makes of a message: the last one is made as its time is up.
+fn after(app: &App, user: Uuid, due: Due, outcome: Outcome) -> Settled {
+    let (now, config) = (app.clock.now_ms(), &app.config.messages);
+    let Due { channel, attempts, created_at, .. } = due;
+    match outcome {
+        Outcome::Sent => {
+            Settled { sent_at: Some(now), ..ended(user, channel, RowState::Sent, None) }
+        }
+        Outcome::Unreachable(why) => ended(user, channel, RowState::Unreachable, Some(why)),
+        Outcome::Bounced(why) => {
+            Settled { sent_at: Some(now), ..ended(user, channel, RowState::Bounced, Some(why)) }
+        }
+        Outcome::Failed(why) => ended(user, channel, RowState::Failed, Some(why)),
+        Outcome::Later { reason, after } => {
+            let until = created_at.saturating_add(millis(hours(config.retry_hours)));
+            if now >= until {
+                return ended(user, channel, RowState::Failed, Some(reason));
+            }
+            let base = Duration::from_millis(config.retry_ms);
+            let attempt = attempts.unsigned_abs().saturating_add(1);
+            let wait = pause(attempt, base, LONGEST_PAUSE).max(after.unwrap_or_default());
+            let next_at = now.saturating_add(millis(wait)).min(until);
+            let waiting = ended(user, channel, RowState::Waiting, Some(reason));
+            Settled { next_at: Some(next_at), ..waiting }
+        }
+    }
+}

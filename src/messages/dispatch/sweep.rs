@@ -1,0 +1,97 @@
+//! Forgetting who was sent what long ago.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
+
+use super::report_rows;
+use crate::app::App;
+use crate::claims;
+use crate::messages::settings;
+use crate::retry;
+use crate::store::StoreError;
+use crate::workspaces;
+
+/// Between two passes.
+const EVERY: Duration = Duration::from_secs(600);
+
+/// The pause after each transaction.
+const PAUSE: Duration = Duration::from_millis(50);
+
+const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
+
+/// Removes dispatches that ended long ago, with their messages, every now and then until
+/// `shutdown`.
+pub async fn sweep_old(app: App, shutdown: CancellationToken) {
+    while !shutdown.is_cancelled() {
+        if let Err(error) = sweep(&app, &shutdown).await {
+            tracing::warn!(%error, "messages of long ago stay for now");
+        }
+        retry::wait(EVERY, &shutdown).await;
+    }
+}
+
+/// One pass over all workspaces.
+pub async fn sweep(app: &App, shutdown: &CancellationToken) -> Result<(), StoreError> {
+    let mut tx = app.store.snapshot().await?;
+    let (all, now) = (workspaces::list(&mut tx).await?, claims::now(&mut tx).await?);
+    drop(tx);
+    for workspace in all {
+        let before = now.saturating_sub(kept_ms(app, workspace.id).await?);
+        while !shutdown.is_cancelled() {
+            // An idle SQLite never takes the write lock for this.
+            let mut tx = app.store.snapshot().await?;
+            let Some(old) = report_rows::old(&mut tx, workspace.id, before).await? else { break };
+            drop(tx);
+            let mut is_gone = false;
+            while !is_gone && !shutdown.is_cancelled() {
+                let mut tx = app.store.write().await?;
+                is_gone = report_rows::forget(&mut tx, old).await?;
+                tx.commit().await?;
+                retry::wait(PAUSE, shutdown).await;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// For how long a workspace's messages are kept: at least as long as its frequency capping and
+/// its conversion windows look back.
+async fn kept_ms(app: &App, workspace: i32) -> Result<i64, StoreError> {
+    let settings = settings::of(app, workspace).await?;
+    let capping = settings.frequency_capping.iter().map(|rule| i64::from(rule.days) * DAY_MS);
+    let mut tx = app.store.snapshot().await?;
+    let contents = report_rows::contents(&mut tx, workspace).await?;
+    let windows = contents.iter().filter_map(|content| conversion_window(content));
+    let days = i64::from(app.config.messages.keep_days) * DAY_MS;
+    Ok(capping.chain(windows).max().unwrap_or(0).max(days))
+}
+
+/// The conversion window in what a campaign declares, in milliseconds.
+fn conversion_window(content: &str) -> Option<i64> {
+    let content: Map<String, Value> = serde_json::from_str(content).ok()?;
+    let text = content.get("conversion_window")?.as_str()?;
+    let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    let unit_ms = match unit {
+        "d" => DAY_MS,
+        "h" => DAY_MS / 24,
+        "m" => 60_000,
+        _ => return None,
+    };
+    number.parse::<i64>().ok()?.checked_mul(unit_ms)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conversion_windows_are_read_as_declared() {
+        let read = |text: &str| conversion_window(&format!(r#"{{"conversion_window":"{text}"}}"#));
+        assert_eq!(read("3d"), Some(3 * DAY_MS));
+        assert_eq!(read("12h"), Some(DAY_MS / 2));
+        assert_eq!(read(""), None);
+        assert_eq!(conversion_window("{}"), None);
+    }
+}

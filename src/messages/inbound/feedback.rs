@@ -1,0 +1,191 @@
+//! `POST /feedback/{provider}`: what providers of push, SMS and WhatsApp report.
+
+use serde::Deserialize;
+
+use super::reported::{Became, News, tell};
+use super::{At, check_count, reason};
+use crate::app::App;
+use crate::gateway::{ApiError, JsonText};
+use crate::messages::MessageId;
+use crate::messages::channels::providers::SAID_BY_PROVIDER;
+use crate::sms::{self, PhoneNumber};
+use crate::users::devices::{self, Gone};
+
+/// Who reports.
+pub const PROVIDERS: [&str; 3] = ["push", "sms", "whats_app"];
+
+/// What reports can be about.
+pub const TYPES: [&str; 4] = ["invalid_number", "unregistered_device", "delivered", "failed"];
+
+#[derive(Deserialize)]
+struct Body {
+    reports: Vec<Report>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Report {
+    InvalidNumber {
+        number: String,
+    },
+    /// `id` is that of a message that went to the token, and says whose it is.
+    UnregisteredDevice {
+        id: String,
+        token: String,
+        app_id: Option<String>,
+    },
+    Delivered {
+        id: String,
+        at: Option<At>,
+    },
+    Failed {
+        id: String,
+        at: Option<At>,
+        reason: Option<String>,
+    },
+}
+
+/// What reports come to.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Feedback {
+    invalid: Vec<PhoneNumber>,
+    gone: Vec<Gone>,
+    news: Vec<News>,
+}
+
+/// Reads a body; the error names what is wrong. A report about a message that has no id of
+/// Longshore's is passed over.
+pub fn read(body: &JsonText, now: i64) -> Result<Feedback, ApiError> {
+    let Body { reports } = body.parse()?;
+    check_count("reports", reports.len())?;
+    let mut feedback = Feedback::default();
+    for (i, report) in reports.into_iter().enumerate() {
+        let wrong = |why: String| ApiError::Invalid(format!("reports[{i}]: {why}"));
+        match report {
+            Report::InvalidNumber { number } => {
+                feedback.invalid.push(PhoneNumber::parse(&number).map_err(wrong)?);
+            }
+            Report::UnregisteredDevice { id, token, app_id } => {
+                let id = MessageId::parse(&id);
+                feedback.gone.extend(id.map(|id| Gone {
+                    service_id: id.service_id,
+                    app_id,
+                    token,
+                }));
+            }
+            Report::Delivered { id, at } => {
+                let at = At::read(at.as_ref(), now).map_err(wrong)?;
+                let news = |id| News { id, became: Became::Delivered, at, reason: None };
+                feedback.news.extend(MessageId::parse(&id).map(news));
+            }
+            Report::Failed { id, at, reason: why } => {
+                let at = At::read(at.as_ref(), now).map_err(wrong)?;
+                let why = reason(why.as_deref());
+                let news = |id| News { id, became: Became::Failed, at, reason: why };
+                feedback.news.extend(MessageId::parse(&id).map(news));
+            }
+        }
+    }
+    feedback.invalid.sort_unstable();
+    feedback.invalid.dedup();
+    // Rows are locked in one order by all who report.
+    feedback.news.sort_by_key(|news| news.id);
+    Ok(feedback)
+}
+
+/// Does what follows of it, in one transaction.
+pub async fn apply(app: &App, workspace: i32, feedback: &Feedback) -> Result<(), ApiError> {
+    let Feedback { invalid, gone, news } = feedback;
+    let mut tx = app.calls.write().await?;
+    if !gone.is_empty() {
+        devices::forget(&mut tx, workspace, gone).await?;
+    }
+    if !invalid.is_empty() {
+        sms::add(&mut tx, workspace, invalid, SAID_BY_PROVIDER, app.clock.now_ms()).await?;
+    }
+    for news in news {
+        tell(app, &mut tx, workspace, news).await?;
+    }
+    tx.commit().await?;
+    let count = |kind: &'static str, count: usize| {
+        metrics::counter!("longshore_message_reports_total", "type" => kind)
+            .increment(count as u64);
+    };
+    count("invalid_number", invalid.len());
+    count("unregistered_device", gone.len());
+    news.iter().for_each(|news| count(news.became.name(), 1));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::messages::Channel;
+
+    fn read_json(body: Value) -> Result<Feedback, String> {
+        let read = read(&JsonText::from(body.to_string()), 1_700_000_000_000);
+        read.map_err(|error| error.message().into_owned())
+    }
+
+    #[test]
+    fn reports_are_read() {
+        let channel = Channel::Sms;
+        let id = MessageId { dispatch_id: Uuid::now_v7(), service_id: Uuid::now_v7(), channel };
+        let feedback = read_json(json!({ "reports": [
+            { "type": "invalid_number", "number": "+15550100" },
+            { "type": "invalid_number", "number": "15550100" },
+            { "type": "unregistered_device", "id": id.to_string(), "token": "t", "app_id": "a" },
+            { "type": "delivered", "id": id.to_string(), "at": "2023-11-14T22:13:19Z", "more": 1 },
+            { "type": "failed", "id": id.to_string(), "at": null, "reason": " blocked\n" },
+            { "type": "failed", "id": "another's" },
+        ] }));
+        let news = |became, at, reason: Option<&str>| News {
+            id,
+            became,
+            at,
+            reason: reason.map(str::to_owned),
+        };
+        let now = 1_700_000_000_000;
+        assert_eq!(
+            feedback.unwrap(),
+            Feedback {
+                invalid: vec![PhoneNumber::parse("+15550100").unwrap()],
+                gone: vec![Gone {
+                    service_id: id.service_id,
+                    app_id: Some("a".into()),
+                    token: "t".into()
+                }],
+                news: vec![
+                    news(Became::Delivered, now - 1_000, None),
+                    news(Became::Failed, now, Some("blocked")),
+                ],
+            }
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let many = vec![json!({ "type": "invalid_number", "number": "+15550100" }); 501];
+        for (body, text) in [
+            (json!({}), "missing field `reports`"),
+            (json!({ "reports": [] }), "reports must have 1 to 500 elements"),
+            (json!({ "reports": many }), "reports must have 1 to 500 elements"),
+            (json!({ "reports": [{ "type": "read" }] }), "reports[0].type: unknown variant `read`"),
+            (json!({ "reports": [{ "number": "+15550100" }] }), "reports[0]: missing field `type`"),
+            (
+                json!({ "reports": [{ "type": "invalid_number", "number": "5" }] }),
+                "reports[0]: \"5\" is no phone number",
+            ),
+            (
+                json!({ "reports": [{ "type": "delivered", "id": "x", "at": "soon" }] }),
+                "reports[0]: a date and time",
+            ),
+        ] {
+            let error = read_json(body.clone()).unwrap_err();
+            assert!(error.starts_with(text), "{body}: {error}");
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Who is told what became of a message after its channel had it.
+
+use crate::app::App;
+use crate::messages::transactional::reports::Reported;
+use crate::messages::{Channel, MessageId, dispatch, transactional};
+use crate::store::{StoreError, Tx};
+
+/// What became of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Became {
+    /// An email: the relay prepares it for the recipient's provider.
+    Processed,
+    Delivered,
+    /// An email: the recipient's provider does not take it.
+    Bounced,
+    /// Anything else that did not arrive.
+    Failed,
+}
+
+impl Became {
+    /// What metrics call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Processed => "processed",
+            Self::Delivered => "delivered",
+            Self::Bounced => "bounced",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// A report about one message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct News {
+    pub id: MessageId,
+    pub became: Became,
+    /// Milliseconds since the epoch.
+    pub at: i64,
+    /// Why, where it did not arrive.
+    pub reason: Option<String>,
+}
+
+/// Tells transactional emails and dispatches, in the caller's transaction.
+pub async fn tell(app: &App, tx: &mut Tx, workspace: i32, news: &News) -> Result<(), StoreError> {
+    let reason = || news.reason.clone().unwrap_or_default();
+    let what = match news.became {
+        Became::Processed => Reported::Processed,
+        Became::Delivered => Reported::Delivered,
+        Became::Bounced | Became::Failed => Reported::Bounced(reason()),
+    };
+    let report = transactional::reports::Report { what, at: news.at };
+    if news.id.channel == Channel::Email
+        && transactional::reported(tx, app, workspace, &news.id, &report).await?
+    {
+        return Ok(());
+    }
+    let report = match news.became {
+        Became::Processed => return Ok(()),
+        Became::Delivered => dispatch::Report::Delivered,
+        Became::Bounced | Became::Failed => dispatch::Report::Bounced(reason()),
+    };
+    dispatch::reported(tx, workspace, &news.id, report).await?;
+    Ok(())
+}

@@ -1,0 +1,108 @@
+//! Who may report: whoever signs the request (Standard Webhooks) with the secret that the
+//! workspace declares for it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use axum::extract::{FromRequest as _, Request};
+use axum::http::request::Parts;
+use tokio::sync::Semaphore;
+
+use crate::app::App;
+use crate::deliveries::signature::{self, TIMESTAMP};
+use crate::gateway::{self, ApiError, JsonText};
+use crate::messages::settings::{self, Secret, Settings};
+use crate::workspaces;
+
+/// Names that are looked up at once: anybody can ask.
+const LOOK_UPS: usize = 4;
+
+/// How long a workspace is known by its name.
+const KEPT_FOR: Duration = Duration::from_secs(60);
+
+/// A body that was signed.
+pub struct Signed {
+    pub workspace: i32,
+    pub body: JsonText,
+}
+
+/// Reads a request that names its workspace and is signed with the secret that `of` chooses.
+/// Everything that is wrong with that is the same 401; what can be seen without the body is
+/// looked at before it.
+pub async fn read(
+    app: &App,
+    request: Request,
+    of: fn(&Settings) -> Option<&Secret>,
+) -> Result<Signed, ApiError> {
+    let (head, body) = request.into_parts();
+    let (workspace, settings) = match signer(app, &head).await {
+        Ok(found) => found,
+        Err(error) => {
+            gateway::discard(&head, body);
+            return Err(error);
+        }
+    };
+    let Some(Secret(secret)) = of(&settings) else {
+        gateway::discard(&head, body);
+        return Err(ApiError::Unauthenticated);
+    };
+    let headers = head.headers.clone();
+    let body = JsonText::from_request(Request::from_parts(head, body), app).await?;
+    let now = app.clock.now().as_second();
+    match signature::is_signed(secret, &headers, now, body.as_bytes()) {
+        true => Ok(Signed { workspace, body }),
+        false => Err(ApiError::Unauthenticated),
+    }
+}
+
+/// The workspace that a request names, with its settings.
+async fn signer(app: &App, head: &Parts) -> Result<(i32, Arc<Settings>), ApiError> {
+    let name = gateway::parameter(
+        head.uri.query().unwrap_or_default(),
+        "workspace",
+        "a workspace's name",
+        |name| Some(name.to_owned()),
+    );
+    let name = name.ok().flatten().ok_or(ApiError::Unauthenticated)?;
+    let timestamp = head.headers.get(TIMESTAMP).and_then(|value| value.to_str().ok());
+    let now = app.clock.now().as_second();
+    if !timestamp.is_some_and(|timestamp| signature::is_recent(timestamp, now)) {
+        return Err(ApiError::Unauthenticated);
+    }
+    let workspace = app.names.find(app, &name).await?.ok_or(ApiError::Unauthenticated)?;
+    Ok((workspace, settings::of(app, workspace).await?))
+}
+
+/// The workspaces that reports came for lately, by their names.
+pub struct KnownNames {
+    known: Mutex<HashMap<String, (Instant, i32)>>,
+    look_ups: Semaphore,
+}
+
+impl Default for KnownNames {
+    fn default() -> Self {
+        Self { known: Mutex::default(), look_ups: Semaphore::new(LOOK_UPS) }
+    }
+}
+
+impl KnownNames {
+    async fn find(&self, app: &App, name: &str) -> Result<Option<i32>, ApiError> {
+        let known = {
+            let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            known.get(name).filter(|(since, _)| since.elapsed() < KEPT_FOR).copied()
+        };
+        if let Some((_, id)) = known {
+            return Ok(Some(id));
+        }
+        let place = self.look_ups.try_acquire().map_err(|_| ApiError::Overloaded)?;
+        let mut tx = app.calls.snapshot().await?;
+        let found = workspaces::by_name(&mut tx, name).await?.map(|workspace| workspace.id);
+        drop((tx, place));
+        if let Some(id) = found {
+            let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            known.insert(name.to_owned(), (Instant::now(), id));
+        }
+        Ok(found)
+    }
+}

@@ -1,0 +1,10 @@
+//! `POST /messages/live_activity/start` (operation 5): live activities of iOS apps, started from
+//! afar.
+//!
+//! A start is an order like that of `/messages/send`, of one message by a channel of its own:
+//! it takes the same way through the log, is dispatched to the same users, and is handed to the
+//! push provider with the tokens that start activities of the app.
+
+pub mod api;
+mod openapi;
+pub(crate) mod request;

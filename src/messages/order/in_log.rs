@@ -1,0 +1,99 @@
+//! An order on its way through the log: what a repeat of the call makes is the same to the byte,
+//! so the request's id, which is not, travels beside it.
+
+use super::Order;
+use crate::gateway::ApiError;
+use crate::log::{MAX_MESSAGE_BYTES, Message, NewMessage, Topic, partition_of};
+use crate::messages::dispatch::message::{self, MessageError};
+
+/// Room for what a message has beside its payload.
+const BESIDE: usize = 1 << 10;
+
+impl Order {
+    /// The message that a call appends, for one of so many partitions: its dispatch's.
+    pub fn to_log(mut self, partitions: u32) -> Result<NewMessage, ApiError> {
+        let request_id = std::mem::take(&mut self.request_id);
+        let payload = message::encode(&self);
+        // Written anew, a body can have more bytes than it was sent in.
+        if payload.len() + BESIDE > MAX_MESSAGE_BYTES {
+            return Err(ApiError::TooLarge);
+        }
+        Ok(NewMessage {
+            topic: Topic::Messages,
+            key: Vec::new(),
+            partition: Some(partition_of(self.dispatch_id.as_bytes(), partitions)),
+            payload,
+            request_id,
+        })
+    }
+
+    /// The order in a message.
+    pub fn from_log(message: &Message) -> Result<Self, MessageError> {
+        let order = message::decode(&message.payload)?;
+        Ok(Self { request_id: message.request_id.clone(), ..order })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Map, json};
+    use uuid::Uuid;
+
+    use super::super::{Kind, Named, SubscriptionState, Target, Who};
+    use super::*;
+
+    fn order(text: &str) -> Order {
+        let alias = Who::Alias { label: "l".into(), name: "n".into() };
+        let named = |who| Named {
+            who,
+            trigger_properties: Some(Map::from_iter([("a".to_owned(), json!(1.5))])),
+            canvas_entry_properties: None,
+            event_properties: None,
+        };
+        let users = [Who::ExternalId("ann".into()), alias, Who::ServiceId(Uuid::max())];
+        Order {
+            dispatch_id: Uuid::now_v7(),
+            workspace_id: 7,
+            kind: Kind::Send,
+            campaign_id: Some(Uuid::nil()),
+            send_id: None,
+            messages: Map::from_iter([("email".to_owned(), json!({ "body": text }))]),
+            target: Target { users: users.map(named).into(), segment_id: None, audience: None },
+            subscription_state: SubscriptionState::OptedIn,
+            ignores_capping: true,
+            canvas_entry_properties: None,
+            accepted_at: 5,
+            request_id: "r".into(),
+        }
+    }
+
+    #[test]
+    fn an_order_goes_through_the_log() {
+        let order = order("b");
+        let new = order.clone().to_log(64).unwrap();
+        let other = Order { request_id: "another".into(), ..order.clone() }.to_log(64).unwrap();
+        assert_eq!((&new.payload, new.partition), (&other.payload, other.partition));
+        assert!(new.partition.is_some_and(|partition| (0..64).contains(&partition)));
+        let message = |payload: Vec<u8>| Message {
+            topic: Topic::Messages,
+            partition: 0,
+            offset: 0,
+            appended_at: 0,
+            key: Vec::new(),
+            payload,
+            request_id: "r".into(),
+        };
+        assert_eq!(Order::from_log(&message(new.payload)).unwrap(), order);
+        for damaged in ["", "{}", "[]"] {
+            assert!(Order::from_log(&message(damaged.into())).is_err(), "{damaged}");
+        }
+    }
+
+    #[test]
+    fn what_no_message_can_carry_is_refused() {
+        let most = MAX_MESSAGE_BYTES - BESIDE - order("").to_log(1).unwrap().payload.len();
+        assert!(order(&"x".repeat(most)).to_log(1).is_ok());
+        let refused = order(&"x".repeat(most + 1)).to_log(1);
+        assert!(matches!(refused, Err(ApiError::TooLarge)));
+    }
+}

@@ -1,0 +1,115 @@
+//! Transactional email: one message to one user, on a lane of its own.
+//!
+//! ```text
+//! call ── row, key ──commit── message ──> worker: claim, attributes, user ──> relay ──> state, postback
+//!                                              ^                                │
+//!                          again, while it waits ┴──────────── later ───────────┘
+//! ```
+//!
+//! The row is the work, and the message only wakes a worker: what waits for too long is
+//! [appended again](queue). A worker [claims](rows::claim) the row before it does anything, and
+//! what it hands over has an id that is the same each time
+//! ([`MessageId`](super::MessageId)), so a row that two workers come to is sent by one, and an
+//! email that is handed over twice can be told to be one.
+//!
+//! Nothing else can delay the lane: it has a topic, consumers, connections to the store, room on
+//! the processors ([`App::urgent`](crate::app::App::urgent)) and connections to relays of its
+//! own; and within it no workspace has more than its share.
+
+pub mod api;
+pub mod contents;
+pub(crate) mod openapi;
+pub mod postbacks;
+pub mod queue;
+pub mod reports;
+pub mod request;
+pub mod rows;
+pub mod send;
+pub mod sla;
+
+use serde::{Deserialize, Serialize};
+
+use crate::clock::from_ms;
+
+pub use reports::reported;
+
+/// How far an email has come (States and transitions). It only ever goes forward.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, sqlx::Type,
+)]
+#[serde(rename_all = "snake_case")]
+#[sqlx(type_name = "text", rename_all = "snake_case")]
+pub enum State {
+    /// Before the first of the five.
+    Processing,
+    /// The relay has it.
+    Sent,
+    /// The relay has prepared it for the recipient's provider.
+    Processed,
+    /// The recipient's provider has it.
+    Delivered,
+    /// The relay or the recipient's provider does not take it.
+    Bounced,
+    /// It could not be dispatched.
+    Aborted,
+}
+
+impl State {
+    pub const ALL: [Self; 6] = [
+        Self::Processing,
+        Self::Sent,
+        Self::Processed,
+        Self::Delivered,
+        Self::Bounced,
+        Self::Aborted,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Processing => "processing",
+            Self::Sent => "sent",
+            Self::Processed => "processed",
+            Self::Delivered => "delivered",
+            Self::Bounced => "bounced",
+            Self::Aborted => "aborted",
+        }
+    }
+
+    /// Whether an email in this state can come to be in that one.
+    pub fn leads_to(self, next: Self) -> bool {
+        match self {
+            Self::Processing => next != Self::Processing,
+            Self::Sent => matches!(next, Self::Processed | Self::Delivered | Self::Bounced),
+            Self::Processed => matches!(next, Self::Delivered | Self::Bounced),
+            Self::Delivered | Self::Bounced | Self::Aborted => false,
+        }
+    }
+}
+
+/// A stored time as this call and its postbacks have it: `2020-08-31T18:58:41.000+00:00`.
+pub fn time(ms: i64) -> String {
+    let text = format!("{:.3}", from_ms(ms));
+    format!("{}+00:00", text.trim_end_matches('Z'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_only_go_forward() {
+        for state in State::ALL {
+            assert!(!state.leads_to(State::Processing) && !state.leads_to(state), "{state:?}");
+            for next in State::ALL.into_iter().filter(|next| state.leads_to(*next)) {
+                assert!(!next.leads_to(state), "{state:?} and {next:?}");
+            }
+            assert_eq!(serde_json::to_value(state).unwrap(), state.name());
+        }
+        assert!(!State::Sent.leads_to(State::Aborted));
+    }
+
+    #[test]
+    fn times_have_the_offset_of_utc() {
+        assert_eq!(time(1_598_900_321_000), "2020-08-31T18:58:41.000+00:00");
+    }
+}

@@ -1,0 +1,496 @@
+//! The SQL of transactional emails. What says whether a row may be claimed is the database's
+//! own time, so that a worker with a wrong clock steals nothing.
+
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use super::State;
+use crate::clock::{hours, millis};
+use crate::store::{StoreError, Tx, execute, on};
+
+/// For how long an external_send_id means the send that had it first (Limits).
+pub const KEY_HOLDS: Duration = hours(24);
+
+/// How long a call waits for another one with its external_send_id that is under way.
+const BE_IMPATIENT: &str = "SET LOCAL lock_timeout TO '1s'";
+
+/// Rows that one statement removes, or takes to be appended again.
+const SOME: i64 = 1_000;
+
+/// An email to write.
+#[derive(Debug)]
+pub struct New<'a> {
+    pub dispatch_id: Uuid,
+    pub workspace_id: i32,
+    pub campaign_id: Uuid,
+    pub external_send_id: Option<&'a str>,
+    /// JSON: [`Recipient`](super::request::Recipient).
+    pub recipient: &'a str,
+    /// As [`at_once`](crate::tracking::at_once) takes them.
+    pub attributes: Option<&'a str>,
+    /// A JSON object.
+    pub trigger_properties: Option<&'a str>,
+    pub request_id: &'a str,
+    pub received_at: i64,
+    pub enqueued_at: i64,
+}
+
+/// An email as it is stored. Times are milliseconds since the epoch.
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub struct Email {
+    pub dispatch_id: Uuid,
+    pub workspace_id: i32,
+    pub campaign_id: Uuid,
+    pub external_send_id: Option<String>,
+    pub request_id: String,
+    pub state: State,
+    pub reason: Option<String>,
+    /// To whom and with what: kept until it is settled.
+    pub recipient: Option<String>,
+    pub trigger_properties: Option<String>,
+    /// Kept until they are applied.
+    pub attributes: Option<String>,
+    /// Once it is known who is meant.
+    pub service_id: Option<Uuid>,
+    pub received_at: i64,
+    pub enqueued_at: i64,
+    pub executed_at: Option<i64>,
+    pub sent_at: Option<i64>,
+    /// When it came to its state.
+    pub state_at: i64,
+    /// How often it was begun since it last came to a clean end, and how often it was put off.
+    pub begun: i32,
+    pub put_off: i32,
+    /// The delivery of the last state that was told.
+    pub postback_id: Option<Uuid>,
+}
+
+/// What an email is read by.
+macro_rules! columns {
+    ($from:literal) => {
+        concat!(
+            "dispatch_id, workspace_id, campaign_id, external_send_id, request_id, state, reason,
+             recipient, trigger_properties, attributes, service_id, received_at, enqueued_at,
+             executed_at, sent_at, state_at, begun, put_off, postback_id",
+            $from
+        )
+    };
+}
+
+/// A statement that may name the database's time as `clock.now`.
+macro_rules! at_now {
+    ($tx:expr, $rest:expr) => {
+        if $tx.is_postgres() {
+            concat!(
+                "WITH clock (now) AS
+                     (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint) ",
+                $rest
+            )
+        } else {
+            concat!(
+                "WITH clock (now) AS (SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER)) ",
+                $rest
+            )
+        }
+    };
+}
+
+// Taking one in ---------------------------------------------------------------------------
+
+/// Gives an external_send_id to a new email; whether it was free. Where another call has it that
+/// is under way, this one waits for its end, for a second at most.
+pub async fn take_key(
+    tx: &mut Tx,
+    workspace: i32,
+    external_send_id: &str,
+    dispatch_id: Uuid,
+) -> Result<bool, StoreError> {
+    if tx.is_postgres() {
+        execute!(tx, sqlx::query(BE_IMPATIENT));
+    }
+    let sql = at_now!(
+        tx,
+        "INSERT INTO transactional_keys AS former
+             (workspace_id, external_send_id, dispatch_id, taken_at)
+         SELECT $1, $2, $3, clock.now FROM clock WHERE true
+         ON CONFLICT (workspace_id, external_send_id) DO UPDATE
+         SET dispatch_id = excluded.dispatch_id, taken_at = excluded.taken_at
+         WHERE former.taken_at <= excluded.taken_at - $4"
+    );
+    let taken = execute!(
+        tx,
+        sqlx::query(sql)
+            .bind(workspace)
+            .bind(external_send_id)
+            .bind(dispatch_id)
+            .bind(millis(KEY_HOLDS))
+    );
+    Ok(taken == 1)
+}
+
+/// The email that has an external_send_id.
+pub async fn by_key(
+    tx: &mut Tx,
+    workspace: i32,
+    external_send_id: &str,
+) -> Result<Option<Email>, StoreError> {
+    let sql = concat!(
+        "SELECT ",
+        columns!(
+            " FROM transactional_emails
+              WHERE dispatch_id = (SELECT k.dispatch_id FROM transactional_keys k
+                                   WHERE k.workspace_id = $1 AND k.external_send_id = $2)"
+        )
+    );
+    Ok(on!(tx, c => sqlx::query_as(sql)
+        .bind(workspace).bind(external_send_id).fetch_optional(c).await?))
+}
+
+/// Writes an email, to be claimed at once, and appended again where it waits for so long.
+pub async fn insert(tx: &mut Tx, new: &New<'_>, patience: Duration) -> Result<(), StoreError> {
+    let sql = at_now!(
+        tx,
+        "INSERT INTO transactional_emails
+             (dispatch_id, workspace_id, campaign_id, external_send_id, recipient, attributes,
+              trigger_properties, request_id, state, received_at, enqueued_at, state_at, due_at,
+              again_at)
+         SELECT $1, $2, $3, $4, $5, $6, $7, $8, 'processing', $9, $10, $10, clock.now,
+                clock.now + $11
+         FROM clock"
+    );
+    execute!(
+        tx,
+        sqlx::query(sql)
+            .bind(new.dispatch_id)
+            .bind(new.workspace_id)
+            .bind(new.campaign_id)
+            .bind(new.external_send_id)
+            .bind(new.recipient)
+            .bind(new.attributes)
+            .bind(new.trigger_properties)
+            .bind(new.request_id)
+            .bind(new.received_at)
+            .bind(new.enqueued_at)
+            .bind(millis(patience))
+    );
+    Ok(())
+}
+
+pub async fn by_id(tx: &mut Tx, dispatch_id: Uuid) -> Result<Option<Email>, StoreError> {
+    let sql = concat!("SELECT ", columns!(" FROM transactional_emails WHERE dispatch_id = $1"));
+    Ok(on!(tx, c => sqlx::query_as(sql).bind(dispatch_id).fetch_optional(c).await?))
+}
+
+/// The same, and nobody else changes it before the end of the transaction.
+pub async fn lock(tx: &mut Tx, dispatch_id: Uuid) -> Result<Option<Email>, StoreError> {
+    let sql = if tx.is_postgres() {
+        concat!("SELECT ", columns!(" FROM transactional_emails WHERE dispatch_id = $1 FOR UPDATE"))
+    } else {
+        return by_id(tx, dispatch_id).await;
+    };
+    Ok(on!(tx, c => sqlx::query_as(sql).bind(dispatch_id).fetch_optional(c).await?))
+}
+
+// At work ------------------------------------------------------------------------------------
+
+/// Takes an email that waits, for so long; none where it does not, or another worker has it.
+pub async fn claim(
+    tx: &mut Tx,
+    dispatch_id: Uuid,
+    owner: Uuid,
+    lease: Duration,
+    executed_at: i64,
+) -> Result<Option<Email>, StoreError> {
+    let sql = at_now!(
+        tx,
+        concat!(
+            "UPDATE transactional_emails
+             SET owner = $2, due_at = clock.now + $3, again_at = clock.now + $3, appended = 0,
+                 begun = begun + 1, executed_at = $4
+             FROM clock
+             WHERE dispatch_id = $1 AND state = 'processing' AND due_at <= clock.now
+             RETURNING ",
+            columns!("")
+        )
+    );
+    Ok(on!(tx, c => sqlx::query_as(sql)
+        .bind(dispatch_id)
+        .bind(owner)
+        .bind(millis(lease))
+        .bind(executed_at)
+        .fetch_optional(c)
+        .await?))
+}
+
+/// Notes who is meant, and that the attributes are applied: they never are again. The email is to
+/// be this transaction's.
+pub async fn resolved(
+    tx: &mut Tx,
+    dispatch_id: Uuid,
+    service_id: Option<Uuid>,
+) -> Result<(), StoreError> {
+    execute!(
+        tx,
+        sqlx::query(
+            "UPDATE transactional_emails SET service_id = $2, attributes = NULL
+             WHERE dispatch_id = $1",
+        )
+        .bind(dispatch_id)
+        .bind(service_id)
+    );
+    Ok(())
+}
+
+/// Puts the end of the lease off; whether there still is one.
+pub async fn renew(
+    tx: &mut Tx,
+    dispatch_id: Uuid,
+    owner: Uuid,
+    lease: Duration,
+) -> Result<bool, StoreError> {
+    let sql = at_now!(
+        tx,
+        "UPDATE transactional_emails SET due_at = clock.now + $3, again_at = clock.now + $3
+         FROM clock WHERE dispatch_id = $1 AND owner = $2"
+    );
+    let renewed = execute!(tx, sqlx::query(sql).bind(dispatch_id).bind(owner).bind(millis(lease)));
+    Ok(renewed == 1)
+}
+
+/// Gives an email up for now; whether it was this owner's.
+pub async fn put_off(
+    tx: &mut Tx,
+    dispatch_id: Uuid,
+    owner: Uuid,
+    pause: Duration,
+) -> Result<bool, StoreError> {
+    let sql = at_now!(
+        tx,
+        "UPDATE transactional_emails
+         SET due_at = clock.now + $3, again_at = clock.now + $3, owner = NULL, begun = 0,
+             put_off = put_off + 1
+         FROM clock WHERE dispatch_id = $1 AND owner = $2"
+    );
+    let put_off = execute!(tx, sqlx::query(sql).bind(dispatch_id).bind(owner).bind(millis(pause)));
+    Ok(put_off == 1)
+}
+
+/// A step from one state to another.
+#[derive(Clone, Debug)]
+pub struct Step {
+    pub from: State,
+    /// Who must have claimed it; a report comes from nobody who has.
+    pub owner: Option<Uuid>,
+    pub to: State,
+    pub at: i64,
+    pub reason: Option<String>,
+    /// Of the step to `sent`.
+    pub sent_at: Option<i64>,
+    /// The delivery that tells of it.
+    pub postback_id: Option<Uuid>,
+}
+
+/// Makes a step; whether the email was where it begins. What it was to be sent with is kept no
+/// longer.
+pub async fn advance(tx: &mut Tx, dispatch_id: Uuid, step: &Step) -> Result<bool, StoreError> {
+    let advanced = execute!(
+        tx,
+        sqlx::query(
+            "UPDATE transactional_emails
+             SET state = $4, state_at = $5, reason = $6, sent_at = coalesce($7, sent_at),
+                 postback_id = coalesce($8, postback_id), owner = NULL, recipient = NULL,
+                 trigger_properties = NULL, attributes = NULL
+             WHERE dispatch_id = $1 AND state = $2 AND ($3 IS NULL OR owner = $3)",
+        )
+        .bind(dispatch_id)
+        .bind(step.from.name())
+        .bind(step.owner)
+        .bind(step.to.name())
+        .bind(step.at)
+        .bind(step.reason.as_deref())
+        .bind(step.sent_at)
+        .bind(step.postback_id)
+    );
+    Ok(advanced == 1)
+}
+
+// Waiting ------------------------------------------------------------------------------------
+
+/// An email that waits.
+#[derive(Debug, sqlx::FromRow)]
+pub struct Waiting {
+    pub dispatch_id: Uuid,
+    pub workspace_id: i32,
+    pub request_id: String,
+}
+
+/// Whether any waits for too long.
+pub async fn any_waiting(tx: &mut Tx) -> Result<bool, StoreError> {
+    let sql = at_now!(
+        tx,
+        "SELECT 1 FROM transactional_emails, clock
+         WHERE state = 'processing' AND again_at <= clock.now LIMIT 1"
+    );
+    Ok(on!(tx, c => sqlx::query_scalar::<_, i32>(sql).fetch_optional(c).await?).is_some())
+}
+
+macro_rules! waiting {
+    ($lock:literal) => {
+        concat!(
+            "UPDATE transactional_emails
+             SET again_at = $1 + $2 * (appended + 2), appended = appended + 1
+             WHERE dispatch_id IN (
+                 SELECT dispatch_id FROM transactional_emails
+                 WHERE state = 'processing' AND again_at <= $1
+                 ORDER BY again_at LIMIT $3 ",
+            $lock,
+            ")
+             RETURNING dispatch_id, workspace_id, request_id"
+        )
+    };
+}
+
+/// Some of those that wait for too long, the first first. From now on they wait anew, longer each
+/// time.
+pub async fn waiting(
+    tx: &mut Tx,
+    now: i64,
+    patience: Duration,
+) -> Result<Vec<Waiting>, StoreError> {
+    let sql = if tx.is_postgres() { waiting!("FOR UPDATE SKIP LOCKED") } else { waiting!("") };
+    Ok(on!(tx, c => sqlx::query_as(sql)
+        .bind(now).bind(millis(patience)).bind(SOME).fetch_all(c).await?))
+}
+
+// Forgetting ---------------------------------------------------------------------------------
+
+/// Whether there is anything to forget.
+pub async fn any_old(tx: &mut Tx, emails: i64, keys: i64) -> Result<bool, StoreError> {
+    let found: Option<i32> = on!(tx, c => sqlx::query_scalar(
+        "SELECT 1 WHERE EXISTS (SELECT 1 FROM transactional_emails
+                                WHERE received_at < $1 AND state <> 'processing')
+                     OR EXISTS (SELECT 1 FROM transactional_keys WHERE taken_at < $2)",
+    )
+    .bind(emails)
+    .bind(keys)
+    .fetch_optional(c)
+    .await?);
+    Ok(found.is_some())
+}
+
+/// Removes some of the emails that were received before a time and are settled, and some of the
+/// keys that were taken before another.
+pub async fn forget(tx: &mut Tx, emails: i64, keys: i64) -> Result<(), StoreError> {
+    for (sql, before) in [
+        (
+            "DELETE FROM transactional_emails WHERE dispatch_id IN (
+                 SELECT dispatch_id FROM transactional_emails
+                 WHERE received_at < $1 AND state <> 'processing'
+                 ORDER BY received_at LIMIT $2)",
+            emails,
+        ),
+        (
+            "DELETE FROM transactional_keys WHERE (workspace_id, external_send_id) IN (
+                 SELECT workspace_id, external_send_id FROM transactional_keys
+                 WHERE taken_at < $1 ORDER BY taken_at LIMIT $2)",
+            keys,
+        ),
+    ] {
+        execute!(tx, sqlx::query(sql).bind(before).bind(SOME));
+    }
+    Ok(())
+}
+
+/// Removes what is kept of a user's emails, and what was told of them.
+pub async fn erase_user(tx: &mut Tx, workspace: i32, service_id: Uuid) -> Result<(), StoreError> {
+    let of_user = [
+        "DELETE FROM deliveries WHERE id IN (
+             WITH RECURSIVE told (id) AS (
+                 SELECT postback_id FROM transactional_emails
+                 WHERE workspace_id = $1 AND service_id = $2 AND postback_id IS NOT NULL
+                 UNION ALL
+                 SELECT d.follows FROM deliveries d JOIN told ON told.id = d.id
+                 WHERE d.follows IS NOT NULL)
+             SELECT id FROM told)",
+        "DELETE FROM transactional_emails WHERE workspace_id = $1 AND service_id = $2",
+    ];
+    for sql in of_user {
+        execute!(tx, sqlx::query(sql).bind(workspace).bind(service_id));
+    }
+    Ok(())
+}
+
+// The SLA ------------------------------------------------------------------------------------
+
+/// What an hour brought a campaign.
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct Hour {
+    pub workspace: String,
+    pub campaign_id: Uuid,
+    /// When it began.
+    pub hour: i64,
+    /// Emails that were received, but for those that were aborted or whose minute is not over.
+    pub emails: i64,
+    /// Those of them that were handed over within a minute.
+    pub in_time: i64,
+    /// Those that the package covers, which are the first; and of them those in time.
+    pub covered: i64,
+    pub covered_in_time: i64,
+    /// How many it covers in an hour; none where the campaign declares nothing, or is gone.
+    pub package: Option<i64>,
+}
+
+/// The hours since a time, the oldest first; of one workspace, or of all.
+pub async fn hours_since(
+    tx: &mut Tx,
+    workspace: Option<&str>,
+    since: i64,
+) -> Result<Vec<Hour>, StoreError> {
+    macro_rules! hours {
+        ($package:literal) => {
+            at_now!(
+                tx,
+                concat!(
+                    ", emails AS (
+                         SELECT e.workspace_id, e.campaign_id,
+                                e.received_at - e.received_at % 3600000 AS hour,
+                                CASE WHEN e.sent_at - e.received_at <= 60000 THEN 1 ELSE 0 END
+                                    AS in_time,
+                                row_number() OVER (
+                                    PARTITION BY e.workspace_id, e.campaign_id,
+                                                 e.received_at - e.received_at % 3600000
+                                    ORDER BY e.received_at, e.dispatch_id) AS number
+                         FROM transactional_emails e, clock
+                         WHERE e.received_at >= $2 AND e.state <> 'aborted'
+                           AND (e.sent_at IS NOT NULL OR e.received_at < clock.now - 60000)
+                     ), packages AS (
+                         SELECT c.workspace_id, c.id, CAST(",
+                    $package,
+                    " AS BIGINT) AS package FROM campaigns c WHERE c.kind = 'transactional'
+                     )
+                     SELECT w.name AS workspace, e.campaign_id, e.hour, count(*) AS emails,
+                            CAST(sum(e.in_time) AS BIGINT) AS in_time,
+                            CAST(sum(CASE WHEN e.number <= p.package THEN 1 ELSE 0 END) AS BIGINT)
+                                AS covered,
+                            CAST(sum(CASE WHEN e.number <= p.package THEN e.in_time ELSE 0 END)
+                                AS BIGINT) AS covered_in_time,
+                            p.package
+                     FROM emails e
+                     JOIN workspaces w ON w.id = e.workspace_id
+                     LEFT JOIN packages p
+                         ON p.workspace_id = e.workspace_id AND p.id = e.campaign_id
+                     WHERE $1 IS NULL OR w.name = $1
+                     GROUP BY w.name, e.campaign_id, e.hour, p.package
+                     ORDER BY w.name, e.campaign_id, e.hour"
+                )
+            )
+        };
+    }
+    let sql = if tx.is_postgres() {
+        hours!("c.content::json ->> 'sla_per_hour'")
+    } else {
+        hours!("c.content ->> 'sla_per_hour'")
+    };
+    Ok(on!(tx, c => sqlx::query_as(sql).bind(workspace).bind(since).fetch_all(c).await?))
+}

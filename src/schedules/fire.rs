@@ -1,0 +1,244 @@
+//! Has scheduled sends begin when their time comes.
+//!
+//! A schedule is fired in one transaction: its row says that it was, its dispatch begins, its
+//! claim is gone or comes again with the next wave. So it is fired once, whatever dies and however
+//! many workers look for it. What nobody could fire in time is made up for if it is late by less
+//! than `messages.late_minutes`; else it is missed, and said so.
+
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::rows::{self, Fired};
+use super::waves::{self, Progress, Step};
+use super::{Schedule, State, Timing, order};
+use crate::app::App;
+use crate::claims::{self, Claim, ClaimError};
+use crate::clock::{format_time, hours, millis};
+use crate::messages::dispatch;
+use crate::retry::{self, Retry};
+use crate::store::{StoreError, Tx};
+
+/// Between looks for schedules that were missed, and how long it is told.
+const LOOK_EVERY: Duration = Duration::from_secs(60);
+const TOLD_FOR: Duration = hours(24);
+
+/// Why a schedule could not be fired.
+#[derive(Debug, thiserror::Error)]
+pub enum FireError {
+    #[error("the Canvas declares no messages")]
+    NoMessages,
+    #[error("what was scheduled cannot be read: {0}")]
+    Unreadable(String),
+    #[error(transparent)]
+    Claim(#[from] ClaimError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Retry for FireError {
+    fn can_retry(&self) -> bool {
+        match self {
+            Self::NoMessages | Self::Unreadable(_) => false,
+            Self::Claim(error) => error.can_retry(),
+            Self::Store(error) => error.can_retry(),
+        }
+    }
+}
+
+/// What came of a schedule, to be told once it is committed.
+struct Told {
+    id: Uuid,
+    /// When what was sent was due; none where nothing was.
+    begun: Option<i64>,
+    is_first: bool,
+    now: i64,
+    /// Moments that passed while nobody could send.
+    missed: u64,
+    /// Nothing of it was sent, nor will be.
+    is_missed: bool,
+    request_id: String,
+}
+
+/// Fires the schedule of a claim, as far as its time has come.
+pub async fn fire(app: &App, claim: &Claim) -> Result<(), FireError> {
+    let mut tx = app.store.write().await?;
+    let told = fire_in(app, &mut tx, claim).await?;
+    tx.commit().await?;
+    if let Some(told) = told {
+        let is_missed = told.is_missed;
+        told.tell();
+        if is_missed {
+            tell_missed(app).await;
+        }
+    }
+    Ok(())
+}
+
+async fn fire_in(app: &App, tx: &mut Tx, claim: &Claim) -> Result<Option<Told>, FireError> {
+    let Some(schedule) = find(tx, claim).await? else {
+        claims::finish(tx, claim).await?;
+        return Ok(None);
+    };
+    if schedule.ended_at.is_some() {
+        // Its Canvas was removed, with waves still to come.
+        if schedule.state == State::Cancelled && schedule.sent_at.is_some() {
+            dispatch::cancel(tx, schedule.dispatch_id).await?;
+        }
+        claims::finish(tx, claim).await?;
+        return Ok(None);
+    }
+    let now = claims::now(tx).await?;
+    let progress = Progress { reached: schedule.reached_at, missed: schedule.missed_at };
+    let late_ms = millis(Duration::from_secs(60 * app.config.messages.late_minutes));
+    let step = app
+        .cores
+        .compute_here(|| waves::step(schedule.when(), schedule.created_at, progress, now, late_ms));
+    let begins = step.wave.is_some();
+    let sent_at = schedule.sent_at.or(begins.then_some(now));
+    let is_missed = sent_at.is_none() && step.next_at.is_none();
+    let fired = Fired {
+        state: match (sent_at, is_missed) {
+            (_, true) => State::Missed,
+            (Some(_), _) => State::Sent,
+            (None, _) => State::Pending,
+        },
+        progress: step.progress,
+        sent_at,
+        ended_at: step.next_at.is_none().then_some(now),
+        error: is_missed.then_some("its time passed while nothing could send it"),
+    };
+    if !rows::fired(tx, &schedule, &fired).await? {
+        return Err(ClaimError::Lost.into());
+    }
+    send(tx, &schedule, &step, now).await?;
+    claims::finish(tx, claim).await?;
+    if let Some(next_at) = step.next_at {
+        // Anew, so that the next wave has all its attempts.
+        claims::offer_at(tx, claim.kind, claim.job, claim.item, next_at).await?;
+    }
+    // Moments that were past already when it was scheduled are nobody's fault.
+    let missed = step.missed.iter().filter(|moment| **moment >= schedule.created_at).count();
+    Ok(Some(Told {
+        id: schedule.id,
+        begun: step.wave.map(|wave| wave.at_ms),
+        is_first: schedule.sent_at.is_none(),
+        now,
+        missed: missed as u64,
+        is_missed,
+        request_id: schedule.request_id,
+    }))
+}
+
+/// The schedule of a claim, locked.
+async fn find(tx: &mut Tx, claim: &Claim) -> Result<Option<Schedule>, StoreError> {
+    let (_, workspace) = claim.job.as_u64_pair();
+    let Ok(workspace) = i32::try_from(workspace) else { return Ok(None) };
+    rows::lock_item(tx, workspace, claim.item).await
+}
+
+/// Has the dispatch send what a step says.
+async fn send(tx: &mut Tx, schedule: &Schedule, step: &Step, now: i64) -> Result<(), FireError> {
+    let Some(wave) = step.wave else {
+        if step.next_at.is_none() && schedule.sent_at.is_some() {
+            dispatch::end_waves(tx, schedule.dispatch_id).await?;
+        }
+        return Ok(());
+    };
+    let order = order::of(tx, schedule, now).await?;
+    match schedule.timing {
+        Timing::Instant => dispatch::begin(tx, &order).await?,
+        _ => dispatch::add_wave(tx, schedule.dispatch_id, &order, wave).await?,
+    }
+    Ok(())
+}
+
+impl Told {
+    fn tell(self) {
+        let Self { id: schedule, request_id, missed, .. } = self;
+        if let Some(due) = self.begun {
+            let outcome = if self.is_first { "begun" } else { "wave" };
+            metrics::counter!("longshore_schedules_fired_total", "outcome" => outcome).increment(1);
+            let late = Duration::from_millis(self.now.saturating_sub(due).unsigned_abs());
+            metrics::histogram!("longshore_schedule_delay_seconds").record(late.as_secs_f64());
+            tracing::info!(%schedule, request_id, outcome, ?late, "a schedule was sent");
+        }
+        if missed > 0 {
+            metrics::counter!("longshore_schedules_fired_total", "outcome" => "missed")
+                .increment(missed);
+            let now = format_time(self.now);
+            tracing::error!(
+                %schedule, request_id, missed, now,
+                "moments of a schedule passed while nothing could send it, longer ago than \
+                 messages.late_minutes"
+            );
+        }
+        if self.is_missed {
+            tracing::error!(%schedule, request_id, "a schedule was missed: nothing of it is sent");
+        }
+    }
+}
+
+/// Marks a schedule missed that cannot be sent, for a reason that does not pass; what was begun of
+/// it goes on, and no more.
+pub async fn give_up(
+    app: &App,
+    claim: &Claim,
+    error: Option<&FireError>,
+) -> Result<(), ClaimError> {
+    let mut tx = app.store.write().await?;
+    if let Some(schedule) = find(&mut tx, claim).await?
+        && schedule.ended_at.is_none()
+    {
+        let reason = error.map_or_else(|| "it ended its worker".into(), ToString::to_string);
+        let now = claims::now(&mut tx).await?;
+        let is_begun = schedule.sent_at.is_some();
+        let fired = Fired {
+            state: if is_begun { State::Sent } else { State::Missed },
+            progress: Progress { reached: schedule.reached_at, missed: schedule.missed_at },
+            sent_at: schedule.sent_at,
+            ended_at: Some(now),
+            error: Some(&reason),
+        };
+        rows::fired(&mut tx, &schedule, &fired).await?;
+        if is_begun {
+            dispatch::end_waves(&mut tx, schedule.dispatch_id).await?;
+        }
+        metrics::counter!("longshore_schedules_fired_total", "outcome" => "missed").increment(1);
+        tracing::error!(schedule = %schedule.id, reason, "a schedule cannot be sent");
+    }
+    claims::finish(&mut tx, claim).await?;
+    tx.commit().await?;
+    tell_missed(app).await;
+    Ok(())
+}
+
+/// Tells at `/readyz` for a day that schedules were missed, whoever missed them.
+pub async fn watch_missed(app: App, shutdown: CancellationToken) {
+    while !shutdown.is_cancelled() {
+        tell_missed(&app).await;
+        retry::wait(LOOK_EVERY, &shutdown).await;
+    }
+}
+
+async fn tell_missed(app: &App) {
+    let lines = match missed(app).await {
+        Ok(0) => Vec::new(),
+        Ok(count) => vec![format!(
+            "schedules that were missed in the last day: {count}; see longshore schedules list \
+             --state missed"
+        )],
+        Err(error) => {
+            tracing::warn!(%error, "cannot look for schedules that were missed");
+            return;
+        }
+    };
+    app.notices.set("schedules", lines);
+}
+
+async fn missed(app: &App) -> Result<i64, StoreError> {
+    let mut tx = app.store.snapshot().await?;
+    let now = claims::now(&mut tx).await?;
+    rows::missed_since(&mut tx, now - millis(TOLD_FOR)).await
+}

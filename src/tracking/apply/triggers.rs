@@ -1,0 +1,206 @@
+//! What purchases start: campaigns whose trigger they match (decisions.md: Triggers).
+//!
+//! Each purchase object starts a campaign once for its user, whatever its quantity: it is one
+//! thing that somebody did. The users of a batch are in one order together, as far as there is
+//! room in it; who bought twice is in a second one as well, since a dispatch has one message for
+//! a user. The orders begin in the transaction that counts the purchases: exactly once.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use super::Deed;
+use super::heeded::{Heeded, Triggered};
+use super::people::People;
+use crate::audience::has_properties;
+use crate::messages::order::{Kind, Named, Order, SubscriptionState, Target, Who};
+
+/// Users of an order, and bytes of what they bought, at most.
+const MOST_USERS: usize = 500;
+const MOST_BYTES: usize = 1 << 20;
+
+/// Where and when purchases are applied.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'a> {
+    pub workspace_id: i32,
+    /// Milliseconds since the epoch.
+    pub now: i64,
+    pub request_id: &'a str,
+}
+
+/// A user whom a purchase starts a campaign for, and the properties of that purchase as JSON.
+type Start<'a> = (Uuid, Option<&'a str>);
+
+/// The orders that deeds come to, those of a user together.
+pub(super) fn orders(
+    deeds: &[(usize, Deed<'_>)],
+    people: &People<'_>,
+    heeded: &Heeded,
+    place: Place<'_>,
+) -> Vec<Order> {
+    if heeded.triggered.is_empty() {
+        return Vec::new();
+    }
+    let mut starts = Starts::default();
+    for (at, deed) in deeds {
+        if let Deed::Purchase(purchase) = deed
+            && let Some(campaigns) = heeded.triggered.get(purchase.product_id.as_ref())
+            && people.is_known(*at)
+        {
+            let properties = purchase.properties.as_ref().map(|json| json.get());
+            starts.add(campaigns, people.service_id(*at), properties);
+        }
+    }
+    starts.orders(place)
+}
+
+/// Whom campaigns start for.
+#[derive(Default)]
+struct Starts<'a> {
+    /// How often, so far.
+    counts: HashMap<(Uuid, Uuid), usize>,
+    /// By campaign, and by which time it is for the user.
+    users: BTreeMap<(Uuid, usize), (Option<&'a Triggered>, Vec<Start<'a>>)>,
+}
+
+impl<'a> Starts<'a> {
+    /// A purchase of a user, of the product of some campaigns.
+    fn add(&mut self, campaigns: &'a [Triggered], user: Uuid, properties: Option<&'a str>) {
+        let given = properties.and_then(object).unwrap_or_default();
+        let are_met = |one: &&Triggered| has_properties(&one.trigger.properties, &given);
+        for campaign in campaigns.iter().filter(are_met) {
+            let count = self.counts.entry((campaign.campaign_id, user)).or_default();
+            let (of, users) = self.users.entry((campaign.campaign_id, *count)).or_default();
+            *of = Some(campaign);
+            users.push((user, properties));
+            *count += 1;
+        }
+    }
+
+    fn orders(self, place: Place<'_>) -> Vec<Order> {
+        let mut orders = Vec::new();
+        for (campaign, users) in self.users.into_values() {
+            let Some(campaign) = campaign else { continue };
+            let mut rest = users.as_slice();
+            while !rest.is_empty() {
+                let (now, later) = rest.split_at(fitting(rest));
+                orders.push(order(campaign, now, place));
+                rest = later;
+            }
+        }
+        orders
+    }
+}
+
+/// How many of some, at least one, there is room for in an order.
+fn fitting(users: &[Start<'_>]) -> usize {
+    let mut bytes = 0;
+    let fits = users.iter().take(MOST_USERS).take_while(|(_, properties)| {
+        bytes += properties.map_or(0, str::len);
+        bytes <= MOST_BYTES
+    });
+    fits.count().max(1)
+}
+
+fn order(campaign: &Triggered, users: &[Start<'_>], place: Place<'_>) -> Order {
+    let named = |(user, properties): &Start<'_>| Named {
+        who: Who::ServiceId(*user),
+        trigger_properties: None,
+        canvas_entry_properties: None,
+        event_properties: properties.and_then(object),
+    };
+    Order {
+        // New each time: nothing of a transaction that is not committed stays.
+        dispatch_id: Uuid::new_v4(),
+        workspace_id: place.workspace_id,
+        kind: Kind::Triggered,
+        campaign_id: Some(campaign.campaign_id),
+        send_id: None,
+        messages: campaign.messages.clone(),
+        target: Target {
+            users: users.iter().map(named).collect(),
+            segment_id: None,
+            audience: campaign.audience.clone(),
+        },
+        subscription_state: SubscriptionState::default(),
+        ignores_capping: false,
+        canvas_entry_properties: None,
+        accepted_at: place.now,
+        request_id: place.request_id.to_owned(),
+    }
+}
+
+fn object(json: &str) -> Option<Map<String, Value>> {
+    serde_json::from_str(json).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::campaigns::Trigger;
+
+    fn campaign(properties: Value) -> Triggered {
+        let trigger = json!({ "purchase": { "product_id": "tea", "properties": properties } });
+        Triggered {
+            campaign_id: Uuid::new_v4(),
+            trigger: Trigger::read(trigger.as_object().unwrap()).unwrap(),
+            messages: Map::new(),
+            audience: Some(json!({ "AND": [] })),
+        }
+    }
+
+    const PLACE: Place<'_> = Place { workspace_id: 7, now: 5, request_id: "r" };
+
+    fn users(order: &Order) -> Vec<(Uuid, Option<Value>)> {
+        let user = |named: &Named| match named.who {
+            Who::ServiceId(id) => (id, named.event_properties.clone().map(Value::Object)),
+            _ => panic!("{named:?}"),
+        };
+        order.target.users.iter().map(user).collect()
+    }
+
+    #[test]
+    fn who_buys_twice_is_started_twice() {
+        let campaigns = [campaign(json!({})), campaign(json!({ "size": "L" }))];
+        let [all, large] = &campaigns;
+        let (ann, bob) = (Uuid::from_u128(1), Uuid::from_u128(2));
+        let mut starts = Starts::default();
+        for (user, properties) in
+            [(ann, Some(r#"{"size":"L"}"#)), (bob, None), (ann, Some(r#"{"size":"S"}"#))]
+        {
+            starts.add(&campaigns, user, properties);
+        }
+        let orders = starts.orders(PLACE);
+        let of = |campaign: &Triggered| {
+            let own = orders.iter().filter(|one| one.campaign_id == Some(campaign.campaign_id));
+            own.map(users).collect::<Vec<_>>()
+        };
+        let (l, s) = (Some(json!({ "size": "L" })), Some(json!({ "size": "S" })));
+        assert_eq!(of(all), [vec![(ann, l.clone()), (bob, None)], vec![(ann, s)]]);
+        assert_eq!(of(large), [vec![(ann, l)]]);
+        assert_eq!(orders[0].target.audience, Some(json!({ "AND": [] })));
+        let ids: std::collections::HashSet<Uuid> = orders.iter().map(|o| o.dispatch_id).collect();
+        assert_eq!(ids.len(), 3);
+    }
+
+    #[test]
+    fn no_order_is_giant() {
+        let campaigns = [campaign(json!({}))];
+        let wide = json!({ "text": "x".repeat(40 << 10) }).to_string();
+        for (count, properties, most) in
+            [(10_000, None, MOST_USERS), (100, Some(wide.as_str()), MOST_BYTES / (40 << 10))]
+        {
+            let mut starts = Starts::default();
+            (0..count).for_each(|n| starts.add(&campaigns, Uuid::from_u128(n), properties));
+            let orders = starts.orders(PLACE);
+            assert_eq!(
+                orders.iter().map(|one| one.target.users.len() as u128).sum::<u128>(),
+                count
+            );
+            assert!(orders.iter().all(|order| order.target.users.len() <= most));
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Attributes that come along with another call, for one user: read and applied as those of
+//! `POST /users/track` are, but at once, in the transaction of what goes on with them.
+
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use super::Kind;
+use super::apply::{ApplyError, Dropped, Ingest, Tally};
+use super::message::{Batch, Identifier, Object, UserAlias, VERSION};
+use super::object::{self, IDENTIFIERS, Taken};
+use crate::store::Tx;
+
+/// What says who is meant and what is done, and so is nothing to be set.
+const TAKEN: [&str; 4] = [IDENTIFIERS[0], IDENTIFIERS[1], IDENTIFIERS[2], "_update_existing_only"];
+
+/// Checks an attribute object of a user who is named beside it. Answers it in the form that
+/// [`apply`] takes; the error names the member that is wrong. Nobody is made by an alias.
+pub fn check(
+    workspace: i32,
+    user: &Identifier<'_>,
+    attributes: &Map<String, Value>,
+    received_at: i64,
+) -> Result<String, String> {
+    let mut members = attributes.clone();
+    for name in TAKEN {
+        if members.remove(name).is_some_and(|value| !value.is_null()) {
+            return Err(format!("{name}: cannot be set"));
+        }
+    }
+    let (name, value) = match user {
+        Identifier::ExternalId(id) => ("external_id", json!(id)),
+        Identifier::ServiceId(id) => ("service_id", json!(id)),
+        Identifier::UserAlias(UserAlias { alias_name, alias_label }) => {
+            ("user_alias", json!({ "alias_name": alias_name, "alias_label": alias_label }))
+        }
+        Identifier::Email(email) => ("email", json!(email)),
+    };
+    members.insert(name.to_owned(), value);
+    let text = RawValue::from_string(Value::Object(members).to_string())
+        .map_err(|error| error.to_string())?;
+    let Taken { object, .. } =
+        object::read(Kind::Attributes, &text, received_at).map_err(|problems| {
+            problems.into_iter().next().map_or_else(String::new, |problem| problem.text)
+        })?;
+    let batch = Batch { v: VERSION, workspace, received_at, objects: vec![object] };
+    serde_json::to_string(&batch).map_err(|error| error.to_string())
+}
+
+/// What came of attributes: to be [told](Self::committed) once it is committed.
+#[derive(Debug)]
+pub struct Applied(Tally);
+
+impl Applied {
+    /// Whether nothing was changed since the profile would be too large.
+    pub fn is_too_large(&self) -> bool {
+        self.0.dropped_for(Dropped::TooLarge)
+    }
+
+    pub fn committed(self) {
+        self.0.emit();
+    }
+}
+
+/// Applies what [`check`] answered.
+pub async fn apply(ingest: &Ingest, tx: &mut Tx, checked: &str) -> Result<Applied, ApplyError> {
+    let batch = Batch::decode(checked.as_bytes())?;
+    debug_assert!(matches!(batch.objects.as_slice(), [Object::Attributes(_)]));
+    Ok(Applied(ingest.apply_one(tx, batch).await?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checked(attributes: Value) -> Result<String, String> {
+        let Value::Object(attributes) = attributes else { panic!("{attributes}") };
+        check(7, &Identifier::ExternalId("ann".into()), &attributes, 5)
+    }
+
+    #[test]
+    fn attributes_become_a_message_of_tracking() {
+        let text = checked(json!({
+            "first_name": "Ann", "email": "ann@acme.example", "tier": "gold", "external_id": null,
+        }));
+        let text = text.unwrap();
+        let expected = "{\"v\":1,\"workspace\":7,\"received_at\":5,\"objects\":[{\"attributes\":\
+                        {\"user\":{\"external_id\":\"ann\"},\"fields\":{";
+        assert!(text.starts_with(expected), "{text}");
+        for part in [r#""first_name":"Ann""#, r#""email":"ann@acme.example""#, r#""tier":"gold""#] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert!(Batch::decode(text.as_bytes()).is_ok());
+        let nothing = checked(json!({})).unwrap();
+        assert!(nothing.ends_with(r#"[{"attributes":{"user":{"external_id":"ann"}}}]}"#));
+    }
+
+    #[test]
+    fn an_alias_makes_nobody() {
+        let alias = UserAlias { alias_name: "a".into(), alias_label: "l".into() };
+        let text = check(7, &Identifier::UserAlias(alias), &Map::new(), 5).unwrap();
+        assert!(text.contains(r#""update_only":true"#), "{text}");
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (attributes, text) in [
+            (json!({ "external_id": "bob" }), "external_id: cannot be set"),
+            (json!({ "user_alias": {} }), "user_alias: cannot be set"),
+            (json!({ "_update_existing_only": true }), "_update_existing_only: cannot be set"),
+            (json!({ "purchases": [] }), "purchases: cannot be set"),
+            (json!({ "email": "nowhere" }), "email: "),
+            (json!({ "first_name": 5 }), "first_name: "),
+            (json!({ "tier": { "inc": "x" } }), "custom_attributes.tier: "),
+        ] {
+            let error = checked(attributes).unwrap_err();
+            assert!(error.starts_with(text), "{error}");
+        }
+    }
+}

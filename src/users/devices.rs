@@ -1,0 +1,102 @@
+//! Push tokens that no device has any more.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::large_rows::lock_users;
+use super::profile::{Field, Profile};
+use super::rows::put_users;
+use super::service_id;
+use crate::store::{Room, StoreError, Tx};
+
+/// A token of a user that is to be forgotten.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gone {
+    pub service_id: Uuid,
+    /// Of any app, where none is named.
+    pub app_id: Option<String>,
+    pub token: String,
+}
+
+impl Gone {
+    fn is(&self, token: &Value) -> bool {
+        let is_of_app = |app_id: &String| token["app_id"] == **app_id;
+        token["token"] == *self.token && self.app_id.as_ref().is_none_or(is_of_app)
+    }
+}
+
+/// Removes tokens from the profiles that have them, in the caller's transaction; how many
+/// profiles there were. Rows are locked as changes that are tracked lock them, so that neither
+/// loses what the other wrote. Who has been erased is passed over, and so is a token that is not
+/// there.
+pub async fn forget(tx: &mut Tx, workspace: i32, gone: &[Gone]) -> Result<usize, StoreError> {
+    let mut by_user: BTreeMap<Uuid, Vec<&Gone>> = BTreeMap::new();
+    for one in gone.iter().filter(|one| service_id::bucket(&one.service_id).is_some()) {
+        by_user.entry(one.service_id).or_default().push(one);
+    }
+    let ids: Vec<Uuid> = by_user.keys().copied().collect();
+    let found = lock_users(tx, workspace, &ids, &mut Room::endless()).await?;
+    let mut changed = Vec::new();
+    for mut user in found {
+        let gone = by_user.get(&user.service_id).map_or(&[][..], Vec::as_slice);
+        if let Some(document) = without(&user.doc, gone) {
+            user.doc = document;
+            changed.push(user);
+        }
+    }
+    changed.sort_unstable_by_key(|user| {
+        let slice = service_id::bucket(&user.service_id).map(service_id::slice_of);
+        (slice, user.service_id)
+    });
+    put_users(tx, workspace, &changed).await?;
+    Ok(changed.len())
+}
+
+/// The document without some tokens; none where it has none of them, or cannot be read.
+fn without(document: &str, gone: &[&Gone]) -> Option<String> {
+    let mut profile = Profile::parse(document).ok()?;
+    let tokens = profile.get(Field::PushTokens)?;
+    let mut tokens: Vec<Value> = serde_json::from_str(tokens).ok()?;
+    let before = tokens.len();
+    tokens.retain(|token| !gone.iter().any(|gone| gone.is(token)));
+    if tokens.len() == before {
+        return None;
+    }
+    match tokens.is_empty() {
+        true => profile.clear(Field::PushTokens),
+        false => profile.set_json(Field::PushTokens, Value::from(tokens).to_string()),
+    }
+    Some(profile.to_document())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_gone_is_removed_and_nothing_else() {
+        let one = r#"{"app_id":"a","token":"t"}"#;
+        let of_other_app = r#"{"app_id":"b","token":"t","device_id":"d"}"#;
+        let other = r#"{"app_id":"a","token":"u","kind":"live_activity"}"#;
+        let document = |tokens: &[&str]| match tokens {
+            [] => r#"{"first_name":"Ann"}"#.to_owned(),
+            tokens => format!(r#"{{"first_name":"Ann","push_tokens":[{}]}}"#, tokens.join(",")),
+        };
+        let gone = |app_id: Option<&str>, token: &str| Gone {
+            service_id: Uuid::nil(),
+            app_id: app_id.map(str::to_owned),
+            token: token.to_owned(),
+        };
+        let all = document(&[one, of_other_app, other]);
+        assert_eq!(without(&all, &[&gone(Some("a"), "t")]), Some(document(&[of_other_app, other])));
+        assert_eq!(without(&all, &[&gone(None, "t")]), Some(document(&[other])));
+        assert_eq!(without(&all, &[&gone(None, "t"), &gone(Some("a"), "u")]), Some(document(&[])));
+        for none in [gone(Some("c"), "t"), gone(None, "v"), gone(Some("b"), "u")] {
+            assert_eq!(without(&all, &[&none]), None);
+        }
+        assert_eq!(without(&document(&[]), &[&gone(None, "t")]), None);
+        assert_eq!(without("[]", &[&gone(None, "t")]), None);
+    }
+}

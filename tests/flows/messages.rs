@@ -1,0 +1,14 @@
+//! Messages: from the call, the schedule or the purchase that starts them to a real receiver.
+
+mod conversions;
+mod firing;
+mod live_activity;
+mod relay;
+mod schedule_api;
+mod send_api;
+mod send_limits;
+mod sending;
+mod settings;
+mod transactional;
+mod triggers;
+mod waves;

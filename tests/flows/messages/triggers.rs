@@ -1,0 +1,139 @@
+//! Purchases start campaigns, each purchase once.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::sending::{CAMPAIGN, Sending, message, slow};
+use crate::support::eventually;
+use crate::support::fleet::Backend;
+
+const PAUSED: &str = "bbbb0000-0000-4000-8000-000000000003";
+const FOR_GOLD: &str = "bbbb0000-0000-4000-8000-000000000004";
+
+fn triggered(id: &str, messages: Value, properties: Value) -> Value {
+    json!({
+        "id": id, "name": id, "type": "triggered", "messages": messages,
+        "trigger": { "purchase": { "product_id": "tea", "properties": properties } },
+    })
+}
+
+fn purchase(user: &str, product: &str, properties: Value) -> Value {
+    json!({
+        "external_id": user, "product_id": product, "currency": "USD", "price": 1.5,
+        "time": "2026-01-01T00:00:00Z", "properties": properties,
+    })
+}
+
+impl Sending {
+    async fn buy(&self, purchases: &[Value]) {
+        let answer = self.api.post("/users/track", &json!({ "purchases": purchases })).await;
+        assert_eq!(answer.status, 201, "{answer:?}");
+        assert!(answer.body["errors"].is_null(), "{answer:?}");
+    }
+
+    /// Users and texts of what was sent, each message once.
+    fn texts(&self) -> Vec<(String, String)> {
+        let ids: BTreeMap<String, (String, String)> =
+            self.sent().into_iter().map(|sent| (sent.id, (sent.user, sent.text))).collect();
+        let mut texts: Vec<_> = ids.into_values().collect();
+        texts.sort();
+        texts
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_purchase_that_matches_starts_a_campaign_alone() {
+    starts_a_campaign(Backend::Embedded).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_purchase_that_matches_starts_a_campaign_in_a_fleet() {
+    starts_a_campaign(Backend::Fleet(2)).await;
+}
+
+async fn starts_a_campaign(backend: Backend) {
+    let sending = Sending::start(backend, &[], |receiver| {
+        let text =
+            |name: &str| message(receiver, &format!("{name} {{{{event_properties.${{n}}}}}}"));
+        let mut paused = triggered(PAUSED, text("paused"), json!({}));
+        paused["paused"] = true.into();
+        let mut for_gold = triggered(FOR_GOLD, text("gold"), json!({}));
+        for_gold["audience"] = json!({ "custom_attribute": {
+            "custom_attribute_name": "tier", "comparison": "equals", "value": "gold",
+        } });
+        let all = triggered(CAMPAIGN, text("tea"), json!({ "size": "L", "count": 2 }));
+        vec![("campaigns", json!([all, paused, for_gold]))]
+    })
+    .await;
+    let large = |n: &str| json!({ "size": "L", "count": 2.0, "n": n });
+    // Bob is new, and gold from now on.
+    let attributes = json!({ "attributes": [{ "external_id": "bob", "tier": "gold" }] });
+    assert_eq!(sending.api.post("/users/track", &attributes).await.status, 201);
+    sending
+        .buy(&[
+            purchase("ann", "tea", large("1")),
+            purchase("ann", "tea", large("2")),
+            purchase("ann", "coffee", large("3")),
+            purchase("ann", "tea", json!({ "size": "S", "count": 2 })),
+            purchase("ann", "tea", json!({ "size": "L", "count": "2" })),
+            purchase("bob", "tea", json!({ "n": "4" })),
+        ])
+        .await;
+    let mut bought_twice = purchase("bob", "tea", large("5"));
+    bought_twice["quantity"] = 3.into();
+    sending.buy(&[bought_twice]).await;
+    // Nobody is made by it, and nothing is started for nobody.
+    let mut nobody = purchase("nobody", "tea", large("6"));
+    nobody["_update_existing_only"] = true.into();
+    sending.buy(&[nobody]).await;
+    sending.at_rest(5).await;
+    sending.fleet.applied().await;
+    sending.all_ended().await;
+    let expected = [
+        ("ann", "tea 1"),
+        ("ann", "tea 2"),
+        ("bob", "gold 4"),
+        ("bob", "gold 5"),
+        ("bob", "tea 5"),
+    ];
+    let expected = expected.map(|(user, text)| (user.to_owned(), text.to_owned()));
+    assert_eq!(sending.texts(), expected);
+    sending.fleet.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_dies_each_purchase_starts_once() {
+    let lease = [("LONGSHORE_WORKER__LEASE_MS", "1000".to_owned())];
+    let mut sending = Sending::start(Backend::Fleet(2), &lease, |receiver| {
+        let messages = message(receiver, "{{event_properties.${n}}}");
+        vec![("campaigns", json!([triggered(CAMPAIGN, messages, json!({}))]))]
+    })
+    .await;
+    sending.receiver.script(slow(20));
+    let mut expected = Vec::new();
+    for round in 0..12 {
+        let purchases: Vec<Value> = (0..10)
+            .map(|user| {
+                let (user, n) = (format!("user-{user}"), format!("{round}"));
+                expected.push((user.clone(), n.clone()));
+                purchase(&user, "tea", json!({ "n": n }))
+            })
+            .collect();
+        sending.buy(&purchases).await;
+        if round % 3 == 1 {
+            let worker = if round % 2 == 0 { "worker-1" } else { "worker-2" };
+            eventually("some are sent", || async { sending.receiver.received().len() > round })
+                .await;
+            sending.fleet.kill(worker);
+            sending.fleet.launch_with(worker, &[]).await;
+        }
+    }
+    for worker in ["worker-1", "worker-2"] {
+        sending.fleet.ready(worker).await;
+    }
+    sending.at_rest(expected.len()).await;
+    expected.sort();
+    assert_eq!(sending.texts(), expected);
+    sending.fleet.close().await;
+}

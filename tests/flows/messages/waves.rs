@@ -1,0 +1,150 @@
+//! A time on the wall comes to each user in their own zone.
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use serde_json::json;
+
+use super::sending::{Sending, from_now};
+use crate::support::eventually;
+use crate::support::fleet::Backend;
+
+const MINUTE: i64 = 60_000;
+const HOUR: i64 = 60 * MINUTE;
+
+/// What it is on the wall of a zone at a moment.
+fn on_wall(zone: &str, moment: Timestamp) -> String {
+    TimeZone::get(zone).unwrap().to_datetime(moment).to_string()
+}
+
+async fn start(backend: Backend, settings: &[(&str, String)]) -> Sending {
+    Sending::start(backend, settings, |_| vec![("time_zone", json!("Asia/Kathmandu"))]).await
+}
+
+/// Who moves to another zone is asked to.
+async fn move_to(sending: &Sending, user: &str, zone: &str) {
+    let body = json!({ "attributes": [{ "external_id": user, "time_zone": zone }] });
+    assert_eq!(sending.api.post("/users/track", &body).await.status, 201);
+    eventually("the zone is changed", || async {
+        let shown = sending.fleet.run(&["users", "show", user, "--json"]).await;
+        shown.contains(zone)
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_zone_has_it_at_its_own_hour_alone() {
+    each_zone_has_it_at_its_own_hour(Backend::Embedded).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_zone_has_it_at_its_own_hour_in_a_fleet() {
+    each_zone_has_it_at_its_own_hour(Backend::Fleet(2)).await;
+}
+
+async fn each_zone_has_it_at_its_own_hour(backend: Backend) {
+    let sending = start(backend, &[]).await;
+    sending
+        .import(&[
+            // By 15 minutes and by 3 hours and 15 minutes ahead of Kathmandu.
+            ("dhaka", Some("Asia/Dhaka")),
+            ("tokyo", Some("Asia/Tokyo")),
+            ("kathmandu", Some("Asia/Kathmandu")),
+            ("homeless", None),
+            // By 45 minutes behind, and by most of a day.
+            ("karachi", Some("Asia/Karachi")),
+            ("moves", Some("Pacific/Pago_Pago")),
+            ("honolulu", Some("Pacific/Honolulu")),
+        ])
+        .await;
+    let due = from_now(1_500);
+    let time = on_wall("Asia/Kathmandu", due);
+    let id = sending.schedule(json!({ "time": time, "in_local_time": true })).await;
+    // Dhaka's time came a little before: at once. Tokyo's is past for too long.
+    sending.at_rest(3).await;
+    assert_eq!(sending.users(), ["dhaka", "homeless", "kathmandu"]);
+    let received = sending.receiver.received();
+    assert!(received.iter().filter(|one| one.at >= due).count() >= 2);
+    let shown = sending.shown(&id).await;
+    assert_eq!((&shown["state"], shown["ended_at"].is_null()), (&json!("sent"), true), "{shown}");
+
+    // Who was sent to and moves is not sent to again, and who moves where it comes next is.
+    move_to(&sending, "kathmandu", "Asia/Karachi").await;
+    move_to(&sending, "moves", "Asia/Karachi").await;
+    sending.pass(45 * MINUTE - 500).await;
+    sending.at_rest(5).await;
+    assert_eq!(sending.users(), ["dhaka", "homeless", "karachi", "kathmandu", "moves"]);
+
+    // The rest of the day; the last one has everybody who is left, and it is over.
+    sending.pass(15 * HOUR).await;
+    sending.at_rest(6).await;
+    sending.pass(2 * HOUR).await;
+    eventually("it is over", || async { !sending.shown(&id).await["ended_at"].is_null() }).await;
+    sending.all_ended().await;
+    assert_eq!(sending.users().len(), 6);
+    assert!(sending.users().contains(&"honolulu".to_owned()));
+    assert_eq!(sending.count("SELECT count(*) FROM dispatches").await, 1);
+    let running = "SELECT count(*) FROM dispatches WHERE state <> 'done'";
+    eventually("its dispatch is done", || async { sending.count(running).await == 0 }).await;
+    assert_eq!(sending.delete(&id).await.0, 400);
+    sending.fleet.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_still_to_come_can_be_kept_back() {
+    let sending = start(Backend::Embedded, &[]).await;
+    sending.import(&[("now", Some("Asia/Kathmandu")), ("later", Some("Asia/Karachi"))]).await;
+    let time = on_wall("Asia/Kathmandu", from_now(1_500));
+    let id = sending.schedule(json!({ "time": time, "in_local_time": true })).await;
+    sending.at_rest(1).await;
+    assert_eq!(sending.delete(&id).await, (201, "success".into()));
+    let shown = sending.shown(&id).await;
+    assert_eq!((&shown["state"], shown["sent_at"].is_null()), (&json!("cancelled"), false));
+    assert_eq!(sending.count("SELECT count(*) FROM claims WHERE kind = 'schedule'").await, 0);
+    assert_eq!(sending.delete(&id).await.0, 201);
+    assert_eq!(sending.users(), ["now"]);
+    sending.fleet.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_best_hour_is_each_users_own() {
+    // What was past within a day is made up for.
+    let late = [("LONGSHORE_MESSAGES__LATE_MINUTES", "1440".to_owned())];
+    let sending = start(Backend::Embedded, &late).await;
+    // A zone where it is between noon and one, now and in a while.
+    let now = Timestamp::now();
+    let utc_hour = i64::from(TimeZone::UTC.to_datetime(now).hour());
+    let behind = utc_hour - 12;
+    let zone = match behind {
+        0 => "Etc/GMT".to_owned(),
+        behind => format!("Etc/GMT{behind:+}"),
+    };
+    let zone = zone.as_str();
+    sending.import(&[("noon", Some(zone)), ("three", Some(zone)), ("unknown", Some(zone))]).await;
+    let noon = now.as_millisecond() - now.as_millisecond().rem_euclid(HOUR);
+    let day_before = |hours: i64| {
+        Timestamp::from_millisecond(noon - 24 * HOUR + hours * HOUR).unwrap().to_string()
+    };
+    let event = |user: &str, name: &str, time: String| json!({ "external_id": user, "name": name, "time": time });
+    let events = [
+        event("noon", "a", day_before(0)),
+        event("noon", "b", day_before(0)),
+        event("noon", "b", day_before(3)),
+        event("three", "a", day_before(3)),
+    ];
+    let answer = sending.api.post("/users/track", &json!({ "events": events })).await;
+    assert_eq!(answer.status, 201, "{answer:?}");
+    sending.fleet.applied().await;
+    // Tomorrow at six in the evening where nothing is known.
+    let date = TimeZone::get(zone).unwrap().to_datetime(now).date().tomorrow().unwrap();
+    let when = json!({ "time": format!("{date}T18:00:00"), "at_optimal_time": true });
+    let id = sending.schedule(when).await;
+    sending.pass(24 * HOUR).await;
+    sending.at_rest(1).await;
+    assert_eq!(sending.users(), ["noon"]);
+    // A day later, all of it is past.
+    sending.pass(24 * HOUR).await;
+    sending.at_rest(3).await;
+    assert_eq!(sending.users(), ["noon", "three", "unknown"]);
+    assert_eq!(sending.shown(&id).await["timing"], "optimal");
+    sending.fleet.close().await;
+}

@@ -1,0 +1,273 @@
+//! Who takes messages of every channel on this machine, and tells each by a mark in its text:
+//! webhooks and the providers of push, SMS and WhatsApp over HTTP, emails over SMTP.
+//!
+//! What is taken is counted in memory by mark, with the id that it came under, so that hundreds
+//! of thousands are a small thing.
+
+use std::collections::{HashMap, HashSet};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use super::mail::{Mail, MailServer};
+
+/// The channels whose messages leave the program, by the members of the messages object.
+pub const WIRED: [&str; 8] = [
+    "apple_push",
+    "android_push",
+    "kindle_push",
+    "web_push",
+    "email",
+    "webhook",
+    "sms",
+    "whats_app",
+];
+
+/// What messages are sent by, as the workspace file declares it.
+pub const SMS_GROUP: &str = "0a6d1f6e-6a56-4f0b-8b1c-5c9e1f1f0a01";
+pub const WHATS_APP_GROUP: &str = "0a6d1f6e-6a56-4f0b-8b1c-5c9e1f1f0a02";
+
+/// An app of each platform, and the kind of push that goes to it.
+const APPS: [(&str, &str, &str); 4] = [
+    ("ios", "apple_push", "1c3f0a52-8f1e-4c57-9a3e-0d5b1c2e7f01"),
+    ("android", "android_push", "1c3f0a52-8f1e-4c57-9a3e-0d5b1c2e7f02"),
+    ("kindle", "kindle_push", "1c3f0a52-8f1e-4c57-9a3e-0d5b1c2e7f03"),
+    ("web", "web_push", "1c3f0a52-8f1e-4c57-9a3e-0d5b1c2e7f04"),
+];
+
+/// One of so many messages over HTTP is refused for now the first time.
+const REFUSED: usize = 997;
+
+/// Which message it is: of which send, by which channel, for which user.
+pub type Mark = (u32, String, u32);
+
+/// A template that becomes the mark of a send's message by a channel.
+pub fn mark(send: usize, channel: &str) -> String {
+    format!("mark:{send}:{channel}:{{{{${{external_id}}}}}};")
+}
+
+/// A user's external id, and the number in it.
+pub fn external_id(number: usize) -> String {
+    format!("u{number}")
+}
+
+fn read(text: &str) -> Option<Mark> {
+    let (_, mark) = text.split_once("mark:")?;
+    let mut parts = mark.split_once(';')?.0.split(':');
+    let mark = (parts.next()?.parse().ok()?, parts.next()?, parts.next()?);
+    Some((mark.0, mark.1.to_owned(), mark.2.strip_prefix('u')?.parse().ok()?))
+}
+
+/// A message that was taken.
+struct Taken {
+    id: String,
+    times: u32,
+}
+
+#[derive(Default)]
+struct Ledger {
+    taken: Mutex<HashMap<Mark, Taken>>,
+    /// Messages, each once.
+    count: AtomicUsize,
+    /// Those that were refused once.
+    refused: Mutex<HashSet<Mark>>,
+    /// What must not be, in words.
+    wrong: Mutex<Vec<String>>,
+}
+
+impl Ledger {
+    fn enter(&self, mark: Option<Mark>, id: &str, what: impl Fn() -> String) {
+        let Some(mark) = mark.filter(|_| !id.is_empty()) else {
+            return self.blame(format!("without a mark or an id: {}", what()));
+        };
+        let mut taken = self.taken.lock().expect("no test panics here");
+        match taken.get_mut(&mark) {
+            Some(first) if first.id == id => first.times += 1,
+            Some(first) => self.blame(format!("{mark:?} came under {id} and {}", first.id)),
+            None => {
+                taken.insert(mark, Taken { id: id.to_owned(), times: 1 });
+                self.count.fetch_add(1, Ordering::SeqCst);
+            }
+        }
+    }
+
+    /// Whether a message is to come again later: some are, the first time.
+    fn refuses(&self, mark: &Mark) -> bool {
+        let (send, channel, user) = mark;
+        let number = *send as usize * 31 + *user as usize * 7 + channel.len();
+        number.is_multiple_of(REFUSED)
+            && self.refused.lock().expect("no test panics here").insert(mark.clone())
+    }
+
+    fn blame(&self, wrong: String) {
+        let mut all = self.wrong.lock().expect("no test panics here");
+        if all.len() < 20 {
+            all.push(wrong);
+        }
+    }
+}
+
+/// All of them; they stop when this is dropped.
+pub struct Takers {
+    ledger: Arc<Ledger>,
+    mail: MailServer,
+    http: SocketAddr,
+    stop: CancellationToken,
+}
+
+impl Takers {
+    pub async fn start() -> Self {
+        let (ledger, stop) = (Arc::new(Ledger::default()), CancellationToken::new());
+        let of_mail = ledger.clone();
+        let mail = MailServer::start(move |mail: Mail| {
+            let mark = read(&mail.subject);
+            of_mail.enter(mark, &mail.message_id, || format!("{mail:?}"));
+        });
+        let mail = mail.await;
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("an address");
+        let http = listener.local_addr().expect("an address");
+        let router = Router::new().fallback(take).with_state(ledger.clone());
+        let stopped = stop.clone().cancelled_owned();
+        tokio::spawn(async move {
+            let served = axum::serve(listener, router).with_graceful_shutdown(stopped).await;
+            served.expect("the receiver serves");
+        });
+        Self { ledger, mail, http, stop }
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("http://{}/{path}", self.http)
+    }
+
+    /// Members of a workspace file: what messages are sent by.
+    pub fn declared(&self) -> Vec<(&'static str, Value)> {
+        let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+        let provider = |name: &str| json!({ "url": self.url(name), "secret": secret });
+        let app = |(platform, _, id): (&str, &str, &str)| json!({ "id": id, "name": platform, "platform": platform });
+        let group = |(id, channel): (&str, &str)| json!({ "id": id, "channel": channel, "from": "+15550100" });
+        vec![
+            ("email", json!({ "smtp": self.mail.url(), "from": "Acme <hello@acme.example>" })),
+            (
+                "providers",
+                json!({
+                    "push": provider("push"), "sms": provider("sms"),
+                    "whats_app": provider("whats_app"),
+                }),
+            ),
+            ("apps", Value::from_iter(APPS.map(app))),
+            (
+                "subscription_groups",
+                Value::from_iter([(SMS_GROUP, "sms"), (WHATS_APP_GROUP, "whats_app")].map(group)),
+            ),
+        ]
+    }
+
+    /// A user who can be reached by every channel, as a line of an import.
+    pub fn record(number: usize) -> String {
+        let token = |(platform, _, id): (&str, &str, &str)| json!({ "app_id": id, "token": format!("{platform}-{number}"), "device_id": "d" });
+        let group =
+            |id: &str| json!({ "subscription_group_id": id, "subscription_state": "subscribed" });
+        json!({
+            "external_id": external_id(number),
+            "email": format!("{}@acme.example", external_id(number)),
+            "phone": format!("+1555{number:07}"),
+            "push_tokens": APPS.map(token),
+            "subscription_groups": [group(SMS_GROUP), group(WHATS_APP_GROUP)],
+            "custom_attributes": { "number": number, "tier": if number % 2 == 0 { "gold" } else { "tin" } },
+        })
+        .to_string()
+    }
+
+    /// A message object for every channel, content cards too, marked as of a send.
+    pub fn messages(&self, send: usize) -> Value {
+        let mark = |channel: &str| mark(send, channel);
+        let push = |channel: &str| json!({ "alert": mark(channel), "title": "Hello" });
+        let app = APPS[0].2;
+        json!({
+            "apple_push": push("apple_push"),
+            "android_push": push("android_push"),
+            "kindle_push": push("kindle_push"),
+            "web_push": push("web_push"),
+            "email": {
+                "app_id": app, "from": "Acme <hello@acme.example>", "subject": mark("email"),
+                "body": "<p>Hello {{custom_attribute.${tier}}}</p>",
+            },
+            "webhook": {
+                "url": self.url("webhook"), "request_method": "POST", "body": mark("webhook"),
+                "request_headers": { "content-type": "text/plain" },
+            },
+            "content_card": {
+                "type": "CLASSIC", "title": mark("content_card"), "description": "Hello",
+                "expire_at": "2127-01-01T00:00:00Z",
+            },
+            "sms": { "subscription_group_id": SMS_GROUP, "app_id": app, "body": mark("sms") },
+            "whats_app": {
+                "subscription_group_id": WHATS_APP_GROUP, "app_id": app,
+                "message_type": "text", "message": { "body": mark("whats_app") },
+            },
+        })
+    }
+
+    /// Messages that were taken, each once.
+    pub fn count(&self) -> usize {
+        self.ledger.count.load(Ordering::SeqCst)
+    }
+
+    /// Panics where a message came without what tells it, or under two ids.
+    pub fn check(&self) {
+        let wrong = self.ledger.wrong.lock().expect("no test panics here");
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+
+    /// What is there of the messages that must be, and of nothing else; how many of each
+    /// channel came more than once, and how many were refused once.
+    pub fn check_all(&self, must: impl Iterator<Item = Mark>) -> (HashMap<String, u32>, usize) {
+        self.check();
+        let taken = self.ledger.taken.lock().expect("no test panics here");
+        let (mut missing, mut all) = (Vec::new(), 0);
+        for mark in must {
+            all += 1;
+            if !taken.contains_key(&mark) {
+                missing.push(mark);
+            }
+        }
+        missing.sort();
+        let shown = &missing[..missing.len().min(20)];
+        assert!(missing.is_empty(), "{} are missing, such as {shown:?}", missing.len());
+        assert_eq!(taken.len(), all, "messages that nobody asked for");
+        let mut ids: Vec<&str> = taken.values().map(|taken| taken.id.as_str()).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), all, "an id is that of several messages");
+        let mut repeated = HashMap::new();
+        for ((_, channel, _), taken) in taken.iter().filter(|(_, taken)| taken.times > 1) {
+            *repeated.entry(channel.clone()).or_default() += taken.times - 1;
+        }
+        (repeated, self.ledger.refused.lock().expect("no test panics here").len())
+    }
+}
+
+impl Drop for Takers {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+async fn take(State(ledger): State<Arc<Ledger>>, headers: HeaderMap, body: Bytes) -> StatusCode {
+    let text = String::from_utf8_lossy(&body);
+    let mark = read(&text);
+    if mark.as_ref().is_some_and(|mark| ledger.refuses(mark)) {
+        return StatusCode::SERVICE_UNAVAILABLE;
+    }
+    let id = headers.get("webhook-id").and_then(|id| id.to_str().ok()).unwrap_or_default();
+    ledger.enter(mark, id, || text.chars().take(500).collect());
+    StatusCode::OK
+}
