@@ -384,14 +384,14 @@ fn an_abort_and_a_bound_end_the_whole_message() {
 }
 
 #[test]
-fn a_live_activity_has_templates_in_its_notification_alone() {
-    let activity = |notification: Value| {
-        Content::live_activity(object(json!({
-            "activity_id": "{{ 1 }}", "content_state": { "a": "{{ 2 }}", "b": null },
-            "stale_date": null, "notification": notification,
+fn a_live_activity_has_templates_in_its_alert_alone() {
+    let activity = |alert: Value| {
+        Content::live_activity(&object(json!({
+            "activity_id": "{{ 1 }}", "nothing": null,
+            "aps": { "content-state": { "a": "{{ 2 }}", "b": null }, "alert": alert },
         })))
     };
-    let content = activity(json!({ "alert": { "title": "{{ 3 }}", "body": "b" } })).unwrap();
+    let content = activity(json!({ "title": "{{ 3 }}", "body": "b" })).unwrap();
     let [message] = content.messages() else { panic!("one message") };
     assert_eq!((message.channel, &message.variation_id), (Channel::LiveActivity, &None));
     let nobody = Map::new();
@@ -405,15 +405,27 @@ fn a_live_activity_has_templates_in_its_notification_alone() {
     assert_eq!(
         Value::Object(message.render(&scope).unwrap().object),
         json!({
-            "activity_id": "{{ 1 }}", "content_state": { "a": "{{ 2 }}", "b": null },
-            "notification": { "alert": { "title": "3", "body": "b" } },
+            "activity_id": "{{ 1 }}",
+            "aps": {
+                "content-state": { "a": "{{ 2 }}", "b": null },
+                "alert": { "title": "3", "body": "b" },
+            },
         })
     );
-    let problem = activity(json!({ "alert": { "title": "{{" } })).unwrap_err();
+    let problem = activity(json!({ "title": "{{" })).unwrap_err();
     assert_eq!(
         problem.to_string(),
         "notification.alert.title: line 1, column 1: `{{` is not closed"
     );
+}
+
+#[test]
+fn the_page_says_how_large_a_message_may_be() {
+    let page = include_str!("../template/README.md");
+    let [values, depth, bytes] = [MAX_VALUES, MAX_DEPTH, MAX_BYTES]
+        .map(|bound| crate::words::count(bound as u64, "").trim_end_matches([' ', 's']).to_owned());
+    let row = format!("a message object | {values} values, {depth} levels, {bytes} bytes of text");
+    assert!(page.contains(&row), "{row}");
 }
 
 #[test]
