@@ -1,5 +1,7 @@
 //! `longshore doctor`.
 
+mod channels;
+
 use std::fmt::Display;
 use std::future::Future;
 use std::io::ErrorKind;
@@ -20,14 +22,16 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Ends with 1 where anything fails.
+Ends with 1 where anything fails. Nothing is sent: a workspace's relay is asked whether it takes
+the login, and providers and postback addresses are asked for nothing (HEAD, unsigned).
 
 Example:
   $ longshore doctor
   ok   data directory: ./longshore-data can be written
   ok   database: SQLite, at this version
   ok   log: embedded
-  FAIL objects: access denied — allow put, get, list and delete on the bucket")]
+  FAIL objects: access denied — allow put, get, list and delete on the bucket
+  ok   email of acme: smtps://relay.acme.example:465 takes emails, under TLS, with the login")]
 pub struct Arguments {
     /// Print as JSON, a line each
     #[arg(long)]
@@ -92,7 +96,8 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     report(bounded("database", database(config.clone(), secrets.clone())).await)?;
     report(bounded("log", log(config.clone())).await)?;
     report(bounded("objects", objects(config.clone(), secrets.clone())).await)?;
-    report(bounded("workspaces", own_storage(config, secrets)).await)?;
+    report(bounded("workspaces", own_storage(config.clone(), secrets.clone())).await)?;
+    report(bounded("channels", channels::channels(config, secrets)).await)?;
     match failed {
         0 => Ok(()),
         1 => Err("one check failed".into()),

@@ -9,7 +9,7 @@ use serde::Serialize;
 use uuid::Uuid;
 
 pub use super::company::apply_company;
-use super::file::{Declaration, DeclaredKey};
+use super::file::{Declaration, DeclaredKey, FileError};
 use super::groups;
 use super::keys::{self, KeyError, NewKey};
 pub use super::plan::{Change, unusual};
@@ -80,6 +80,9 @@ pub enum ApplyError {
     Probe { kind: &'static str, error: ObjectError },
     #[error(transparent)]
     Catalogs(#[from] DeclareError),
+    /// What campaigns send cannot be sent as the workspace is declared.
+    #[error(transparent)]
+    Messages(#[from] FileError),
     #[error("storage.{0} was changed by somebody else at the same time: apply again")]
     Meanwhile(&'static str),
 }
@@ -97,6 +100,7 @@ impl Retry for ApplyError {
             Self::Key { error, .. } => error.can_retry(),
             Self::Probe { error, .. } => error.can_retry(),
             Self::Catalogs(error) => error.can_retry(),
+            Self::Messages(error) => error.can_retry(),
             Self::Meanwhile(_) => true,
             Self::Token { error, .. } => error.can_retry(),
             Self::NotDeclared(_)
@@ -120,7 +124,7 @@ pub async fn apply(
     let mut tx = app.store.snapshot().await?;
     let current = Current::read(&mut tx, app, &declaration.name).await?;
     tx.commit().await?;
-    let mut plan = Plan::make(declaration, &current, &files, options)?;
+    let mut plan = Plan::make(declaration, &current, &files, options, &app.config)?;
     let mut notes = channels::private_addresses(&declaration.channels, &app.config);
     if options.dry_run {
         plan.notes.append(&mut notes);
@@ -141,7 +145,7 @@ pub async fn apply(
     // Looked at again, now that nobody else can change it.
     let mut current = Current::read(&mut tx, app, &declaration.name).await?;
     current.is_new = is_new;
-    let mut plan = Plan::make(declaration, &current, &files, options)?;
+    let mut plan = Plan::make(declaration, &current, &files, options, &app.config)?;
     if let Some(settings) = plan.storages().find(|settings| !tried.contains(settings)) {
         return Err(ApplyError::Meanwhile(settings.kind()));
     }

@@ -59,6 +59,8 @@ pub struct Declaration {
     pub channels: Channels,
     /// Then the Canvases.
     pub campaigns: Vec<Campaign>,
+    /// Where what each of them sends is in the file, in their order.
+    pub contents: Vec<Place>,
     pub s3: Option<Settings>,
     pub azure: Option<Settings>,
     /// None where the file declares no Azure storage: what is kept then keeps its switch.
@@ -76,6 +78,14 @@ impl Declaration {
             *items = directory.join(&*items);
         }
     }
+}
+
+/// Where something is in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub line: u64,
+    /// Such as `campaigns[0]`.
+    pub path: String,
 }
 
 pub struct DeclaredKey {
@@ -258,6 +268,8 @@ impl Check<'_> {
         let limits = file.export_limits.as_ref();
         let (keys, apps) = (self.keys(&file.keys), self.apps(&file.apps));
         let (s3, azure, azure_is_default) = self.storage(file.storage.as_ref());
+        let (campaigns, contents) =
+            self.campaigns(&file.campaigns, &file.canvases).into_iter().unzip();
         let callback_secret = file.callbacks.as_ref().and_then(|file| file.secret.as_ref());
         Declaration {
             name: self
@@ -291,7 +303,8 @@ impl Check<'_> {
             segments: self.segments(&file.segments),
             subscription_groups: self.subscription_groups(&file.subscription_groups),
             channels: self.channels(file.email.as_ref(), file.providers.as_ref()),
-            campaigns: self.campaigns(&file.campaigns, &file.canvases),
+            campaigns,
+            contents,
             s3,
             azure,
             azure_is_default,

@@ -1,6 +1,7 @@
 //! What is declared, compared with what there is: the changes to print and the steps to take.
 
 mod channels;
+mod messages;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,6 +23,7 @@ use super::{DeclaredApp, Limit, Segment, Workspace, rows, values};
 use crate::app::App;
 use crate::campaigns::{self, Campaign};
 use crate::catalogs::{self, declare};
+use crate::config::Config;
 use crate::messages::settings::SubscriptionGroup;
 use crate::secrets::random_bytes;
 use crate::store::Tx;
@@ -148,7 +150,9 @@ impl<'a> Plan<'a> {
         current: &Current,
         files: &declare::Files,
         options: Options,
+        config: &Config,
     ) -> Result<Self, ApplyError> {
+        messages::check(declared, &channels::settings_after(declared, current, options, config))?;
         let mut plan = Self::default();
         if current.is_new {
             plan.change('+', format!("workspace {}", declared.name), "");

@@ -9,5 +9,6 @@ mod send_api;
 mod send_limits;
 mod sending;
 mod transactional;
+mod settings;
 mod triggers;
 mod waves;

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::super::schema::{CampaignFile, CanvasFile, Text, Verbatim};
 use super::super::values;
-use super::Check;
+use super::{Check, Place};
 use crate::audience::Audience;
 use crate::campaigns::{Campaign, Kind, Trigger, TriggerError};
 
@@ -19,14 +19,22 @@ impl Check<'_> {
         &mut self,
         campaigns: &[CampaignFile],
         canvases: &[CanvasFile],
-    ) -> Vec<Campaign> {
+    ) -> Vec<(Campaign, Place)> {
         let mut ids = HashSet::new();
         let mut declared = Vec::new();
         for (i, file) in campaigns.iter().enumerate() {
-            declared.extend(self.campaign(&format!("campaigns[{i}]"), file, &mut ids));
+            let path = format!("campaigns[{i}]");
+            let line = file.messages.as_ref().or(file.email.as_ref()).map(Verbatim::line);
+            let campaign = self.campaign(&path, file, &mut ids);
+            let place = Place { line: line.unwrap_or_else(|| file.id.line()), path };
+            declared.extend(campaign.map(|campaign| (campaign, place)));
         }
         for (i, file) in canvases.iter().enumerate() {
-            declared.extend(self.canvas(&format!("canvases[{i}]"), file, &mut ids));
+            let path = format!("canvases[{i}]");
+            let line = file.messages.as_ref().map(Verbatim::line);
+            let canvas = self.canvas(&path, file, &mut ids);
+            let place = Place { line: line.unwrap_or_else(|| file.id.line()), path };
+            declared.extend(canvas.map(|canvas| (canvas, place)));
         }
         declared
     }

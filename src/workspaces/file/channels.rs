@@ -124,7 +124,11 @@ impl Check<'_> {
             let id = self.value(&id_path, &file.id, values::id);
             let name = self.value(&format!("{path}.name"), &file.name, values::name);
             let audience = file.audience.members().clone().into();
-            self.audience(&format!("{path}.audience"), &file.audience, Audience::read(&audience));
+            self.audience(
+                &format!("{path}.audience"),
+                &file.audience,
+                Audience::read_segment(&audience),
+            );
             if let (Some(id), Some(name)) = (id, name) {
                 self.distinct(&id_path, &mut ids, id, &file.id);
                 declared.push(Segment { id, name, audience });
@@ -143,5 +147,164 @@ impl Check<'_> {
         let Err(AudienceError { path: inside, text }) = read else { return };
         let dot = if inside.is_empty() { "" } else { "." };
         self.refuse(file.line(), &format!("{path}{dot}{inside}"), text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::{Engine as _, prelude::BASE64_STANDARD};
+    use secrecy::ExposeSecret as _;
+
+    use super::super::{Declaration, read};
+    use super::*;
+
+    const ID: &str = "7b1f8a34-8f4e-4d0e-9a55-0c5a2f3f6d02";
+
+    fn environment(name: &str) -> Option<String> {
+        match name {
+            "PASSWORD" => Some("p%2Fss".into()),
+            "SECRET" => Some(format!("whsec_{}", BASE64_STANDARD.encode([7; 32]))),
+            "EMPTY" => Some(String::new()),
+            _ => None,
+        }
+    }
+
+    fn declared(text: &str) -> Declaration {
+        read(text, &environment).map(|mut file| file.workspaces.remove(0)).unwrap()
+    }
+
+    #[test]
+    fn all_of_it_is_read() {
+        let text = format!(
+            "workspace: a
+frequency_capping: [{{messages: 5, days: 7, channel: email}}, {{messages: 20, days: 30}}]
+segments:
+  - id: {ID}
+    name: VIP
+    audience: {{AND: [{{push_subscription_status: {{comparison: is, value: opted_in}}}}]}}
+subscription_groups: [{{id: {ID}, channel: sms, from: '+15550100'}}]
+email:
+  smtp: smtp://user:${{PASSWORD}}@relay:2525
+  from: Acme <hello@acme.example>
+  status_postback: {{url: https://acme.example/hook, secret: '${{SECRET}}'}}
+  events_secret: a-secret-that-is-long-enough
+providers:
+  push: {{url: http://10.0.0.1/push, secret: '${{SECRET}}'}}
+  whats_app: {{url: https://wa.example, secret: '${{SECRET}}'}}
+  feedback_secret: '${{EMPTY}}'
+"
+        );
+        let declared = declared(&text);
+        let email = Some(Channel::Email);
+        let capping = [
+            CappingRule { messages: 5, days: 7, channel: email },
+            CappingRule { messages: 20, days: 30, channel: None },
+        ];
+        assert_eq!(declared.frequency_capping, capping);
+        assert_eq!(declared.segments[0].name, "VIP");
+        assert!(Audience::read_segment(&declared.segments[0].audience).is_ok());
+        let [group] = declared.subscription_groups.as_slice() else { panic!("one group") };
+        assert_eq!((group.channel, group.from.as_str()), (Channel::Sms, "+15550100"));
+        let parts: Vec<Part> = declared.channels.keys().copied().collect();
+        assert_eq!(parts, [Part::Email, Part::Push, Part::WhatsApp]);
+        let DeclaredPart::Email(email) = &declared.channels[&Part::Email] else { panic!("email") };
+        assert_eq!(email.smtp.expose_secret(), "smtp://user:p%2Fss@relay:2525");
+        assert_eq!(email.status_postback.as_ref().unwrap().secret, Secret(vec![7; 32]));
+        assert_eq!(email.events_secret, Some(Secret(b"a-secret-that-is-long-enough".into())));
+        let DeclaredPart::Provider(push) = &declared.channels[&Part::Push] else { panic!("push") };
+        assert_eq!(push.url, "http://10.0.0.1/push");
+    }
+
+    #[test]
+    fn what_is_left_out_is_not_declared() {
+        let declared = declared("workspace: a\nproviders: {}\nsegments: []\n");
+        assert!(declared.channels.is_empty() && declared.frequency_capping.is_empty());
+        assert!(declared.segments.is_empty() && declared.subscription_groups.is_empty());
+    }
+
+    #[test]
+    fn each_mistake_is_named_with_its_line_and_path() {
+        const SECRET: &str = "secret: a-secret-that-is-long-enough";
+        let segment = |audience: &str| {
+            format!("segments:\n  - id: {ID}\n    name: s\n    audience:\n      {audience}\n")
+        };
+        for (text, expected) in [
+            ("email: {}\n".to_owned(), "line 2: missing field"),
+            ("email: {smtp: relay}\n".into(), "line 2: email.smtp: it is no address"),
+            ("email: {smtp: 'http://hidden@r'}\n".into(), "line 2: email.smtp: smtp://host:port"),
+            (
+                "email:\n  smtp: smtp://relay\n  from: Acme\n".into(),
+                "line 4: email.from: \"Acme\" is no sender",
+            ),
+            (
+                format!("email: {{smtp: smtp://r, status_postback: {{url: ftp://x, {SECRET}}}}}\n"),
+                "line 2: email.status_postback.url: must be an http or https URL",
+            ),
+            (
+                "email: {smtp: smtp://r, status_postback: {url: 'https://x'}}\n".into(),
+                "line 2: missing field",
+            ),
+            (
+                "email:\n  smtp: smtp://r\n  events_secret: hidden\n".into(),
+                "line 4: email.events_secret: a secret that signs is whsec_",
+            ),
+            (
+                "providers:\n  push: {url: 'https://x', secret: hidden}\n".into(),
+                "line 3: providers.push.secret: a secret that signs",
+            ),
+            (
+                format!("providers:\n  whats_app: {{url: /hidden, {SECRET}}}\n"),
+                "line 3: providers.whats_app.url: must be a valid URL",
+            ),
+            (
+                "providers: {feedback_secret: whsec_hidden}\n".into(),
+                "line 2: providers.feedback_secret: such a secret is whsec_",
+            ),
+            (
+                format!("providers:\n  fax: {{url: 'https://x', {SECRET}}}\n"),
+                "line 3: unknown field `fax`",
+            ),
+            (
+                "frequency_capping: [{messages: 0, days: 1}]\n".into(),
+                "line 2: frequency_capping[0].messages: \"0\": a whole number from 1",
+            ),
+            (
+                "frequency_capping:\n  - {messages: 1, days: 31}\n".into(),
+                "line 3: frequency_capping[0].days: \"31\": a whole number from 1 to 30",
+            ),
+            (
+                "frequency_capping: [{messages: 1, days: 1, channel: fax}]\n".into(),
+                "line 2: frequency_capping[0].channel: \"fax\": one of apple_push,",
+            ),
+            (
+                format!("subscription_groups: [{{id: {ID}, channel: email, from: '1'}}]\n"),
+                "line 2: subscription_groups[0].channel: \"email\": sms or whats_app",
+            ),
+            (
+                format!("subscription_groups: [{{id: {ID}, channel: whats_app, from: Acme}}]\n"),
+                "line 2: subscription_groups[0].from: \"Acme\": + and 7 to 15 digits",
+            ),
+            ("segments: [{id: 7, name: s}]\n".into(), "line 2: missing field"),
+            (segment("[]"), "line 6: members are meant here"),
+            (segment("{}"), "line 6: segments[0].audience: a node has one member"),
+            (
+                segment("AND:\n        - {last_used_app: {comparison: is}}"),
+                "line 6: segments[0].audience.AND[0].last_used_app.comparison: one of",
+            ),
+        ] {
+            let text = format!("workspace: a\n{text}");
+            let error = read(&text, &environment).map(|_| ()).expect_err(&text);
+            let [problem] = error.problems.as_slice() else { panic!("{text}\n{error}") };
+            let problem = problem.to_string();
+            assert!(problem.starts_with(expected), "{text}\n{problem}");
+            assert!(!problem.contains("hidden"), "{text}\n{problem}");
+        }
+        let twice = format!("{{id: {ID}, channel: sms, from: '12345'}}");
+        let text = format!("workspace: a\nsubscription_groups: [{twice}, {twice}]\n");
+        let error = read(&text, &environment).map(|_| ()).unwrap_err().to_string();
+        assert!(
+            error.contains("subscription_groups[1].id: an earlier one has the same"),
+            "{error}"
+        );
     }
 }

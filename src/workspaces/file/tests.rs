@@ -90,7 +90,7 @@ campaigns:
     type: transactional
     tags: [a, b]
     paused: true
-    email: {subject: "{{${first_name}}}"}
+    email: {subject: "{{${first_name}}}", body: x}
     sla_per_hour: 50000
 canvases:
   - {id: 7b1f8a34-8f4e-4d0e-9a55-0c5a2f3f6d03, name: Onboarding, conversion_window: 12h}
@@ -100,7 +100,8 @@ canvases:
     assert_eq!((receipt.kind, onboarding.kind), (Kind::Transactional, Kind::Canvas));
     assert_eq!(receipt.name, "a-secret-of-the-environment");
     assert_eq!((receipt.archived, receipt.paused, receipt.tags.len()), (false, true, 2));
-    let content = json!({ "email": { "subject": "{{${first_name}}}" }, "sla_per_hour": 50_000 });
+    let email = json!({ "subject": "{{${first_name}}}", "body": "x" });
+    let content = json!({ "email": email, "sla_per_hour": 50_000 });
     assert_eq!(serde_json::Value::Object(receipt.content.clone()), content);
     let content = json!({ "conversion_window": "12h" });
     assert_eq!(serde_json::Value::Object(onboarding.content.clone()), content);
@@ -119,7 +120,56 @@ fn each_mistake_in_a_campaign_is_named() {
         ),
         (campaign("").replace(ID, "7"), "line 3: campaigns[0].id: \"7\" is no UUID"),
         (campaign(", tags: [a, b, a]"), "line 3: campaigns[0].tags[2]: an earlier one"),
-        (campaign(", sla_per_hour: 0"), "line 3: campaigns[0].sla_per_hour: "),
+        (
+            campaign(", sla_per_hour: 0, email: {body: x}").replace("api", "transactional"),
+            "line 3: campaigns[0].sla_per_hour: \"0\"",
+        ),
+        (
+            campaign(", sla_per_hour: 1"),
+            "line 3: campaigns[0].sla_per_hour: a campaign of the type api has no sla_per_hour",
+        ),
+        (campaign(", email: {body: x}"), "line 3: campaigns[0].email: a campaign of the type api"),
+        (
+            campaign(", audience: {push_subscription_status: {comparison: is, value: opted_in}}"),
+            "line 3: campaigns[0].audience: a campaign of the type api has no audience",
+        ),
+        (
+            campaign("").replace("api", "transactional"),
+            "line 3: campaigns[0].email: a campaign of the type transactional needs it",
+        ),
+        (
+            campaign(", email: {subject: x}").replace("api", "transactional"),
+            "line 3: campaigns[0].email.body: it is missing",
+        ),
+        (
+            campaign(", email: {body: x}, messages: {}").replace("api", "transactional"),
+            "line 3: campaigns[0].messages: a campaign of the type transactional has no messages",
+        ),
+        (
+            campaign(
+                ", email: {body: x}, variations: [{id: 7b1f8a34-8f4e-4d0e-9a55-0c5a2f3f6d09}]",
+            )
+            .replace("api", "transactional"),
+            "line 3: campaigns[0].variations: a campaign of the type transactional has no",
+        ),
+        (
+            campaign(", messages: {}").replace("api", "triggered"),
+            "line 3: campaigns[0].trigger: a campaign of the type triggered needs it",
+        ),
+        (
+            campaign(", trigger: {purchase: {product_id: tea}}").replace("api", "triggered"),
+            "line 3: campaigns[0].messages: a campaign of the type triggered needs it",
+        ),
+        (
+            campaign(", messages: {}, trigger: {purchase: {product_id: 5}}")
+                .replace("api", "triggered"),
+            "line 3: campaigns[0].trigger.purchase.product_id: a string",
+        ),
+        (
+            campaign(", messages: {}, trigger: {purchase: {product_id: a}}, audience: {AND: []}")
+                .replace("api", "triggered"),
+            "line 3: campaigns[0].audience.AND: an array of at least one",
+        ),
         (campaign(", conversion_window: 3w"), "line 3: campaigns[0].conversion_window: \"3w\""),
         (campaign(", variations: [{id: 7}]"), "line 3: campaigns[0].variations[0].id: "),
         (campaign(", messages: [a]"), "line 3: members are meant here"),

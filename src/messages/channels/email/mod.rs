@@ -7,7 +7,9 @@ mod conversation;
 mod plain;
 
 pub use compose::check_header;
+pub use connect::{Connector, Patience};
 pub use connections::Relays;
+pub use conversation::{Step, Trouble};
 pub use plain::escaped;
 
 use crate::app::App;

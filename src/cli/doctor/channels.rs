@@ -1,0 +1,214 @@
+//! What `doctor` finds of the relays and providers of workspaces. Nothing is sent: a relay is
+//! asked whether it takes the login, and an address is asked for nothing (HEAD, unsigned), so
+//! that whoever answers is there, whatever the answer.
+
+use std::time::Duration;
+
+use futures::future::join_all;
+use lettre::transport::smtp::extension::ClientId;
+use reqwest::header::HeaderMap;
+use reqwest::{Method, StatusCode};
+
+use super::Finding;
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::deliveries::{Request, Sender, Unanswered, check_kept};
+use crate::messages::channels::email::{Connector, Patience, Step, Trouble};
+use crate::messages::relay::{Relay, Tls};
+use crate::messages::settings::Settings;
+use crate::secrets::SecretKey;
+use crate::store::{Store, StoreError, migrate};
+use crate::workspaces;
+
+/// How long a relay or a provider may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Each workspace's relay and providers.
+pub async fn channels(config: Config, secrets: SecretKey) -> Vec<Finding> {
+    let all = match settings(&config, &secrets).await {
+        Ok(all) => all,
+        Err(error @ StoreError::Corrupt(_)) => {
+            let mend = "apply the workspace file, with the email and providers that it is about";
+            return vec![Finding::fail("channels", error, mend)];
+        }
+        // The database has said so already.
+        Err(_) => {
+            return vec![Finding::fail("channels", "cannot be read", "mend the database first")];
+        }
+    };
+    let sender = Sender::new(&config);
+    let tried = all.iter().map(|(workspace, settings)| {
+        let (config, sender) = (&config, &sender);
+        async move {
+            let email = async {
+                match &settings.email {
+                    Some(email) => Some(try_relay(workspace, email.relay()).await),
+                    None => None,
+                }
+            };
+            let addresses = addresses(settings).into_iter().map(|(path, url)| async move {
+                let what = format!("{path} of {workspace}");
+                try_address(&what, url, config, sender).await
+            });
+            let (email, addresses) = tokio::join!(email, join_all(addresses));
+            email.into_iter().chain(addresses).collect::<Vec<_>>()
+        }
+    });
+    join_all(tried).await.concat()
+}
+
+/// By the names of the workspaces.
+async fn settings(
+    config: &Config,
+    secrets: &SecretKey,
+) -> Result<Vec<(String, Settings)>, StoreError> {
+    let store = Store::connect(config).await?;
+    let mut all = Vec::new();
+    if !migrate::is_new_directory(&store).await? {
+        let mut tx = store.snapshot().await?;
+        for workspace in workspaces::list(&mut tx).await? {
+            let settings =
+                workspaces::channels::settings(&mut tx, secrets, config, workspace.id).await?;
+            all.push((workspace.name, settings));
+        }
+        tx.commit().await?;
+    }
+    store.close().await;
+    Ok(all)
+}
+
+fn addresses(settings: &Settings) -> Vec<(&'static str, &str)> {
+    let Settings { email, push, sms, whats_app, .. } = settings;
+    let postback = email.as_ref().and_then(|email| email.status_postback.as_ref());
+    let postback = postback.map(|postback| ("email.status_postback", postback.url.as_str()));
+    let providers =
+        [("providers.push", push), ("providers.sms", sms), ("providers.whats_app", whats_app)];
+    let providers = providers
+        .into_iter()
+        .filter_map(|(path, provider)| Some((path, provider.as_ref()?.url.as_str())));
+    postback.into_iter().chain(providers).collect()
+}
+
+async fn try_relay(workspace: &str, relay: Result<Relay, String>) -> Finding {
+    let what = format!("email of {workspace}");
+    let relay = match relay {
+        Ok(relay) => relay,
+        Err(error) => return Finding::fail(&what, error, "correct email.smtp, and apply the file"),
+    };
+    let place = relay.place();
+    let patience = Patience { connect: PATIENCE, answer: PATIENCE, accept: PATIENCE };
+    let connector = Connector::new(relay.clone(), ClientId::default(), patience);
+    let mut connection = match connector.connect().await {
+        Ok(connection) => connection,
+        Err(trouble) => {
+            let (error, mend) = in_words(&relay, trouble);
+            return Finding::fail(&what, format!("{place}: {error}"), mend);
+        }
+    };
+    let is_there = connection.test_connected().await;
+    let how = match (connection.is_encrypted(), relay.login.is_some()) {
+        (true, true) => "under TLS, with the login",
+        (true, false) => "under TLS",
+        (false, true) => "with the login, without TLS",
+        (false, false) => "without TLS",
+    };
+    // It said all that there is to know.
+    let _ = connection.quit().await;
+    match is_there {
+        true => Finding::ok(&what, format!("{place} takes emails, {how}")),
+        false => Finding::fail(&what, format!("{place}: it ends the connection"), "see its log"),
+    }
+}
+
+/// What is wrong with a relay, and how to mend it.
+fn in_words(relay: &Relay, trouble: Trouble) -> (String, String) {
+    let (step, error) = match trouble {
+        Trouble::Answered { step, code, text } => (step, format!("it answers {code} {text}")),
+        Trouble::Lost { step, text, .. } => (step, text),
+        Trouble::Unfit(text) => (Step::Connect, text.to_owned()),
+    };
+    let host = &relay.host;
+    match (step, relay.tls) {
+        (Step::Connect, Tls::Wrapped) => {
+            let mend = format!(
+                "are host and port of email.smtp right, is its certificate valid for {host}, and \
+                 does that port speak TLS from the first byte on? Where it has STARTTLS, write \
+                 smtp://"
+            );
+            (error, mend)
+        }
+        (Step::Connect, _) => {
+            let mend = "is it running, are host and port of email.smtp right, and does a firewall \
+                        let them through? Where TLS is from the first byte on, write smtps://";
+            (error, mend.into())
+        }
+        (Step::Tls, _) => {
+            let otherwise = match relay.login {
+                Some(_) => "say ?tls=none, which sends the password as it is",
+                None => "leave ?tls=required away",
+            };
+            let mend = format!("give it STARTTLS with a certificate for {host}, or {otherwise}");
+            (format!("STARTTLS: {error}"), mend)
+        }
+        _ => {
+            let mend = "correct the user and password in email.smtp, and apply the file";
+            (format!("the login: {error}"), mend.into())
+        }
+    }
+}
+
+async fn try_address(what: &str, url: &str, config: &Config, sender: &Sender) -> Finding {
+    const ALLOW: &str = "allow its network with LONGSHORE_ALLOW_PRIVATE, here and for workers";
+    let url = match check_kept(url, config) {
+        Ok(url) => url,
+        Err(error) => return Finding::fail(what, format!("the address {error}"), ALLOW),
+    };
+    let host = url.host_str().unwrap_or_default().to_owned();
+    let (headers, body) = (HeaderMap::new(), String::new());
+    let request = Request { method: Method::HEAD, url, headers, body };
+    let clock = Clock::system();
+    let answered = sender.request(request, &clock, 0);
+    match tokio::time::timeout(PATIENCE, answered).await {
+        Ok(Ok(answer)) => judge(what, &host, answer.status),
+        Ok(Err(Unanswered::Refused(error))) => {
+            Finding::fail(what, format!("{host}: {error}"), ALLOW)
+        }
+        Ok(Err(Unanswered::Failed(error))) => {
+            let mend = "start it, or correct its address in the workspace file, and apply it";
+            Finding::fail(what, format!("{host}: {error}"), mend)
+        }
+        Err(_) => {
+            let error = format!("{host}: no answer within {} s", PATIENCE.as_secs());
+            Finding::fail(what, error, "is the address right, and does a firewall let it through?")
+        }
+    }
+}
+
+/// Who takes POST alone refuses to be asked: any answer will do that says nothing of trouble.
+fn judge(what: &str, host: &str, status: StatusCode) -> Finding {
+    let code = status.as_u16();
+    if status.is_redirection() {
+        let mend = "redirects are not followed: declare the address that it leads to";
+        return Finding::fail(what, format!("{host}: redirects ({code})"), mend);
+    }
+    match status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED {
+        true => Finding::fail(what, format!("{host}: answers {code}"), "see its log"),
+        false => Finding::ok(what, format!("{host} is there (HEAD, answered {code})")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_takes_post_alone_is_there() {
+        for (code, ok) in
+            [(200, true), (401, true), (404, true), (405, true), (501, true), (301, false)]
+        {
+            let finding = judge("x", "h", StatusCode::from_u16(code).unwrap());
+            assert_eq!(finding.ok, ok, "{code}");
+        }
+        assert!(!judge("x", "h", StatusCode::BAD_GATEWAY).ok);
+    }
+}
