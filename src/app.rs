@@ -43,6 +43,8 @@ pub struct Parts {
     pub bodies: Memory,
     /// Where calls of the API wait for the store.
     pub calls: StoreQueue,
+    /// What only transactional emails use.
+    pub reserved: Reserved,
     /// Rung when something was done in this process.
     pub bell: Bell,
     /// What an operator should look at.
@@ -55,6 +57,14 @@ pub struct Parts {
     pub channels: Channels,
     /// The workspaces that reports came for.
     pub names: Arc<KnownNames>,
+}
+
+/// What is kept free for what nothing else may delay.
+#[derive(Clone)]
+pub struct Reserved {
+    pub store: Store,
+    pub calls: StoreQueue,
+    pub cores: Cores,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -86,6 +96,7 @@ impl App {
     pub async fn open(config: Config) -> Result<Self, OpenError> {
         let secrets = config.secret_key()?;
         let store = Store::connect(&config).await?;
+        let reserved = store.reserve(&config)?;
         let log = Log::open(&config).await?;
         let objects = Objects::open(&config.objects_url(), &secrets).await?;
         let sender = Sender::new(&config);
@@ -94,6 +105,11 @@ impl App {
         Ok(Self(Arc::new(Parts {
             config: Arc::new(config),
             calls: StoreQueue::new(store.clone()),
+            reserved: Reserved {
+                calls: StoreQueue::new(reserved.clone()),
+                store: reserved,
+                cores: Cores::all(),
+            },
             store,
             log,
             objects,
@@ -110,6 +126,13 @@ impl App {
             channels: Channels::default(),
             names: Arc::default(),
         })))
+    }
+
+    /// The same for what nothing else may delay: with connections to the store, a queue of calls
+    /// and room on the processors that all else leaves alone.
+    pub fn urgent(&self) -> Self {
+        let Reserved { store, calls, cores } = self.reserved.clone();
+        Self(Arc::new(Parts { store, calls, cores, ..Parts::clone(self) }))
     }
 
     /// The same with another clock.

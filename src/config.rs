@@ -59,6 +59,7 @@ pub struct Config {
     pub exports: Exports,
     pub deliveries: Deliveries,
     pub messages: Messages,
+    pub transactional: Transactional,
     pub smtp: Smtp,
 }
 
@@ -72,6 +73,8 @@ pub struct Database {
     pub url: Option<SecretString>,
     /// Connections that this process opens at most.
     pub max_connections: u32,
+    /// Connections beside these that only transactional emails use; SQLite needs none.
+    pub transactional_connections: u32,
 }
 
 /// The log of messages.
@@ -248,6 +251,18 @@ pub struct Smtp {
     pub age_seconds: u64,
 }
 
+/// Transactional emails.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Transactional {
+    /// Emails of one workspace that one worker has under way at once.
+    pub in_flight: usize,
+    /// Seconds that an email may wait before its message is appended again; longer each time.
+    pub requeue_seconds: u64,
+    /// Days that it is kept what became of an email.
+    pub keep_days: u32,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
@@ -265,7 +280,7 @@ impl Default for Config {
             allow_private: Vec::new(),
             trusted_proxies: Vec::new(),
             log_format: None,
-            database: Database { url: None, max_connections: 16 },
+            database: Database { url: None, max_connections: 16, transactional_connections: 4 },
             log: Log {
                 url: "embedded".into(),
                 partitions: 16,
@@ -332,6 +347,7 @@ impl Default for Config {
                 idle_seconds: 30,
                 age_seconds: 300,
             },
+            transactional: Transactional { in_flight: 64, requeue_seconds: 5, keep_days: 30 },
         }
     }
 }
@@ -510,6 +526,23 @@ impl Config {
         refuse(messages.attempts == 0, "messages.attempts: at least 1");
         refuse(!(1..=8_760).contains(&messages.retry_hours), "messages.retry_hours: 1 to 8,760");
         refuse(!(1..=3_650).contains(&messages.keep_days), "messages.keep_days: 1 to 3,650");
+        let transactional = &self.transactional;
+        refuse(
+            !(1..=100_000).contains(&transactional.in_flight),
+            "transactional.in_flight: 1 to 100,000",
+        );
+        refuse(
+            !(1..=3_600).contains(&transactional.requeue_seconds),
+            "transactional.requeue_seconds: 1 to 3,600",
+        );
+        refuse(
+            !(2..=3_650).contains(&transactional.keep_days),
+            "transactional.keep_days: 2 to 3,650",
+        );
+        refuse(
+            self.database.transactional_connections == 0,
+            "database.transactional_connections: at least 1",
+        );
         refuse(
             !(1..=525_600).contains(&messages.late_minutes),
             "messages.late_minutes: 1 to 525,600",

@@ -101,7 +101,7 @@ async fn retry(app: &App, which: &Which) -> CommandResult {
             Ok(Topic::Messages) => {
                 ("applied", batches::dead_letters::retry(&app.store, &orders, id).await)
             }
-            Ok(Topic::Exports) => {
+            Ok(Topic::Exports | Topic::Transactional) => {
                 ("appended again", dead_letters::retry(&app.store, &app.log, id).await)
             }
             Err(error) => ("", Err(error)),

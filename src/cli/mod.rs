@@ -2,12 +2,15 @@
 //! hands over, and ends with 0 only when all of it was done.
 
 mod apply;
+mod campaigns;
 mod cards;
 mod catalogs;
+mod console_log;
 mod control_group;
 mod dead_letters;
 mod deliveries;
 mod demo;
+mod dispatches;
 mod doctor;
 mod export;
 mod gateway;
@@ -21,6 +24,7 @@ mod progress;
 mod schedules;
 mod scim_token;
 mod service;
+mod sla;
 mod standalone;
 mod users;
 mod worker;
@@ -84,10 +88,18 @@ enum Command {
     Deliveries(deliveries::Arguments),
     /// Catalogs: list, items, edits
     Catalogs(catalogs::Arguments),
+    /// Campaigns and Canvases: stats
+    Campaigns(campaigns::Arguments),
+    /// Sends: list, show, cancel
+    Dispatches(dispatches::Arguments),
+    /// The developer console's records of sends to segments
+    ConsoleLog(console_log::Arguments),
     /// The content cards of a user
     Cards(cards::Arguments),
     /// Scheduled sends: list, show, cancel
     Schedules(schedules::Arguments),
+    /// How many transactional emails were handed over within a minute, by campaign and hour
+    Sla(sla::Arguments),
     /// Phone numbers that messages are not sent to: list, add, remove
     InvalidNumbers(invalid_numbers::Arguments),
     /// Work that could not be done: list, retry, discard
@@ -166,8 +178,12 @@ pub async fn main() -> ExitCode {
             Command::Export(arguments) => export::run(config, arguments).await,
             Command::Deliveries(arguments) => deliveries::run(config, arguments).await,
             Command::Catalogs(arguments) => catalogs::run(config, arguments).await,
+            Command::Campaigns(arguments) => campaigns::run(config, arguments).await,
+            Command::Dispatches(arguments) => dispatches::run(config, arguments).await,
+            Command::ConsoleLog(arguments) => console_log::run(config, arguments).await,
             Command::Cards(arguments) => cards::run(config, arguments).await,
             Command::Schedules(arguments) => schedules::run(config, arguments).await,
+            Command::Sla(arguments) => sla::run(config, arguments).await,
             Command::InvalidNumbers(arguments) => invalid_numbers::run(config, arguments).await,
             Command::DeadLetters(arguments) => dead_letters::run(config, arguments).await,
             Command::Log(arguments) => log::run(config, arguments).await,

@@ -11,7 +11,6 @@ use super::CommandResult;
 use crate::app::App;
 use crate::config::Config;
 use crate::gateway::Routes;
-use crate::messages::live_activity;
 use crate::retry::{self, Retry as _};
 use crate::setup::{self, SetupError};
 use crate::telemetry::ops::Purpose;
@@ -36,8 +35,8 @@ pub fn routes() -> Routes {
         .merge(catalogs::api::routes())
         .merge(schedules::api::routes())
         .merge(campaigns::api::routes())
+        .merge(messages::transactional::api::routes())
         .merge(messages::api::routes())
-        .merge(live_activity::api::routes())
         .merge(sms::api::routes())
         .merge(messages::inbound::api::routes())
         .merge(scim::api::routes())
@@ -108,6 +107,7 @@ impl Service {
     pub async fn stop(self) {
         self.app.log.close().await;
         self.app.store.close().await;
+        self.app.reserved.store.close().await;
         self.ops.abort();
         tracing::info!("stopped");
     }

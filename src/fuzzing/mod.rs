@@ -6,6 +6,7 @@
 //! reached; the tests run each for a moment. Both begin with the seeds in `tests/fuzz/seeds`.
 
 mod catalogs;
+mod messages;
 mod mutate;
 mod requests;
 mod scim;
@@ -34,7 +35,7 @@ pub struct Target {
 }
 
 /// Every parser, with what reads its output.
-pub const TARGETS: [Target; 16] = [
+pub const TARGETS: [Target; 18] = [
     Target { name: "track", run: tracking::track },
     Target { name: "track_message", run: tracking::message },
     Target { name: "catalog_items", run: catalogs::items },
@@ -42,6 +43,8 @@ pub const TARGETS: [Target; 16] = [
     Target { name: "export", run: requests::export },
     Target { name: "schedule", run: requests::schedule },
     Target { name: "live_activity", run: requests::live_activity },
+    Target { name: "messages_send", run: messages::send },
+    Target { name: "messages_schedule", run: messages::schedule },
     Target { name: "phone_numbers", run: requests::phone_numbers },
     Target { name: "campaigns_query", run: requests::campaigns_query },
     Target { name: "headers", run: requests::headers },

@@ -41,7 +41,8 @@ macro_rules! targets {
 
 targets! {
     track, track_message, catalog_items, catalog_message, export, schedule, live_activity,
-    phone_numbers, campaigns_query, headers, scim_user, scim_patch, scim_query, workspace_file, import_line,
+    messages_send, messages_schedule, phone_numbers, campaigns_query, headers, scim_user,
+    scim_patch, scim_query, workspace_file, import_line,
     activity,
 }
 

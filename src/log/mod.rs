@@ -53,10 +53,13 @@ pub enum Topic {
     Catalogs,
     /// What `POST /messages/send` took in: [`Order`](crate::messages::order::Order)s.
     Messages,
+    /// Transactional emails that wait; see [`Wake`](crate::messages::transactional::queue::Wake).
+    Transactional,
 }
 
 impl Topic {
-    pub const ALL: &[Self] = &[Self::Exports, Self::Tracking, Self::Catalogs, Self::Messages];
+    pub const ALL: &[Self] =
+        &[Self::Exports, Self::Tracking, Self::Catalogs, Self::Messages, Self::Transactional];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -64,6 +67,7 @@ impl Topic {
             Self::Tracking => "tracking",
             Self::Catalogs => "catalogs",
             Self::Messages => "messages",
+            Self::Transactional => "transactional",
         }
     }
 
@@ -255,6 +259,7 @@ mod tests {
     use crate::catalogs::message::Edit;
     use crate::exports::requeue::job_of;
     use crate::messages::dispatch::message;
+    use crate::messages::transactional::queue::Wake;
     use crate::tracking::message::Batch;
 
     const PAGE: &str = include_str!("README.md");
@@ -281,6 +286,10 @@ mod tests {
                 Topic::Messages => {
                     let order = message::decode(example.as_bytes()).unwrap();
                     String::from_utf8(message::encode(&order)).unwrap()
+                }
+                Topic::Transactional => {
+                    let wake: Wake = serde_json::from_str(example).unwrap();
+                    serde_json::to_string(&wake).unwrap()
                 }
                 Topic::Exports => {
                     let message = Message {

@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::members::Members;
 use super::order::Kind;
 use super::request::{self, Refused, Wanted};
-use super::{openapi, settings};
+use super::{live_activity, openapi, settings};
 use crate::app::App;
 use crate::gateway::idempotency::{self, Answer, Received};
 use crate::gateway::{self, ApiError, Caller, IdempotencyKey, JsonText, Routes, limits};
@@ -27,11 +27,10 @@ pub(super) const SCHEDULE: &str = "messages.schedule.create";
 pub fn routes() -> Routes {
     let send = gateway::protected(SEND, post(send));
     let schedule = gateway::protected(SCHEDULE, post(schedule));
-    Routes::new().route("/messages/send", send, [openapi::send()]).route(
-        "/messages/schedule/create",
-        schedule,
-        [openapi::schedule()],
-    )
+    Routes::new()
+        .route("/messages/send", send, [openapi::send()])
+        .route("/messages/schedule/create", schedule, [openapi::schedule()])
+        .merge(live_activity::api::routes())
 }
 
 /// Counts the call against the budget that its body says, and answers it.
@@ -113,7 +112,8 @@ impl idempotency::Work for Send {
     /// The same body comes to the same order as long as the workspace declares the same.
     fn read(&self, _: &JsonText, received: Received) -> Result<(Taken, Vec<NewMessage>), ApiError> {
         let wanted = self.wanted.as_ref().map_err(Refused::clone)?;
-        let order = wanted.order(Kind::Send, received, &self.caller);
+        let Caller { workspace, request_id, .. } = &self.caller;
+        let order = wanted.order(Kind::Send, received, workspace.id, request_id);
         let taken = Taken::new(order.dispatch_id, None, wanted);
         Ok((taken, vec![order.to_log(self.partitions)?]))
     }
@@ -143,15 +143,16 @@ async fn schedule(
                 return Err(ApiError::Invalid(schedules::api::PAST.into()));
             }
             let received = Received { id: Uuid::now_v7(), at: now };
-            let order = wanted.order(Kind::Schedule, received, &caller);
+            let Caller { workspace, request_id, .. } = caller;
+            let order = wanted.order(Kind::Schedule, received, workspace.id, &request_id);
             let new = schedules::New {
                 id: Uuid::now_v7(),
-                workspace_id: caller.workspace.id,
+                workspace_id: workspace.id,
                 dispatch_id: order.dispatch_id,
                 canvas_id: None,
                 when,
                 request: to_json(&order)?,
-                request_id: caller.request_id,
+                request_id,
                 created_at: now,
             };
             schedules::insert(tx, &new).await?;

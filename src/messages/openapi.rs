@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::api::{SCHEDULE, SEND};
+use super::content::openapi::Messages;
 use super::members::{MOST_PROPERTIES, MOST_USERS};
 use super::request::{
     ARCHIVED_CAMPAIGN, INVALID_CAMPAIGN, MOST_SEND_ID, NO_MESSAGE, PAUSED_CAMPAIGN,
@@ -252,11 +253,6 @@ fn override_capping() -> Value {
         "type": ["boolean", "null"], "default": false,
         "description": "Frequency capping is not looked at.",
     })
-}
-
-shape! {
-    /// Message objects by their channels.
-    Messages = |_| json!({ "type": "object", "minProperties": 1 })
 }
 
 shape! {

@@ -8,8 +8,6 @@ use uuid::Uuid;
 
 use crate::schedules::Timing;
 
-pub use in_log::OrderError;
-
 /// An order to send. It is JSON in the log and in its dispatch's row.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Order {

@@ -9,8 +9,8 @@ use super::content::{Content, Place, Problem};
 use super::members::{self, MOST_USERS, Members, member};
 use super::order::{Kind, Named, Order, SubscriptionState, Target};
 use super::settings::Settings;
+use crate::gateway::ApiError;
 use crate::gateway::idempotency::Received;
-use crate::gateway::{ApiError, Caller};
 use crate::schedules::When;
 use crate::workspaces::Budget;
 
@@ -234,10 +234,16 @@ fn subscription_state(body: &Members) -> Result<SubscriptionState, String> {
 
 impl Wanted {
     /// What it orders, once it is accepted.
-    pub fn order(&self, kind: Kind, received: Received, caller: &Caller) -> Order {
+    pub fn order(
+        &self,
+        kind: Kind,
+        received: Received,
+        workspace_id: i32,
+        request_id: &str,
+    ) -> Order {
         Order {
             dispatch_id: received.id,
-            workspace_id: caller.workspace.id,
+            workspace_id,
             kind,
             campaign_id: self.campaign_id,
             send_id: self.send_id.clone(),
@@ -247,7 +253,7 @@ impl Wanted {
             ignores_capping: self.ignores_capping,
             canvas_entry_properties: None,
             accepted_at: received.at,
-            request_id: caller.request_id.clone(),
+            request_id: request_id.to_owned(),
         }
     }
 }

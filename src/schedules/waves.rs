@@ -145,7 +145,16 @@ pub struct Step {
 /// What is to be done at `now` about a schedule that was made at `made_at`. Moments that came less
 /// than `late_ms` ago are made up for in one wave.
 pub fn step(when: When, made_at: i64, progress: Progress, now: i64, late_ms: i64) -> Step {
-    let mut moments = moments(when);
+    step_of(moments(when), when, made_at, progress, (now, late_ms))
+}
+
+fn step_of(
+    mut moments: Vec<i64>,
+    when: When,
+    made_at: i64,
+    progress: Progress,
+    (now, late_ms): (i64, i64),
+) -> Step {
     let next_at = moments.iter().copied().find(|moment| *moment > now);
     let reached = progress.reached;
     moments.retain(|moment| *moment <= now && reached.is_none_or(|reached| *moment > reached));

@@ -207,7 +207,22 @@ impl Store {
         if url.starts_with("sqlite:") {
             return Self::open_sqlite(&url, config.database.max_connections).await;
         }
-        let options = PgConnectOptions::from_str(&url)?
+        Self::postgres(&url, config.database.max_connections)
+    }
+
+    /// The same store by connections of its own, which wait for none of these; SQLite's one writer
+    /// serves all in their order.
+    pub fn reserve(&self, config: &Config) -> Result<Self, StoreError> {
+        match self {
+            Self::Postgres(_) => {
+                Self::postgres(&config.database_url(), config.database.transactional_connections)
+            }
+            Self::Sqlite { .. } => Ok(self.clone()),
+        }
+    }
+
+    fn postgres(url: &str, connections: u32) -> Result<Self, StoreError> {
+        let options = PgConnectOptions::from_str(url)?
             .application_name("longshore")
             // Against sleepers that keep locks: a process that was stopped in a transaction
             // must not hold up the rest.
@@ -223,7 +238,7 @@ impl Store {
                 ("jit", "off"),
             ]);
         let pool = PgPoolOptions::new()
-            .max_connections(config.database.max_connections)
+            .max_connections(connections)
             .acquire_timeout(Duration::from_secs(10))
             .test_before_acquire(false)
             .before_acquire(|connection, found| {

@@ -207,6 +207,7 @@ pub const METRICS: &[Metric] = &[
         "longshore_messages_total",
         "Messages worked on, by topic and outcome (done, dead_letter, repeated, handed_back)",
     ),
+    counter("longshore_orders_total", "Orders to send that were taken in, by kind: send, schedule"),
     counter(
         "longshore_rate_limit_alone_total",
         "Requests that this gateway counted alone since the database did not answer, by budget",
@@ -268,12 +269,41 @@ pub const METRICS: &[Metric] = &[
         "longshore_track_sends_triggered_total",
         "Sends of triggered campaigns that purchases began, each for up to 500 users",
     ),
+    counter(
+        "longshore_transactional_calls_total",
+        "Calls of the transactional endpoint that were taken, by outcome: new, or repeated (the \
+         external_send_id had its send)",
+    ),
+    counter(
+        "longshore_transactional_emails_total",
+        "Transactional emails that came to a state, by state: sent, processed, delivered, bounced, \
+         aborted",
+    ),
+    histogram(
+        "longshore_transactional_handover_seconds",
+        Unit::Seconds,
+        "Time from the call for a transactional email until the relay had it",
+    ),
+    gauge(
+        "longshore_transactional_minute_share",
+        Unit::Count,
+        "Share of the transactional emails of the running hour and the last one that were handed \
+         over within a minute, by coverage by their campaigns' packages: covered, beyond",
+    ),
+    counter(
+        "longshore_transactional_put_off_total",
+        "Times that a transactional email was not taken by its relay, and is tried again",
+    ),
     counter("longshore_track_users_created_total", "Users made by what was tracked of them"),
 ];
 
 /// Upper bounds of histograms, in seconds: from a look-up to a large export's part.
 const SECONDS: &[f64] =
     &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0];
+
+/// The same for transactional emails: with the goal and with the minute of the SLA.
+const HANDOVER_SECONDS: &[f64] =
+    &[0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0];
 
 /// The same for whole exports: from a handful of users to millions, or a day's trouble.
 const EXPORT_SECONDS: &[f64] =
@@ -297,6 +327,10 @@ pub fn install() -> Result<PrometheusHandle, TelemetryError> {
         .set_buckets_for_metric(
             Matcher::Full("longshore_export_duration_seconds".into()),
             EXPORT_SECONDS,
+        )?
+        .set_buckets_for_metric(
+            Matcher::Full("longshore_transactional_handover_seconds".into()),
+            HANDOVER_SECONDS,
         )?
         .set_buckets_for_metric(
             Matcher::Full("longshore_dispatch_duration_seconds".into()),

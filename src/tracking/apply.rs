@@ -40,6 +40,7 @@ use self::wanted::Wanted;
 use super::Kind;
 use super::message::{Batch, Event, MessageError, OBJECTS, Object, Purchase};
 use crate::app::App;
+use crate::bell::Bell;
 use crate::claims;
 use crate::clock::{from_ms, utc_date};
 use crate::compute::Cores;
@@ -102,6 +103,7 @@ pub struct Ingest {
     ids: Generator,
     products: Products,
     heeded: KnownHeeded,
+    bell: Bell,
 }
 
 /// A message, read, and the request that it is of.
@@ -125,6 +127,7 @@ impl Ingest {
             ids: Generator::default(),
             products: Products::default(),
             heeded: KnownHeeded::default(),
+            bell: app.bell.clone(),
         }
     }
 
@@ -144,7 +147,7 @@ impl Ingest {
         Ok(found)
     }
 
-    /// Applies one batch beside the log, in the caller's transaction.
+    /// Applies one batch of attributes beside the log, in the caller's transaction.
     pub(super) async fn apply_one(
         &self,
         tx: &mut Tx,
@@ -152,8 +155,10 @@ impl Ingest {
     ) -> Result<Tally, ApplyError> {
         let id = batch.workspace;
         let workspace = workspaces::by_id(tx, id).await?.ok_or(ApplyError::Workspace(id))?;
-        let mut tally = Tally::default();
-        self.apply_to(tx, &workspace, &[batch], &mut Room::endless(), &mut tally).await?;
+        // What campaigns heed is purchases.
+        let (heeded, mut room) = (Heeded::default(), Room::endless());
+        let (mut tally, received) = (Tally::default(), [Received { batch, request_id: "" }]);
+        self.apply_to(tx, (&workspace, &heeded), &received, &mut room, &mut tally).await?;
         Ok(tally)
     }
 
@@ -250,6 +255,9 @@ impl Handler for Ingest {
     fn applied(&self, mut tally: Tally) {
         let listed = std::mem::take(&mut tally.listed);
         listed.into_iter().for_each(|listed| self.products.learn(listed));
+        if tally.triggered > 0 {
+            self.bell.ring();
+        }
         tally.emit();
     }
 }

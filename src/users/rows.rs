@@ -588,6 +588,6 @@ pub(super) fn slices<'a>(ids: impl Iterator<Item = &'a Uuid>) -> Result<Vec<i16>
     ids.map(slice).collect()
 }
 
-pub(super) fn json_array<T: serde::Serialize>(values: &[T]) -> Result<String, StoreError> {
+pub(crate) fn json_array<T: serde::Serialize>(values: &[T]) -> Result<String, StoreError> {
     serde_json::to_string(values).map_err(|error| StoreError::Corrupt(error.to_string()))
 }

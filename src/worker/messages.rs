@@ -49,6 +49,9 @@ pub struct Options {
     pub drain: Duration,
     /// The pause before the second try of a message; it doubles from there, to 30 seconds.
     pub pause: Duration,
+    /// Whether it is noted of each message that it is begun. Not where what the handler does is
+    /// rows that say so themselves: notes are three transactions a message.
+    pub is_noted: bool,
 }
 
 impl Options {
@@ -57,6 +60,7 @@ impl Options {
             in_flight: u32::try_from(config.worker.messages_in_flight).unwrap_or(u32::MAX).max(1),
             drain: Duration::from_secs(config.worker.drain_seconds),
             pause: Duration::from_millis(500),
+            is_noted: true,
         }
     }
 }

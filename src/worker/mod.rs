@@ -26,13 +26,21 @@ pub enum Role {
     Ingest,
     /// Applies edits of catalogs.
     Catalogs,
-    /// Sends messages.
+    /// Sends messages, transactional emails too.
     Messages,
+    /// Sends transactional emails alone.
+    Transactional,
 }
 
 impl Role {
-    pub const ALL: [Self; 5] =
-        [Self::Exports, Self::Deliveries, Self::Ingest, Self::Catalogs, Self::Messages];
+    pub const ALL: [Self; 6] = [
+        Self::Exports,
+        Self::Deliveries,
+        Self::Ingest,
+        Self::Catalogs,
+        Self::Messages,
+        Self::Transactional,
+    ];
 }
 
 /// A loop of the worker panicked. Work itself may do so without harm; this is a fault of
@@ -48,8 +56,12 @@ impl Retry for WorkerError {}
 pub async fn run(app: App, roles: &[Role], shutdown: CancellationToken) -> Result<(), WorkerError> {
     tracing::info!(?roles, "the worker takes work");
     let mut loops = JoinSet::new();
-    for role in roles {
-        role.spawn(&app, &shutdown, &mut loops);
+    for role in Role::ALL {
+        // The lane of transactional emails is a part of the role of all messages.
+        let is_part = role == Role::Transactional && roles.contains(&Role::Messages);
+        if is_part || roles.contains(&role) {
+            role.spawn(&app, &shutdown, &mut loops);
+        }
     }
     watch(loops, &shutdown).await
 }

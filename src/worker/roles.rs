@@ -14,6 +14,8 @@ use crate::deliveries::{self, DeliveryError};
 use crate::exports::{ExportError, Failure, cleanup, finish, part, plan, requeue, state};
 use crate::log::{Message, Topic};
 use crate::messages::dispatch::{self, BeginOrders, DispatchError, Engine};
+use crate::messages::transactional;
+use crate::messages::transactional::send::{Lane, SendError};
 use crate::retry;
 use crate::schedules::fire::{self, FireError};
 use crate::tracking::apply::Ingest;
@@ -28,6 +30,9 @@ const SQLITE_BATCH_BYTES: usize = 256 << 10;
 /// Passes of removal under way at once: they are no hurry.
 const CLEANUPS_IN_FLIGHT: usize = 2;
 
+/// Messages of transactional emails at work at once: what bounds the work are the connections that
+/// it has, and the room of each workspace.
+const TRANSACTIONAL_IN_FLIGHT: u32 = 1_024;
 /// Schedules of one worker that are fired at once; each is a short transaction.
 const SCHEDULES_IN_FLIGHT: usize = 4;
 
@@ -76,6 +81,20 @@ impl Role {
                     batches::run(&app2, "catalogs", Topic::Catalogs, handler, usual, stop).await;
                 });
                 spawn(loops, catalogs::sweep::sweep_old(app.clone(), shutdown.clone()));
+            }
+            Self::Transactional => {
+                let handler = Transactional(Lane::new(app));
+                let (app2, stop) = (app.clone(), shutdown.clone());
+                let options = messages::Options {
+                    in_flight: TRANSACTIONAL_IN_FLIGHT,
+                    is_noted: false,
+                    ..messages::Options::new(&app.config)
+                };
+                spawn(loops, async move {
+                    let topic = Topic::Transactional;
+                    messages::run(&app2, "transactional", topic, handler, options, stop).await;
+                });
+                spawn(loops, transactional::queue::keep(app.clone(), shutdown.clone()));
             }
             Self::Deliveries => {
                 let settings = &app.config.deliveries;
@@ -190,6 +209,17 @@ impl messages::Handler for Plan {
         plan::plan(&self.app, job).await?;
         self.app.bell.ring();
         Ok(())
+    }
+}
+
+/// A message of [`Topic::Transactional`]: an email that waits.
+struct Transactional(Lane);
+
+impl messages::Handler for Transactional {
+    type Error = SendError;
+
+    async fn handle(&self, message: &Message) -> Result<(), SendError> {
+        self.0.handle(message).await
     }
 }
 

@@ -13,6 +13,7 @@ on_both_stores!(
     a_lost_lease_goes_to_another_and_the_late_one_is_refused,
     one_of_a_row_that_is_gone_is_none_of_the_row_after_it,
     what_is_put_off_waits_and_comes_again,
+    what_is_due_at_a_time_comes_then_unless_it_is_withdrawn,
     a_small_job_does_not_wait_behind_a_large_one,
     no_job_has_more_than_its_share,
 );
@@ -81,6 +82,29 @@ async fn a_lost_lease_goes_to_another_and_the_late_one_is_refused(test: TestStor
     claims::renew(store, &second, LEASE).await.unwrap();
     finish(store, &second).await.unwrap();
     assert!(matches!(finish(store, &second).await, Err(ClaimError::Lost)));
+}
+
+async fn what_is_due_at_a_time_comes_then_unless_it_is_withdrawn(test: TestStore) {
+    let store = &test.store;
+    let job = Uuid::new_v4();
+    let mut tx = store.write().await.unwrap();
+    let now = claims::now(&mut tx).await.unwrap();
+    let due_later = now + 500;
+    for (item, due_at) in [(1, now), (2, due_later), (3, now + 60_000), (4, now), (1, now)] {
+        claims::offer_at(&mut tx, Kind::ExportPart, job, item, due_at).await.unwrap();
+    }
+    claims::withdraw_one(&mut tx, Kind::ExportPart, job, 4).await.unwrap();
+    tx.commit().await.unwrap();
+    let mut items = Vec::new();
+    while items.len() < 2 {
+        for claim in take(store, 4, LEASE).await {
+            let now = claims::now(&mut store.snapshot().await.unwrap()).await.unwrap();
+            assert!(claim.item != 2 || now >= due_later, "{claim:?} at {now}");
+            items.push(claim.item);
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(items, [1, 2]);
 }
 
 async fn what_is_put_off_waits_and_comes_again(test: TestStore) {

@@ -15,7 +15,7 @@ use axum::response::IntoResponse as _;
 use futures::future::join_all;
 use jiff::Timestamp;
 use longshore::app::App;
-use longshore::gateway::idempotency::{self, IdempotencyKey, Work};
+use longshore::gateway::idempotency::{self, IdempotencyKey, Received, Work};
 use longshore::gateway::{ApiError, JsonText};
 use longshore::log::{Message, NewMessage, Topic};
 use proptest::prelude::*;
@@ -44,7 +44,7 @@ const LEASE_MS: i64 = 2 * APPEND_MS as i64;
 /// Every lease is up.
 const NO_LEASES: &str = "UPDATE idempotency_claims SET leased_until = 0";
 
-/// Answers a body with itself, and appends it to each partition with the time of its receipt.
+/// Answers a body with itself, and appends it to each partition with how it was received.
 struct Echo;
 
 impl Work for Echo {
@@ -54,14 +54,14 @@ impl Work for Echo {
     fn read(
         &self,
         body: &JsonText,
-        received_at: i64,
+        received: Received,
     ) -> Result<(Value, Vec<NewMessage>), ApiError> {
         let body: Value = body.parse()?;
         let message = |partition| NewMessage {
             topic: Topic::Tracking,
             key: Vec::new(),
             partition: Some(partition),
-            payload: format!("{received_at} {body}").into_bytes(),
+            payload: format!("{}-{} {body}", received.at, received.id).into_bytes(),
             request_id: "r".into(),
         };
         Ok((json!({ "got": body }), (0..PARTITIONS).map(message).collect()))
@@ -254,13 +254,13 @@ impl Work for Sleeping {
     fn read(
         &self,
         body: &JsonText,
-        received_at: i64,
+        received: Received,
     ) -> Result<(Value, Vec<NewMessage>), ApiError> {
         if self.1.fetch_add(1, Ordering::SeqCst) == 1 {
             let later = self.0.clock.now_ms() + LEASE_MS;
             self.0.clock.set(Timestamp::from_millisecond(later).unwrap());
         }
-        Echo.read(body, received_at)
+        Echo.read(body, received)
     }
 
     fn taken(&self, _: &Value) {}

@@ -2,7 +2,13 @@
 
 mod conversions;
 mod firing;
+mod live_activity;
+mod relay;
+mod schedule_api;
+mod send_api;
+mod send_limits;
 mod sending;
 mod settings;
+mod transactional;
 mod triggers;
 mod waves;

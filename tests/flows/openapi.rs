@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use self::world::{CANVAS, CATALOG, World, workspace};
+use self::world::{CANVAS, CATALOG, RECEIPT, World, workspace};
 use crate::support::api::{Answer, Api, answer};
 use crate::support::contract::{CONTRACT, Validator};
 use crate::support::fleet::Backend;
@@ -180,12 +180,73 @@ fn schemas_say_what_bodies_may_be() {
             json!({ "fields_to_export": ["email"], "callback_endpoint": "ftp://a.example" }),
             false,
         ),
+        ("TransactionalSend", json!({ "recipient": { "external_user_id": "ann" } }), true),
+        ("TransactionalSend", json!({ "recipient": {} }), false),
+        (
+            "TransactionalSend",
+            json!({ "recipient": { "external_user_id": "a", "attributes": { "tier": 1 } } }),
+            true,
+        ),
+        (
+            "TransactionalSend",
+            json!({ "recipient": { "external_user_id": "a", "attributes": { "external_id": "b" } } }),
+            false,
+        ),
+        (
+            "TransactionalSend",
+            json!({ "recipient": { "external_user_id": "a" }, "external_send_id": "aZ09-_+\\/=" }),
+            true,
+        ),
+        (
+            "TransactionalSend",
+            json!({ "recipient": { "external_user_id": "a" }, "external_send_id": "a b" }),
+            false,
+        ),
         ("PhoneNumbers", json!({ "phone_numbers": ["+15550100", "15550100"] }), true),
         ("PhoneNumbers", json!({ "phone_numbers": ["555"] }), false),
         ("PhoneNumbers", json!({ "phone_numbers": vec!["+15550100"; 51] }), false),
         ("EditRequest", json!({ "items": [{ "id": "a-1", "b": { "c": [null] } }] }), true),
         ("EditRequest", json!({ "items": [{ "id": "a b" }] }), false),
         ("EditRequest", json!({ "items": [{ "id": "a", "b": { "c.d": 1 } }] }), false),
+        ("SendRequest", send(json!({ "external_user_ids": ["ann"] })), true),
+        ("SendRequest", send(json!({ "external_user_ids": vec!["ann"; 51] })), false),
+        ("SendRequest", send(json!({ "external_user_ids": [""] })), false),
+        ("SendRequest", send(json!({ "external_user_ids": ["a"], "broadcast": true })), false),
+        ("SendRequest", send(json!({ "recipients": [{ "external_user_id": "a" }] })), true),
+        ("SendRequest", send(json!({ "recipients": [{}] })), false),
+        ("SendRequest", send(json!({ "broadcast": true })), false),
+        ("SendRequest", send(json!({ "segment_id": UNKNOWN })), false),
+        ("SendRequest", send(json!({ "segment_id": UNKNOWN, "broadcast": true })), true),
+        ("SendRequest", send(json!({ "audience": exists(), "broadcast": true })), true),
+        (
+            "SendRequest",
+            send(json!({ "audience": exists(), "broadcast": true, "user_aliases": [] })),
+            true,
+        ),
+        (
+            "SendRequest",
+            send(json!({ "audience": exists(), "external_user_ids": ["a"], "messages": null })),
+            false,
+        ),
+        ("SendRequest", send(json!({ "external_user_ids": ["a"], "send_id": "é" })), false),
+        (
+            "ScheduleMessagesRequest",
+            send(json!({ "external_user_ids": ["a"], "schedule": { "time": past } })),
+            true,
+        ),
+        ("ScheduleMessagesRequest", send(json!({ "external_user_ids": ["a"] })), false),
+        (
+            "ScheduleMessagesRequest",
+            json!({ "external_user_ids": ["a"], "schedule": { "time": past } }),
+            false,
+        ),
+        (
+            "ScheduleMessagesRequest",
+            json!({
+                "external_user_ids": ["a"], "schedule": { "time": past }, "campaign_id": UNKNOWN,
+            }),
+            true,
+        ),
         ("ConnectedAudience", json!({ "AND": [{ "OR": [exists()] }] }), true),
         ("ConnectedAudience", json!({ "AND": [] }), false),
         ("ConnectedAudience", json!({ "AND": [exists()], "OR": [exists()] }), false),
@@ -195,6 +256,17 @@ fn schemas_say_what_bodies_may_be() {
         let checked = Validator::new(schema, &CONTRACT.document).check(&value);
         assert_eq!(checked.is_ok(), is_taken, "{value}: {checked:?}");
     }
+}
+
+/// A send with these members.
+fn send(members: Value) -> Value {
+    let mut send = json!({
+        "messages": { "webhook": { "url": "https://a.example/", "request_method": "GET" } },
+    });
+    for (name, value) in members.as_object().unwrap() {
+        send[name] = value.clone();
+    }
+    send
 }
 
 fn exists() -> Value {
@@ -229,6 +301,7 @@ async fn every_status_is_answered_as_it_is_described() {
     tracking(&world, &mut seen).await;
     exports(&mut world, &mut seen).await;
     the_rest_of_workspaces(&world, &mut seen).await;
+    transactional(&world, &mut seen).await;
     scim(&world, &mut seen).await;
     let described = CONTRACT.operations().flat_map(|(_, _, operation)| {
         let id = operation["operationId"].as_str().unwrap();
@@ -255,9 +328,16 @@ async fn every_status_is_answered_as_it_is_described() {
 /// What is refused alike: without a key, with one that may not, with a body of another type or
 /// none at all, with a bad `Idempotency-Key`, and with one of another body.
 async fn what_all_have(world: &World, seen: &mut Seen) {
-    let mut nobody = workspace("nobody").permitted(&["messages.send"]);
-    nobody.percent = None;
-    let nobody = world.fleet.apply(&[workspace_as(world), nobody]).await.remove(1);
+    // Two who may do one thing each: one of them may not what a call needs.
+    const MAY: [&str; 2] = ["users.track", "campaigns.list"];
+    let few = MAY.map(|permission| {
+        let mut few = workspace(permission).permitted(&[permission]);
+        few.percent = None;
+        few
+    });
+    let [first, second] = few;
+    let mut few = world.fleet.apply(&[workspace_as(world), first, second]).await;
+    let (second, first) = (few.pop().unwrap(), few.pop().unwrap());
     let far = ["scim-token", "create", "--name", "far", "--allow", "198.51.100.0/24"];
     let far = Api::new(world.fleet.base(), world.fleet.run(&far).await.trim());
     for (path, method, operation) in CONTRACT.operations() {
@@ -273,7 +353,8 @@ async fn what_all_have(world: &World, seen: &mut Seen) {
             seen.see(reqwest::Client::new().request(method.clone(), url), 401).await;
         }
         if operation["x-permission"].is_string() {
-            seen.see(nobody.request(method.clone(), &path), 403).await;
+            let may_not = if operation["x-permission"] == MAY[0] { &second } else { &first };
+            seen.see(may_not.request(method.clone(), &path), 403).await;
         } else if has("403") && path.starts_with("/scim") {
             seen.see(far.request(method.clone(), &path), 403).await;
         }
@@ -386,10 +467,42 @@ async fn the_rest_of_workspaces(world: &World, seen: &mut Seen) {
     seen.see(once(delete, &deletion), 201).await;
     deletion["more"] = true.into();
     seen.see(once(delete, &deletion), 422).await;
+    let webhook = json!({ "url": "https://hooks.acme.example/", "request_method": "GET" });
+    let mut message = json!({
+        "external_user_ids": ["ann"], "messages": { "webhook": webhook },
+        "schedule": { "time": "2127-01-01" },
+    });
+    for path in ["/messages/send", "/messages/schedule/create"] {
+        seen.see(once(path, &message), 201).await;
+        message["send_id"] = "x".into();
+        seen.see(once(path, &message), 422).await;
+        let wrong = json!({ "broadcast": true, "segment_id": UNKNOWN });
+        seen.see(post(path, &wrong), 400).await;
+        message["send_id"] = Value::Null;
+    }
     let remove = "/sms/invalid_phone_numbers/remove";
     seen.see(once(remove, &json!({ "phone_numbers": ["+15550100"] })), 201).await;
     seen.see(once(remove, &json!({ "phone_numbers": ["+15550101"] })), 422).await;
     seen.see(post(remove, &json!({ "phone_numbers": [] })), 400).await;
+}
+
+async fn transactional(world: &World, seen: &mut Seen) {
+    let send = |campaign: &str, body: &Value| {
+        let path = format!("/transactional/v1/campaigns/{campaign}/send");
+        world.api.request(Method::POST, &path).json(body)
+    };
+    let once = |body: &Value| send(RECEIPT, body).header("idempotency-key", "a");
+    let mut body = json!({
+        "external_send_id": "order-1", "recipient": { "external_user_id": "ann" },
+    });
+    seen.see(once(&body), 201).await;
+    seen.see(send(RECEIPT, &body), 200).await;
+    seen.see(send(UNKNOWN, &body), 200).await;
+    body["external_send_id"] = "order-2".into();
+    seen.see(once(&body), 422).await;
+    seen.see(send(UNKNOWN, &body), 404).await;
+    seen.see(send("none", &body), 400).await;
+    seen.see(send(RECEIPT, &json!({})), 400).await;
 }
 
 async fn scim(world: &World, seen: &mut Seen) {

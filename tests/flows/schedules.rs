@@ -226,7 +226,7 @@ async fn what_is_not_there_cannot_be_deleted(world: World) {
     assert_eq!(world.states().await, ["pending"]);
 
     on_pool!(&world.place.app.store, pool => {
-        sqlx::query("UPDATE schedules SET state = 'sent'").execute(pool).await.unwrap();
+        sqlx::query("UPDATE schedules SET state = 'sent', ended_at = 1").execute(pool).await.unwrap();
     });
     let sent = world.calls.refusal(DELETE, &delete, 400).await;
     assert_eq!(sent, "The schedule has been sent already");

@@ -66,20 +66,18 @@ impl Content {
         (content, kept, problems)
     }
 
-    /// The message of a live activity. Texts are templates under `notification` alone: the rest is
-    /// data of the app.
-    pub fn live_activity(object: Map<String, Value>) -> Result<Self, Problem> {
-        const NOTIFICATION: &str = "notification";
+    /// The message of a live activity. The texts of its alert are templates: the rest is data of
+    /// the app.
+    pub fn live_activity(object: &Map<String, Value>) -> Result<Self, Problem> {
         let settings = Settings::default();
         let mut reader = Reader::new(&settings);
-        let mut pieces = Vec::new();
-        for (name, value) in object.into_iter().filter(|(_, value)| !value.is_null()) {
-            let piece = if name == NOTIFICATION {
-                reader.any(&value, NOTIFICATION, Lines::Many, 2)?
-            } else {
-                Piece::Fixed(value)
+        let mut pieces = Vec::with_capacity(object.len());
+        for (name, value) in object {
+            let piece = match value.as_object().filter(|_| name == "aps") {
+                Some(aps) => reader.push_to_start(aps)?,
+                None => Piece::Fixed(value.clone()),
             };
-            pieces.push((name, piece));
+            pieces.push((name.clone(), piece));
         }
         if let Some(fatal) = reader.fatal.pop() {
             return Err(fatal);
@@ -244,6 +242,19 @@ impl<'a> Reader<'a> {
                 return problem(inside, "a text is meant");
             }
             pieces.push((name.clone(), self.any(value, &inside, Lines::One, 3)?));
+        }
+        Ok(Piece::object(pieces))
+    }
+
+    /// What a live activity is started with.
+    fn push_to_start(&mut self, aps: &Map<String, Value>) -> Read<Piece> {
+        let mut pieces = Vec::with_capacity(aps.len());
+        for (name, value) in aps {
+            let piece = match name.as_str() {
+                "alert" => self.any(value, "notification.alert", Lines::Many, 2)?,
+                _ => Piece::Fixed(value.clone()),
+            };
+            pieces.push((name.clone(), piece));
         }
         Ok(Piece::object(pieces))
     }

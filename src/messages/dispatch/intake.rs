@@ -49,7 +49,7 @@ impl Handler for BeginOrders {
     type Applied = ();
 
     async fn prepare<'m>(&self, messages: &'m [Message]) -> Result<Vec<Order>, OrderError> {
-        messages.iter().map(|message| Ok(message::decode(&message.payload)?)).collect()
+        messages.iter().map(|message| Ok(Order::from_log(message)?)).collect()
     }
 
     async fn apply(&self, tx: &mut Tx, orders: &Vec<Order>) -> Result<(), OrderError> {

@@ -138,7 +138,9 @@ fn content(app: &App, order: &Order, settings: &Settings) -> Result<Content, Dis
     let read = || match order.kind {
         Kind::LiveActivity => {
             let object = order.messages.get(Channel::LiveActivity.name());
-            object.and_then(Value::as_object).map(Content::live_activity).unwrap_or_default()
+            let object = object.and_then(Value::as_object);
+            // It was checked before it was taken.
+            object.and_then(|object| Content::live_activity(object).ok()).unwrap_or_default()
         }
         kind => {
             let place = match kind {

@@ -135,6 +135,15 @@ pub async fn add_wave(
     Ok(())
 }
 
+/// No other round comes: the dispatch ends with the rounds that it has.
+pub async fn end_waves(tx: &mut Tx, dispatch_id: Uuid) -> Result<(), StoreError> {
+    if rows::lock_open(tx, dispatch_id).await? {
+        rows::make_whole(tx, dispatch_id).await?;
+        state::finish(tx, dispatch_id).await?;
+    }
+    Ok(())
+}
+
 /// Leaves the work of a round to the workers.
 async fn add(tx: &mut Tx, order: &Order, wave: Option<&Wave>) -> Result<(), StoreError> {
     let id = order.dispatch_id;

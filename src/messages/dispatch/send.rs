@@ -119,26 +119,23 @@ pub(super) async fn send(
         tokio::time::sleep(GRACE).await;
     }
     .shared();
-    let one = |(place, due, rendered): &(usize, Due, Rendered)| {
-        let (user, due, grace) = (&users[*place], *due, grace.clone());
-        // For as long as the stream borrows it.
-        let rendered: &Rendered = rendered;
+    let (users, limit) = (&users, app.config.messages.sends_in_flight);
+    let handed = futures::stream::iter(messages).map(|(place, due, rendered)| {
+        let (user, grace) = (&users[place], grace.clone());
         async move {
             let _permit = tokio::select! {
                 biased;
                 () = stop.cancelled() => return None,
                 permit = sends.acquire() => permit.ok()?,
             };
-            let handed = hand_over(app, job, user, due, rendered);
+            let handed = hand_over(app, job, user, due, &rendered);
             tokio::select! {
                 outcome = handed => Some(after(app, user.recipient.service_id, due, outcome)),
                 () = grace => None,
             }
         }
-    };
-    let limit = app.config.messages.sends_in_flight;
-    let outcomes: Vec<Option<Settled>> =
-        futures::stream::iter(messages.iter().map(one)).buffer_unordered(limit).collect().await;
+    });
+    let outcomes: Vec<Option<Settled>> = handed.buffer_unordered(limit).collect().await;
     settled.extend(outcomes.into_iter().flatten());
     settled
 }

@@ -1,7 +1,8 @@
 //! Who is told what became of a message after its channel had it.
 
 use crate::app::App;
-use crate::messages::MessageId;
+use crate::messages::transactional::reports::Reported;
+use crate::messages::{Channel, MessageId, dispatch, transactional};
 use crate::store::{StoreError, Tx};
 
 /// What became of a message.
@@ -39,12 +40,25 @@ pub struct News {
     pub reason: Option<String>,
 }
 
-/// Tells dispatches and transactional emails, in the caller's transaction.
-pub async fn tell(
-    _app: &App,
-    _tx: &mut Tx,
-    _workspace: i32,
-    _news: &News,
-) -> Result<(), StoreError> {
+/// Tells transactional emails and dispatches, in the caller's transaction.
+pub async fn tell(app: &App, tx: &mut Tx, workspace: i32, news: &News) -> Result<(), StoreError> {
+    let reason = || news.reason.clone().unwrap_or_default();
+    let what = match news.became {
+        Became::Processed => Reported::Processed,
+        Became::Delivered => Reported::Delivered,
+        Became::Bounced | Became::Failed => Reported::Bounced(reason()),
+    };
+    let report = transactional::reports::Report { what, at: news.at };
+    if news.id.channel == Channel::Email
+        && transactional::reported(tx, app, workspace, &news.id, &report).await?
+    {
+        return Ok(());
+    }
+    let report = match news.became {
+        Became::Processed => return Ok(()),
+        Became::Delivered => dispatch::Report::Delivered,
+        Became::Bounced | Became::Failed => dispatch::Report::Bounced(reason()),
+    };
+    dispatch::reported(tx, workspace, &news.id, report).await?;
     Ok(())
 }

@@ -11,14 +11,13 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::openapi;
-use super::request::{Start, no_segment};
+use super::request::Start;
 use crate::app::App;
 use crate::gateway::error::Said;
 use crate::gateway::idempotency::Received;
 use crate::gateway::{self, ApiError, Caller, IdempotencyKey, JsonText, Routes, idempotency};
 use crate::log::NewMessage;
 use crate::messages::settings;
-use crate::workspaces;
 
 pub(super) const PERMISSION: &str = "messages.live_activity.start";
 
@@ -55,22 +54,8 @@ async fn start(
     let settings = settings::of(&app, caller.workspace.id).await?;
     // Regular expressions of an audience are compiled.
     let start = app.cores.compute_here(|| Start::read(&members, &settings));
-    let start = check_segment(&app, caller.workspace.id, start).await?;
     let work = Work { caller, start, partitions: app.config.log.partitions };
     idempotency::append(app, key, body, work).await
-}
-
-/// Refuses a start for a segment that the workspace does not have.
-async fn check_segment(
-    app: &App,
-    workspace_id: i32,
-    start: Result<Start, String>,
-) -> Result<Result<Start, String>, ApiError> {
-    let segment = start.as_ref().ok().and_then(|start| start.target.segment_id);
-    let Some(id) = segment else { return Ok(start) };
-    let mut tx = app.calls.snapshot().await?;
-    let segment = workspaces::segment(&mut tx, workspace_id, id).await?;
-    Ok(if segment.is_some() { start } else { Err(no_segment()) })
 }
 
 #[derive(Serialize)]

@@ -4,11 +4,13 @@ use axum::http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::api::{PERMISSION, in_its_words};
-use super::request::{MOST_BYTES, MOST_USERS, Start, no_segment};
+use super::request::{MOST_BYTES, Start};
 use crate::audience::openapi::ConnectedAudience;
 use crate::gateway::openapi::Tag;
 use crate::gateway::openapi::shapes::{Identifier, Success, Time, members, or_null, saying, shape};
 use crate::gateway::{Access, ApiError, Operation};
+use crate::messages::members::MOST_USERS;
+use crate::messages::request::UNKNOWN_SEGMENT;
 use crate::messages::settings::Settings;
 
 const TAG: Tag = Tag { name: "Live activities", about: "Activities of iOS apps." };
@@ -27,7 +29,7 @@ pub(super) fn start() -> Operation {
         .takes::<LiveActivityStart>([("For one user", example())])
         .answers::<Success>(StatusCode::CREATED, "It is durable.", json!({ "message": "success" }))
         .refuses_some(wrong_requests(), "A member is wrong")
-        .refuses(&ApiError::Invalid(no_segment()), "The workspace has no such segment")
+        .refuses(&ApiError::Invalid(UNKNOWN_SEGMENT.into()), "The workspace has no such segment")
         .refuses_as::<LiveActivityError>(StatusCode::BAD_REQUEST, in_its_words)
 }
 
@@ -108,8 +110,8 @@ shape! {
 }
 
 shape! {
-    /// What is shown when it starts. The alert should have a title and a body: texts, or objects
-    /// that name texts of the app, such as `{"loc-key": "ON_ITS_WAY"}`; other members of it are
+    /// What is shown when it starts. The alert should have a title and a body: texts, which are
+    /// Liquid templates, or objects that name texts of the app, such as `{"loc-key": "ON_ITS_WAY"}`; other members of it are
     /// passed on. A string is an alert with that body.
     LiveActivityNotification = |_| {
         let text = json!({ "type": ["string", "object", "null"] });

@@ -1,26 +1,28 @@
 //! What a call asks to be started (api.md, operation 5; decisions.md: Messages, "Live activity").
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::audience::Audience;
 use crate::clock::parse_time;
 use crate::gateway::Caller;
 use crate::messages::Channel;
-use crate::messages::order::{Kind, Named, Order, SubscriptionState, Target, Who};
+use crate::messages::content::Content;
+use crate::messages::members::{self, Members, User, member};
+use crate::messages::order::{Kind, Order, SubscriptionState, Target};
+use crate::messages::request::UNKNOWN_SEGMENT;
 use crate::messages::settings::Settings;
-use crate::users::profile::check;
 use crate::workspaces::{DeclaredApp, Platform};
-
-/// Users that one request may name (Limits).
-pub(super) const MOST_USERS: usize = 50;
 
 /// Bytes of compact JSON of what the push service is given: it takes 4 KB itself, and says so.
 pub(super) const MOST_BYTES: usize = 50 << 10;
 
-type Members = Map<String, Value>;
+/// The ways to say for whom.
+const USERS: &str = "external_user_ids";
+const AUDIENCE: &str = "custom_audience";
+const SEGMENT: &str = "segment_id";
+const OPTIONS: [&str; 3] = [USERS, AUDIENCE, SEGMENT];
 
-/// A start, checked but for whether the workspace has the segment.
+/// A start, checked.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Start {
     /// Of an iOS app of the workspace.
@@ -42,10 +44,12 @@ impl Start {
     pub fn read(body: &Members, settings: &Settings) -> Result<Self, String> {
         let app = app(body, &settings.apps)?;
         let attributes_type = attributes_type(body, app)?;
+        let activity_id = member(body, "activity_id").ok_or("activity_id is required")?;
+        let activity_id = members::identifier(activity_id, "activity_id")?;
         let start = Self {
             app_id: app.id,
-            activity_id: identifier(required(body, "activity_id")?, "activity_id")?,
-            target: target(body)?,
+            activity_id,
+            target: target(body, settings)?,
             attributes_type,
             attributes: object(body, "activity_attributes")?,
             content_state: object(body, "content_state")?,
@@ -53,7 +57,10 @@ impl Start {
             stale_date: time(body, "stale_date")?,
             alert: alert(&object(body, "notification")?)?,
         };
-        if Value::from(start.message(0)).to_string().len() > MOST_BYTES {
+        let message = start.message(0);
+        Content::live_activity(&message)
+            .map_err(|problem| format!("{}: {}", problem.path, problem.text))?;
+        if Value::from(message).to_string().len() > MOST_BYTES {
             return Err(format!("the activity must be at most {MOST_BYTES} bytes of JSON"));
         }
         match settings.without(Channel::LiveActivity) {
@@ -114,74 +121,48 @@ fn seconds(ms: i64) -> i64 {
 }
 
 fn app<'a>(body: &Members, apps: &'a [DeclaredApp]) -> Result<&'a DeclaredApp, String> {
-    let id = required_text(body, "app_id")?;
-    let id = Uuid::try_parse(id).ok();
+    let id = Uuid::try_parse(&members::required_text(body, "app_id")?).ok();
     let app = apps.iter().find(|app| Some(app.id) == id && app.platform == Platform::Ios);
     app.ok_or_else(|| "app_id is that of no iOS app of the workspace".to_owned())
 }
 
 fn attributes_type(body: &Members, app: &DeclaredApp) -> Result<String, String> {
-    let name = required_text(body, "activity_attributes_type")?;
-    let is_declared = app.activity_types.iter().any(|declared| declared == name);
-    is_declared
-        .then(|| name.to_owned())
-        .ok_or_else(|| "activity_attributes_type is none that the app declares".to_owned())
+    let name = members::required_text(body, "activity_attributes_type")?;
+    match app.activity_types.contains(&name) {
+        true => Ok(name),
+        false => Err("activity_attributes_type is none that the app declares".into()),
+    }
 }
 
 /// Exactly one of the three ways to say for whom.
-fn target(body: &Members) -> Result<Target, String> {
-    const OPTIONS: [&str; 3] = ["external_user_ids", "custom_audience", "segment_id"];
-    let given: Vec<_> =
-        OPTIONS.iter().filter_map(|name| Some((*name, member(body, name)?))).collect();
-    let [(name, value)] = given.as_slice() else {
+fn target(body: &Members, settings: &Settings) -> Result<Target, String> {
+    let is_given = |name: &&&str| member(body, name).is_some();
+    if OPTIONS.iter().filter(is_given).count() != 1 {
         return Err(format!("exactly one of {} must be given", OPTIONS.join(", ")));
-    };
-    let mut target = Target::default();
-    match *name {
-        "external_user_ids" => target.users = users(value)?,
-        "custom_audience" => target.audience = Some(audience(value)?),
-        _ => target.segment_id = Some(segment(value)?),
     }
-    Ok(target)
-}
-
-fn users(value: &Value) -> Result<Vec<Named>, String> {
-    let ids = value.as_array().ok_or("external_user_ids must be an array of strings")?;
-    if !(1..=MOST_USERS).contains(&ids.len()) {
-        return Err(format!("external_user_ids must have 1 to {MOST_USERS} ids"));
-    }
-    let named = |(place, id): (usize, &Value)| {
-        let who = Who::ExternalId(identifier(id, &format!("external_user_ids[{place}]"))?);
-        Ok(Named {
-            who,
-            trigger_properties: None,
-            canvas_entry_properties: None,
-            event_properties: None,
-        })
+    let external_id = |id: &Value, path: &str| {
+        members::identifier(id, path).map(|id| members::named(User::ExternalUserId(id)))
     };
-    ids.iter().enumerate().map(named).collect()
+    let target = Target {
+        users: members::users(body, USERS, "strings", external_id)?,
+        segment_id: segment(body, settings)?,
+        audience: members::audience(body, AUDIENCE)?.map(|audience| audience.to_json()),
+    };
+    match member(body, USERS) {
+        Some(_) if target.users.is_empty() => Err(format!("{USERS} must not be empty")),
+        _ => Ok(target),
+    }
 }
 
-fn audience(value: &Value) -> Result<Value, String> {
-    let read = Audience::read(value).map_err(|error| match error.path.as_str() {
-        "" => format!("custom_audience: {}", error.text),
-        _ => format!("custom_audience.{error}"),
-    });
-    read.map(|audience| audience.to_json())
-}
-
-fn segment(value: &Value) -> Result<Uuid, String> {
-    let text = value.as_str().ok_or("segment_id must be a string")?;
+fn segment(body: &Members, settings: &Settings) -> Result<Option<Uuid>, String> {
+    let Some(text) = members::text(body, SEGMENT)? else { return Ok(None) };
     // What is no UUID is as unknown as one that no segment has.
-    Uuid::try_parse(text).map_err(|_| no_segment())
+    let id = Uuid::try_parse(text).ok().filter(|id| settings.segments.contains(id));
+    id.map(Some).ok_or_else(|| UNKNOWN_SEGMENT.to_owned())
 }
 
-pub(super) fn no_segment() -> String {
-    "segment_id is that of no segment of the workspace".to_owned()
-}
-
-/// The alert as ActivityKit has it. Title and body should be there, as texts or as what names
-/// them in the app's languages; of a text alone the body is made.
+/// The alert as ActivityKit has it. Title and body should be there, as texts, which are
+/// templates, or as what names them in the app's languages; of a text alone the body is made.
 fn alert(notification: &Members) -> Result<Members, String> {
     let alert = member(notification, "alert").ok_or("notification.alert is required")?;
     let mut alert = match alert {
@@ -206,33 +187,13 @@ fn alert(notification: &Members) -> Result<Members, String> {
     Ok(alert)
 }
 
-fn member<'a>(members: &'a Members, name: &str) -> Option<&'a Value> {
-    members.get(name).filter(|value| !value.is_null())
+fn object(body: &Members, name: &str) -> Result<Members, String> {
+    members::object(body, name)?.cloned().ok_or_else(|| format!("{name} is required"))
 }
 
-fn required<'a>(members: &'a Members, name: &str) -> Result<&'a Value, String> {
-    member(members, name).ok_or_else(|| format!("{name} is required"))
-}
-
-fn required_text<'a>(members: &'a Members, name: &str) -> Result<&'a str, String> {
-    required(members, name)?.as_str().ok_or_else(|| format!("{name} must be a string"))
-}
-
-fn object(members: &Members, name: &str) -> Result<Members, String> {
-    let value = required(members, name)?;
-    value.as_object().cloned().ok_or_else(|| format!("{name} must be an object"))
-}
-
-fn time(members: &Members, name: &str) -> Result<Option<i64>, String> {
-    let Some(value) = member(members, name) else { return Ok(None) };
-    let text = value.as_str().ok_or_else(|| format!("{name} must be a string"))?;
+fn time(body: &Members, name: &str) -> Result<Option<i64>, String> {
+    let Some(text) = members::text(body, name)? else { return Ok(None) };
     parse_time(text).map(Some).map_err(|error| format!("{name}: {error}"))
-}
-
-fn identifier(value: &Value, path: &str) -> Result<String, String> {
-    let text = value.as_str().ok_or_else(|| format!("{path} must be a string"))?;
-    check::identifier_text(text).map_err(|error| format!("{path} {error}"))?;
-    Ok(text.to_owned())
 }
 
 #[cfg(test)]
@@ -240,10 +201,12 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::messages::order::Who;
     use crate::messages::settings::{Provider, Secret};
 
     const APP: &str = "7d1f3c1a-54b1-4c0e-9b1e-2f6f8a1d0c33";
-    const SEGMENT: &str = "5f0e6b1a-9c3d-4e7f-8a2b-1c0d9e8f7a6b";
+    /// A segment, and an Android app.
+    const KNOWN: &str = "5f0e6b1a-9c3d-4e7f-8a2b-1c0d9e8f7a6b";
 
     fn settings() -> Settings {
         let app = |id: &str, platform| DeclaredApp {
@@ -256,7 +219,8 @@ mod tests {
         let url = "https://push.acme.example".into();
         Settings {
             push: Some(Provider { url, secret: Secret(vec![7; 32]) }),
-            apps: vec![app(APP, Platform::Ios), app(SEGMENT, Platform::Android)],
+            apps: vec![app(APP, Platform::Ios), app(KNOWN, Platform::Android)],
+            segments: [KNOWN.parse().unwrap()].into(),
             ..Settings::default()
         }
     }
@@ -321,13 +285,13 @@ mod tests {
         let only = |name: &str, value: Value| {
             read(json!({ "external_user_ids": null, name: value })).map(|start| start.target)
         };
-        let segment = only("segment_id", SEGMENT.into()).unwrap();
-        assert_eq!(segment.segment_id, SEGMENT.parse().ok());
+        let segment = only("segment_id", KNOWN.into()).unwrap();
+        assert_eq!(segment.segment_id, KNOWN.parse().ok());
         assert_eq!(only("custom_audience", leaf.clone()).unwrap().audience, Some(leaf.clone()));
         let users = only("external_user_ids", json!(["a", "b"])).unwrap().users;
         assert_eq!(users[1].who, Who::ExternalId("b".into()));
         for more in [
-            json!({ "segment_id": SEGMENT }),
+            json!({ "segment_id": KNOWN }),
             json!({ "custom_audience": leaf }),
             json!({ "external_user_ids": null }),
         ] {
@@ -343,7 +307,7 @@ mod tests {
             (json!({ "app_id": 5 }), "app_id must be a string"),
             (json!({ "app_id": "x" }), "app_id is that of no iOS app"),
             // An Android app's.
-            (json!({ "app_id": SEGMENT }), "app_id is that of no iOS app"),
+            (json!({ "app_id": KNOWN }), "app_id is that of no iOS app"),
             (json!({ "activity_id": null }), "activity_id is required"),
             (json!({ "activity_id": "" }), "activity_id is empty"),
             (json!({ "activity_attributes_type": "Other" }), "activity_attributes_type is none"),
@@ -364,12 +328,19 @@ mod tests {
                 "notification.alert.title must be a string",
             ),
             (
+                json!({ "notification": { "alert": { "body": "a\n {{ x" } } }),
+                "notification.alert.body: line 2",
+            ),
+            (
                 json!({ "notification": { "alert": {}, "sound": 1 } }),
                 "notification.sound must be a string",
             ),
             (json!({ "external_user_ids": "ann" }), "external_user_ids must be an array"),
-            (json!({ "external_user_ids": [] }), "external_user_ids must have 1 to 50"),
-            (json!({ "external_user_ids": vec!["a"; 51] }), "external_user_ids must have 1 to 50"),
+            (json!({ "external_user_ids": [] }), "external_user_ids must not be empty"),
+            (
+                json!({ "external_user_ids": vec!["a"; 51] }),
+                "external_user_ids must have at most 50",
+            ),
             (json!({ "external_user_ids": ["a", 5] }), "external_user_ids[1] must be a string"),
             (json!({ "external_user_ids": ["a\u{0}"] }), "external_user_ids[0] has a control"),
             (
@@ -379,6 +350,7 @@ mod tests {
             (json!({ "external_user_ids": null, "custom_audience": [] }), "custom_audience: an"),
             (json!({ "external_user_ids": null, "segment_id": 5 }), "segment_id must be a string"),
             (json!({ "external_user_ids": null, "segment_id": "vip" }), "segment_id is that of no"),
+            (json!({ "external_user_ids": null, "segment_id": APP }), "segment_id is that of no"),
         ] {
             let error = read(members.clone()).unwrap_err();
             assert!(error.starts_with(text), "{members}: {error}");

@@ -4,24 +4,16 @@
 use super::Order;
 use crate::gateway::ApiError;
 use crate::log::{MAX_MESSAGE_BYTES, Message, NewMessage, Topic, partition_of};
-use crate::retry::Retry;
+use crate::messages::dispatch::message::{self, MessageError};
 
 /// Room for what a message has beside its payload.
 const BESIDE: usize = 1 << 10;
-
-/// Why a message is no order.
-#[derive(Debug, thiserror::Error)]
-#[error("not an order: {0}")]
-pub struct OrderError(#[from] serde_json::Error);
-
-impl Retry for OrderError {}
 
 impl Order {
     /// The message that a call appends, for one of so many partitions: its dispatch's.
     pub fn to_log(mut self, partitions: u32) -> Result<NewMessage, ApiError> {
         let request_id = std::mem::take(&mut self.request_id);
-        let payload = serde_json::to_vec(&self)
-            .map_err(|error| ApiError::Internal(format!("an order cannot be written: {error}")))?;
+        let payload = message::encode(&self);
         // Written anew, a body can have more bytes than it was sent in.
         if payload.len() + BESIDE > MAX_MESSAGE_BYTES {
             return Err(ApiError::TooLarge);
@@ -36,8 +28,8 @@ impl Order {
     }
 
     /// The order in a message.
-    pub fn from_log(message: &Message) -> Result<Self, OrderError> {
-        let order: Self = serde_json::from_slice(&message.payload)?;
+    pub fn from_log(message: &Message) -> Result<Self, MessageError> {
+        let order = message::decode(&message.payload)?;
         Ok(Self { request_id: message.request_id.clone(), ..order })
     }
 }

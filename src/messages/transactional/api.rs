@@ -40,11 +40,7 @@ const QUEUED: &str = "The external reference has been queued. Please retry to ob
 /// The route of transactional emails.
 pub fn routes() -> Routes {
     let send = gateway::protected(PERMISSION, post(send));
-    Routes::new().route(
-        "/transactional/v1/campaigns/{campaign_id}/send",
-        send,
-        [openapi::send()],
-    )
+    Routes::new().route("/transactional/v1/campaigns/{campaign_id}/send", send, [openapi::send()])
 }
 
 async fn send(

@@ -17,6 +17,7 @@
 //! own; and within it no workspace has more than its share.
 
 pub mod api;
+pub mod contents;
 pub(crate) mod openapi;
 pub mod postbacks;
 pub mod queue;

@@ -115,10 +115,10 @@ pub async fn again(app: &App) -> Result<usize, QueueError> {
 
 /// Has waiting emails appended again, old ones forgotten, and the SLA told, until `shutdown`.
 pub async fn keep(app: App, shutdown: CancellationToken) {
-    let app = app.urgent();
+    let urgent = app.urgent();
     let mut forgot: Option<tokio::time::Instant> = None;
     while !shutdown.is_cancelled() {
-        match again(&app).await {
+        match again(&urgent).await {
             Ok(0) => {}
             Ok(emails) => tracing::info!(emails, "waiting emails were appended again"),
             Err(error) => tracing::warn!(%error, "cannot look for emails that wait"),

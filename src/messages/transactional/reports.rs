@@ -45,18 +45,22 @@ impl Reported {
     }
 }
 
-/// Notes a report in the caller's transaction, and has it told; answers whether the message is a
-/// transactional email. One that comes late or again changes nothing.
+/// Notes a report that a workspace was given, in the caller's transaction, and has it told;
+/// answers whether the message is a transactional email of it. One that comes late or again
+/// changes nothing.
 ///
 /// A report can be there before the worker that handed the email over has noted that it did, or
 /// after it died: it says that the relay has the email, so the email is sent.
 pub async fn reported(
     tx: &mut Tx,
     app: &App,
+    workspace: i32,
     id: &MessageId,
     report: &Report,
 ) -> Result<bool, StoreError> {
-    let Some(mut email) = rows::lock(tx, id.dispatch_id).await? else { return Ok(false) };
+    let found = rows::lock(tx, id.dispatch_id).await?;
+    let found = found.filter(|email| email.workspace_id == workspace);
+    let Some(mut email) = found else { return Ok(false) };
     let state = report.what.state();
     let is_of_user = email.service_id.is_none_or(|service_id| service_id == id.service_id);
     if !is_of_user || !email.state.leads_to(state) {

@@ -64,7 +64,8 @@ impl Request {
     /// Reads the members of a body that a workspace sent; the error names the one that is wrong.
     /// Unknown ones are ignored, and an explicit null means absent.
     pub fn read(body: &Members, workspace: i32, received_at: i64) -> Result<Self, String> {
-        let external_send_id = member(body, "external_send_id").map(external_send_id).transpose()?;
+        let external_send_id =
+            member(body, "external_send_id").map(external_send_id).transpose()?;
         let trigger_properties =
             member(body, "trigger_properties").map(trigger_properties).transpose()?;
         let recipient = member(body, "recipient").ok_or("recipient is required")?;
@@ -104,9 +105,7 @@ fn external_send_id(value: &Value) -> Result<String, String> {
 fn trigger_properties(value: &Value) -> Result<Members, String> {
     let properties = value.as_object().ok_or("trigger_properties must be an object")?;
     if value.to_string().len() > MOST_PROPERTIES {
-        return Err(format!(
-            "trigger_properties must be at most {MOST_PROPERTIES} bytes of JSON"
-        ));
+        return Err(format!("trigger_properties must be at most {MOST_PROPERTIES} bytes of JSON"));
     }
     Ok(properties.clone())
 }

@@ -178,20 +178,14 @@ pub async fn insert(tx: &mut Tx, new: &New<'_>, patience: Duration) -> Result<()
 }
 
 pub async fn by_id(tx: &mut Tx, dispatch_id: Uuid) -> Result<Option<Email>, StoreError> {
-    let sql = concat!(
-        "SELECT ",
-        columns!(" FROM transactional_emails WHERE dispatch_id = $1")
-    );
+    let sql = concat!("SELECT ", columns!(" FROM transactional_emails WHERE dispatch_id = $1"));
     Ok(on!(tx, c => sqlx::query_as(sql).bind(dispatch_id).fetch_optional(c).await?))
 }
 
 /// The same, and nobody else changes it before the end of the transaction.
 pub async fn lock(tx: &mut Tx, dispatch_id: Uuid) -> Result<Option<Email>, StoreError> {
     let sql = if tx.is_postgres() {
-        concat!(
-            "SELECT ",
-            columns!(" FROM transactional_emails WHERE dispatch_id = $1 FOR UPDATE")
-        )
+        concat!("SELECT ", columns!(" FROM transactional_emails WHERE dispatch_id = $1 FOR UPDATE"))
     } else {
         return by_id(tx, dispatch_id).await;
     };
@@ -260,8 +254,7 @@ pub async fn renew(
         "UPDATE transactional_emails SET due_at = clock.now + $3, again_at = clock.now + $3
          FROM clock WHERE dispatch_id = $1 AND owner = $2"
     );
-    let renewed =
-        execute!(tx, sqlx::query(sql).bind(dispatch_id).bind(owner).bind(millis(lease)));
+    let renewed = execute!(tx, sqlx::query(sql).bind(dispatch_id).bind(owner).bind(millis(lease)));
     Ok(renewed == 1)
 }
 
@@ -279,8 +272,7 @@ pub async fn put_off(
              put_off = put_off + 1
          FROM clock WHERE dispatch_id = $1 AND owner = $2"
     );
-    let put_off =
-        execute!(tx, sqlx::query(sql).bind(dispatch_id).bind(owner).bind(millis(pause)));
+    let put_off = execute!(tx, sqlx::query(sql).bind(dispatch_id).bind(owner).bind(millis(pause)));
     Ok(put_off == 1)
 }
 

@@ -16,6 +16,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use uuid::Uuid;
 
+use super::contents::Contents;
 use super::queue::Wake;
 use super::reports::{Change, step};
 use super::request::Recipient as Named;
@@ -26,12 +27,12 @@ use crate::campaigns::{self, Campaign, Kind};
 use crate::clock::{hours, millis};
 use crate::faults::fail_point;
 use crate::log::Message;
-use crate::messages::content::{Content, Place, Rendered};
+use crate::messages::content::{Content, Rendered};
 use crate::messages::settings::{self, Settings};
 use crate::messages::template::{Scope, Stop};
 use crate::messages::{Channel, MessageId, Outcome, Outgoing, Recipient, channels};
 use crate::retry::{Retry, pause};
-use crate::store::{Room, StoreError, Tx};
+use crate::store::{StoreError, Tx};
 use crate::tracking::apply::{ApplyError, Ingest};
 use crate::tracking::at_once::{self, Applied};
 use crate::users::rows::{For, find_identifiers, find_users};
@@ -57,9 +58,6 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5 * 60);
 /// How long a message waits where its workspace has as many under way as it may; then it is left to
 /// be appended again, so that a workspace whose relay stalls holds up no other.
 const ROOM_PATIENCE: Duration = Duration::from_secs(5);
-
-/// Campaigns whose templates are kept.
-const MOST_CONTENTS: usize = 1_000;
 
 #[derive(Debug, thiserror::Error)]
 pub enum SendError {
@@ -162,7 +160,15 @@ impl Lane {
             Some(attributes) => self.apply(&mut tx, attributes).await?,
             None => (None, None),
         };
-        let user = find(&mut tx, &email).await?;
+        let (user, refused) = match find(&mut tx, &email).await {
+            Ok(user) => (user, refused),
+            // Nobody mends that by waiting.
+            Err(StoreError::Corrupt(why)) => {
+                tracing::error!(why, "an email's recipient cannot be read");
+                (None, refused.or(Some(NOT_PROCESSED)))
+            }
+            Err(error) => return Err(error.into()),
+        };
         let campaign = campaigns::by_id(&mut tx, email.workspace_id, email.campaign_id).await?;
         rows::resolved(&mut tx, dispatch_id, user.as_ref().map(|user| user.service_id)).await?;
         tx.commit().await?;
@@ -195,7 +201,10 @@ impl Lane {
     }
 
     async fn see_through(&self, mut begun: Begun) -> Result<(), SendError> {
-        let settings = settings::of(&self.app, begun.email.workspace_id).await?;
+        let settings = match settings::of(&self.app, begun.email.workspace_id).await {
+            Ok(settings) => settings,
+            Err(error) => return Ok(self.put_off(&begun, &error.to_string(), None).await?),
+        };
         let end = self.hand_over(&begun, &settings).await;
         fail_point!("transactional::answered");
         let began = Instant::now();
@@ -223,8 +232,7 @@ impl Lane {
         let Some(recipient) = recipient.as_ref().filter(|user| is_emailable(user)) else {
             return End::aborted(NOT_EMAILABLE);
         };
-        let campaign =
-            campaign.as_ref().filter(|campaign| campaign.kind == Kind::Transactional);
+        let campaign = campaign.as_ref().filter(|campaign| campaign.kind == Kind::Transactional);
         let Some(campaign) = campaign else { return End::aborted(NO_CAMPAIGN) };
         let content = match self.contents.of(email.workspace_id, campaign, settings) {
             Ok(content) => content,
@@ -287,9 +295,7 @@ impl Lane {
         match rendering.await {
             Ok(Some(Ok(rendered))) => Ok(rendered),
             Ok(Some(Err(Stop::Aborted(reason)))) => Err(End::aborted(reason)),
-            Ok(Some(Err(Stop::Failed(why)))) => {
-                Err(End::aborted(format!("{NOT_RENDERED}: {why}")))
-            }
+            Ok(Some(Err(Stop::Failed(why)))) => Err(End::aborted(format!("{NOT_RENDERED}: {why}"))),
             Ok(None) => Err(End::aborted(NOT_RENDERED)),
             Err(error) => {
                 tracing::error!(%error, "rendering an email panicked");
@@ -326,9 +332,8 @@ impl Lane {
         let (state, reason) = match end {
             End::Step(state, reason) => (*state, reason.as_deref()),
             End::Later { reason, after } => {
-                let until = begun.email.received_at + self.retry_ms();
-                if now < until {
-                    return self.put_off(begun, reason, *after, until - now).await;
+                if now < self.retried_until(&begun.email) {
+                    return self.put_off(begun, reason, *after).await;
                 }
                 tracing::warn!(reason, "an email was not taken for too long, and is aborted");
                 (State::Aborted, Some(NOT_TAKEN))
@@ -348,7 +353,6 @@ impl Lane {
         sla::count(email);
         let (email_state, took) = (state.name(), now - email.received_at);
         tracing::info!(dispatch = %email.dispatch_id, state = email_state, took, "settled");
-        self.app.bell.ring();
         Ok(())
     }
 
@@ -357,23 +361,22 @@ impl Lane {
         begun: &Begun,
         reason: &str,
         after: Option<Duration>,
-        left_ms: i64,
     ) -> Result<(), StoreError> {
+        let left_ms = self.retried_until(&begun.email) - self.app.clock.now_ms();
         let tries = u32::try_from(begun.email.put_off).unwrap_or_default() + 1;
         let pause = pause(tries, FIRST_PAUSE, LONGEST_PAUSE).max(after.unwrap_or_default());
         // The last try is at the very end.
-        let pause = pause.min(Duration::from_millis(left_ms.max(0).unsigned_abs()));
+        let pause = pause.min(Duration::from_millis(left_ms.max(1_000).unsigned_abs()));
         let mut tx = self.app.store.write().await?;
-        let is_ours =
-            rows::put_off(&mut tx, begun.email.dispatch_id, begun.owner, pause).await?;
+        let is_ours = rows::put_off(&mut tx, begun.email.dispatch_id, begun.owner, pause).await?;
         tx.commit().await?;
         tracing::warn!(reason, ?pause, is_ours, "an email was not taken, to be tried again");
         metrics::counter!("longshore_transactional_put_off_total").increment(1);
         Ok(())
     }
 
-    fn retry_ms(&self) -> i64 {
-        millis(hours(self.app.config.messages.retry_hours))
+    fn retried_until(&self, email: &Email) -> i64 {
+        email.received_at + millis(hours(self.app.config.messages.retry_hours))
     }
 }
 
@@ -424,49 +427,6 @@ async fn find(tx: &mut Tx, email: &Email) -> Result<Option<Recipient>, StoreErro
     let recipient = Recipient::read(id, &user.doc)
         .map_err(|error| StoreError::Corrupt(format!("the profile of {id}: {error}")))?;
     Ok(Some(recipient))
-}
-
-/// Campaigns' emails as they were read last.
-#[derive(Default)]
-struct Contents(Mutex<HashMap<(i32, Uuid), Kept>>);
-
-struct Kept {
-    messages: Map<String, Value>,
-    content: Result<Arc<Content>, String>,
-}
-
-impl Contents {
-    /// The email of a campaign; the error says why it cannot be used.
-    fn of(
-        &self,
-        workspace: i32,
-        campaign: &Campaign,
-        settings: &Settings,
-    ) -> Result<Arc<Content>, String> {
-        if let Some(why) = settings.without(Channel::Email) {
-            return Err(why.to_owned());
-        }
-        let messages = campaign.email(settings).ok_or("the campaign declares no email")?;
-        let key = (workspace, campaign.id);
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(kept) = kept.get(&key).filter(|kept| kept.messages == messages) {
-            return kept.content.clone();
-        }
-        if kept.len() >= MOST_CONTENTS {
-            kept.clear();
-        }
-        let content = read(&messages, settings);
-        kept.insert(key, Kept { messages, content: content.clone() });
-        content
-    }
-}
-
-fn read(messages: &Map<String, Value>, settings: &Settings) -> Result<Arc<Content>, String> {
-    let (content, _, problems) = Content::read(messages, Place::File, settings);
-    match problems.into_iter().next() {
-        Some(problem) => Err(format!("{}: {}", problem.path, problem.text)),
-        None => Ok(Arc::new(content)),
-    }
 }
 
 #[cfg(test)]

@@ -36,6 +36,9 @@ pub(super) struct Shared<H> {
 impl<H> Shared<H> {
     /// Removes the note of a message that came to a clean end.
     pub async fn forget(&self, message: &Message) -> Result<(), StoreError> {
+        if !self.options.is_noted {
+            return Ok(());
+        }
         let mut tx = self.app.store.write().await?;
         rows::forget(&mut tx, self.group, message).await?;
         tx.commit().await
@@ -157,6 +160,9 @@ impl<H: Handler> Attempt<'_, H> {
     }
 
     async fn judge(&self) -> Result<Verdict, StoreError> {
+        if !self.shared.options.is_noted {
+            return Ok(Verdict::Try { alone: false });
+        }
         let mut tx = self.shared.app.store.snapshot().await?;
         let attempts = rows::attempts(&mut tx, self.shared.group, self.message).await?;
         Ok(if attempts.alone > 0 {
@@ -167,6 +173,9 @@ impl<H: Handler> Attempt<'_, H> {
     }
 
     async fn note(&self, alone: bool) -> Result<(), StoreError> {
+        if !self.shared.options.is_noted {
+            return Ok(());
+        }
         let mut tx = self.shared.app.store.write().await?;
         rows::note(&mut tx, self.shared.group, self.message, alone).await?;
         tx.commit().await

@@ -45,6 +45,26 @@ def schedule(case):
     case.body["schedule"]["time"] = "2127-01-01T09:00:00Z"
 
 
+def send_messages(case):
+    """A segment and a campaign that there are, users who are no more than may be, and a message
+    that can be sent."""
+    body = case.body
+    for name, there in (("segment_id", "segment"), ("campaign_id", "campaign")):
+        if body.get(name) is not None:
+            body[name] = THERE[there]
+    for name in ("external_user_ids", "user_aliases", "recipients"):
+        if body.get(name):
+            body[name] = body[name][:16]
+    if body.get("messages") is not None:
+        body["messages"] = {"webhook": {"url": "https://acme.example/", "request_method": "GET"}}
+
+
+def schedule_messages(case):
+    """And a time that is not past."""
+    send_messages(case)
+    case.body["schedule"]["time"] = "2127-01-01T09:00:00Z"
+
+
 def delete_schedule(case):
     case.body["canvas_id"] = THERE["canvas"]
 
@@ -95,6 +115,11 @@ def patch_user(case):
             operation["value"].pop("permissions", None)
 
 
+def send_transactional(case):
+    """A campaign that there is."""
+    case.path_parameters["campaign_id"] = THERE["receipt"]
+
+
 def download(case):
     case.path_parameters["object_prefix"] = THERE["object_prefix"]
     case.query = {"signature": THERE["signature"]}
@@ -103,11 +128,14 @@ def download(case):
 CHANGES = {
     "listExports": list_exports,
     "scheduleCanvas": schedule,
+    "sendMessages": send_messages,
+    "scheduleMessages": schedule_messages,
     "deleteSchedule": delete_schedule,
     "editItems": edit_items,
     "createUser": app_groups,
     "readUser": read_user,
     "replaceUser": replace_user,
     "patchUser": patch_user,
+    "sendTransactional": send_transactional,
     "downloadExport": download,
 }

@@ -8,6 +8,9 @@ use crate::support::fleet::{Backend, Fleet};
 use crate::support::{Api, WorkspaceFile};
 
 pub const CANVAS: &str = "0b0a6c8e-6d0c-4f39-9d0b-6f0f6f9a2c11";
+pub const CAMPAIGN: &str = "3c9f0a52-8f1e-4c57-9a3e-0d5b1c2e7f60";
+pub const SEGMENT: &str = "8a1d0f5e-2c3b-4d6a-9e7f-0123456789ab";
+pub const RECEIPT: &str = "7d0c41a8-3f5e-4b7a-9c1d-2e6f8a90b1c2";
 pub const CATALOG: &str = "restaurants";
 
 pub struct World {
@@ -46,7 +49,7 @@ impl World {
     }
 }
 
-/// With a key for every call, a campaign, a Canvas, and a catalog with a field of each type.
+/// With a key for every call, a campaign, a segment, a Canvas, and a catalog with a field of each type.
 pub fn workspace(name: &str) -> WorkspaceFile {
     let fields = [
         ("City", "string"),
@@ -61,9 +64,23 @@ pub fn workspace(name: &str) -> WorkspaceFile {
         .with(
             "campaigns",
             json!([{
-                "id": "3c9f0a52-8f1e-4c57-9a3e-0d5b1c2e7f60", "name": "Welcome", "type": "api",
+                "id": CAMPAIGN, "name": "Welcome", "type": "api",
                 "tags": ["onboarding"],
+                "messages": { "webhook": {
+                    "url": "https://hooks.acme.example/", "request_method": "GET",
+                } },
+            }, {
+                "id": RECEIPT, "name": "Receipt", "type": "transactional",
+                "email": { "subject": "Your order", "body": "{{${first_name}}}" },
             }]),
+        )
+        // Nobody listens there.
+        .with("email", json!({ "smtp": "smtp://127.0.0.1:1", "from": "hello@acme.example" }))
+        .with(
+            "segments",
+            json!([{ "id": SEGMENT, "name": "VIP", "audience": {
+            "custom_attribute": { "custom_attribute_name": "tier", "comparison": "exists" },
+        } }]),
         )
         .with("canvases", json!([{ "id": CANVAS, "name": "Onboarding" }]))
         .with("catalogs", json!([{ "name": CATALOG, "fields": fields }]))
@@ -74,7 +91,10 @@ pub fn workspace(name: &str) -> WorkspaceFile {
             "canvas.trigger.schedule.create",
             "canvas.trigger.schedule.delete",
             "campaigns.list",
+            "messages.send",
+            "messages.schedule.create",
             "sms.invalid_phone_numbers.remove",
+            "transactional.send",
         ])
         .unlimited()
 }

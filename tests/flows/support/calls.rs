@@ -41,6 +41,11 @@ impl Calls {
         self.send(Method::POST, path, Some(key), body.to_string()).await
     }
 
+    /// A POST of any text.
+    pub async fn post_text(&self, path: &str, body: String) -> Answered {
+        self.send(Method::POST, path, None, body).await
+    }
+
     /// A POST that must be refused with this status; answers the message.
     pub async fn refusal(&self, path: &str, body: &Value, status: u16) -> String {
         let answered = self.post(path, body).await;

@@ -288,6 +288,14 @@ impl Fleet {
         self.spawn(name, command);
     }
 
+    /// Starts a worker of these roles alone and waits until it is ready.
+    pub async fn launch_roles(&mut self, name: &str, roles: &str) {
+        let mut command = process::command(self.directory(), &self.environment);
+        command.args(["worker", "--roles", roles]);
+        self.spawn(name, command);
+        self.ready(name).await;
+    }
+
     /// Starts a process with an operations listener.
     fn spawn(&mut self, name: &str, mut command: Command) {
         let ops = *self.ops.entry(name.to_owned()).or_insert_with(free_port);

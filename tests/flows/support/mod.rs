@@ -14,6 +14,7 @@ pub mod installation;
 pub mod leftovers;
 pub mod mail;
 pub mod middleman;
+pub mod orders;
 pub mod people;
 pub mod places;
 pub mod process;

@@ -1,0 +1,88 @@
+//! `longshore campaigns`.
+
+use clap::Subcommand;
+use uuid::Uuid;
+
+use super::{CommandResult, WorkspaceArgument};
+use crate::app::App;
+use crate::config::Config;
+use crate::messages::dispatch::{self, Statistics};
+
+/// Campaigns and Canvases: what their messages came to.
+#[derive(clap::Args)]
+#[command(after_help = "Example:
+  longshore campaigns stats --workspace acme")]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Messages of each variation by channel: sent, delivered, bounced and so on
+    #[command(after_help = "Example:
+  longshore campaigns stats 0197b6a8-3c55-7e11-9a1f-3f0f3c2d6e54 --workspace acme --json")]
+    Stats(Stats),
+}
+
+#[derive(clap::Args)]
+struct Stats {
+    /// Only this campaign or Canvas
+    id: Option<Uuid>,
+    #[command(flatten)]
+    workspace: WorkspaceArgument,
+    /// A JSON object a line
+    #[arg(long)]
+    json: bool,
+}
+
+pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
+    let app = super::open(config).await?;
+    match arguments.command {
+        Command::Stats(arguments) => stats(&app, arguments).await,
+    }
+}
+
+async fn stats(app: &App, arguments: Stats) -> CommandResult {
+    let mut tx = app.store.snapshot().await?;
+    let workspace = arguments.workspace.find(&mut tx).await?;
+    let found = dispatch::statistics(&mut tx, workspace.id, arguments.id).await?;
+    if !arguments.json {
+        println!(
+            "{:<36}  {:<36}  {:<13}  {:>9}  {:>9}  {:>7}  {:>11}  {:>7}  {:>7}  NAME",
+            "CAMPAIGN",
+            "VARIATION",
+            "CHANNEL",
+            "SENT",
+            "DELIVERED",
+            "BOUNCED",
+            "UNREACHABLE",
+            "ABORTED",
+            "FAILED"
+        );
+    }
+    for statistics in &found {
+        println!(
+            "{}",
+            if arguments.json { serde_json::to_string(statistics)? } else { line(statistics) }
+        );
+    }
+    Ok(())
+}
+
+fn line(of: &Statistics) -> String {
+    let variation = if of.variation_id.is_empty() { "-" } else { &of.variation_id };
+    format!(
+        "{:<36}  {:<36}  {:<13}  {:>9}  {:>9}  {:>7}  {:>11}  {:>7}  {:>7}  {}",
+        of.campaign_id,
+        variation,
+        of.channel.name(),
+        of.sent,
+        of.delivered,
+        of.bounced,
+        of.unreachable,
+        of.aborted,
+        of.failed,
+        of.name.as_deref().unwrap_or("-"),
+    )
+}

@@ -1,0 +1,48 @@
+//! `longshore console-log`.
+
+use serde_json::Value;
+
+use super::{CommandResult, WorkspaceArgument};
+use crate::clock::from_ms;
+use crate::config::Config;
+use crate::messages::dispatch;
+
+/// The developer console: requests that targeted a segment, once all was sent.
+#[derive(clap::Args)]
+#[command(after_help = "Example:
+  longshore console-log --workspace acme --limit 20 --json")]
+pub struct Arguments {
+    #[command(flatten)]
+    workspace: WorkspaceArgument,
+    /// How many at most, the latest first
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    limit: u32,
+    /// A JSON object a line
+    #[arg(long)]
+    json: bool,
+}
+
+pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
+    let app = super::open(config).await?;
+    let mut tx = app.store.snapshot().await?;
+    let workspace = arguments.workspace.find(&mut tx).await?;
+    for found in dispatch::console(&mut tx, workspace.id, arguments.limit).await? {
+        if arguments.json {
+            println!("{}", found.record);
+            continue;
+        }
+        let record: Value = serde_json::from_str(&found.record)?;
+        let text = |name: &str| record[name].as_str().unwrap_or("-").to_owned();
+        println!(
+            "{}  {}  {:<9} segment {}  request {}  {} users, {} sent",
+            from_ms(found.at - found.at.rem_euclid(1_000)),
+            found.dispatch_id.simple(),
+            text("call"),
+            text("segment_id"),
+            text("request_id"),
+            record["results"]["users"],
+            record["results"]["sent"],
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,87 @@
+//! `longshore sla`.
+
+use super::CommandResult;
+use crate::clock::from_ms;
+use crate::config::Config;
+use crate::messages::transactional::sla::{self, Kept};
+use crate::workspaces::only_or_named;
+
+/// How many transactional emails were handed over within a minute: by campaign and hour, what the
+/// package covers and what is beyond it.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  longshore sla
+  longshore sla --workspace acme --hours 168 --json")]
+pub struct Arguments {
+    /// Only this workspace
+    #[arg(long, value_name = "NAME")]
+    workspace: Option<String>,
+    /// How many hours, the running one too
+    #[arg(long, value_name = "N", default_value_t = 24, value_parser = clap::value_parser!(u32).range(1..=8_760))]
+    hours: u32,
+    /// A JSON object a line
+    #[arg(long)]
+    json: bool,
+}
+
+pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
+    let app = super::open(config).await?;
+    let mut tx = app.store.snapshot().await?;
+    if let Some(name) = &arguments.workspace {
+        only_or_named(&mut tx, Some(name)).await?;
+    }
+    let name = arguments.workspace.as_deref();
+    let kept = sla::last_hours(&mut tx, name, arguments.hours).await?;
+    if !arguments.json {
+        println!(
+            "{:<12}  {:<36}  {:<16}  {:>8}  {:>8}  {:>8}  {:>8}  {:>8}  {:>8}",
+            "WORKSPACE",
+            "CAMPAIGN",
+            "HOUR",
+            "EMAILS",
+            "<1 MIN",
+            "SHARE",
+            "COVERED",
+            "SHARE",
+            "BEYOND"
+        );
+    }
+    for hour in &kept {
+        println!("{}", if arguments.json { serde_json::to_string(hour)? } else { line(hour) });
+    }
+    Ok(())
+}
+
+fn line(kept: &Kept) -> String {
+    // To the minute.
+    let hour: String = from_ms(kept.hour).to_string().chars().take(16).collect();
+    format!(
+        "{:<12}  {:<36}  {hour:<16}  {:>8}  {:>8}  {:>8}  {:>8}  {:>8}  {:>8}",
+        kept.workspace,
+        kept.campaign_id,
+        kept.emails,
+        kept.within_minute,
+        percent(kept.share),
+        kept.covered,
+        percent(kept.covered_share),
+        kept.beyond,
+    )
+}
+
+/// Rounded down: 99.9% is nothing that 99.89% is.
+fn percent(share: Option<f64>) -> String {
+    share.map_or("-".into(), |share| format!("{:.2}%", (share * 1e4).floor() / 1e2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_is_never_shown_as_more_than_it_is() {
+        assert_eq!(percent(Some(1.0)), "100.00%");
+        assert_eq!(percent(Some(0.99999)), "99.99%");
+        assert_eq!(percent(Some(0.5)), "50.00%");
+        assert_eq!(percent(None), "-");
+    }
+}

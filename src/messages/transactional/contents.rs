@@ -1,0 +1,129 @@
+//! The emails of transactional campaigns, ready to be rendered.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use crate::campaigns::Campaign;
+use crate::messages::Channel;
+use crate::messages::content::{Content, Place, Problem};
+use crate::messages::settings::Settings;
+
+/// Campaigns whose templates are kept.
+const MOST: usize = 1_000;
+
+/// The label that these emails have in the place of an app's.
+const APP: &str = "transactional";
+
+/// Reads what a transactional campaign declares as its `email`: a message object that needs no
+/// app, and no sender where the workspace has one. The problems name members of `messages.email`.
+pub fn read(email: &Map<String, Value>, settings: &Settings) -> Result<Content, Vec<Problem>> {
+    let mut email = email.clone();
+    let sender = settings.email.as_ref().and_then(|email| email.from.clone());
+    let fallbacks = [("app_id", Some(APP.to_owned())), ("from", sender)];
+    for (name, fallback) in fallbacks {
+        if let (None | Some(Value::Null), Some(fallback)) = (email.get(name), fallback) {
+            email.insert(name.to_owned(), fallback.into());
+        }
+    }
+    let messages = Map::from_iter([("email".to_owned(), email.into())]);
+    let (content, _, problems) = Content::read(&messages, Place::File, settings);
+    if problems.is_empty() { Ok(content) } else { Err(problems) }
+}
+
+/// Campaigns' emails as they were read last.
+#[derive(Default)]
+pub struct Contents(Mutex<HashMap<(i32, Uuid), Kept>>);
+
+/// What was read, and of what.
+struct Kept {
+    email: Map<String, Value>,
+    from: Option<String>,
+    content: Result<Arc<Content>, String>,
+}
+
+impl Contents {
+    /// The email of a campaign; the error says why it cannot be used.
+    pub fn of(
+        &self,
+        workspace: i32,
+        campaign: &Campaign,
+        settings: &Settings,
+    ) -> Result<Arc<Content>, String> {
+        if let Some(why) = settings.without(Channel::Email) {
+            return Err(why.to_owned());
+        }
+        let email = campaign.email().ok_or("the campaign declares no email")?;
+        let from = settings.email.as_ref().and_then(|email| email.from.as_ref());
+        let key = (workspace, campaign.id);
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_same = |kept: &&Kept| kept.email == *email && kept.from.as_ref() == from;
+        if let Some(kept) = kept.get(&key).filter(is_same) {
+            return kept.content.clone();
+        }
+        if kept.len() >= MOST {
+            kept.clear();
+        }
+        let content = read(email, settings)
+            .map(Arc::new)
+            .map_err(|problems| problems.first().map_or_else(String::new, ToString::to_string));
+        let (email, from) = (email.clone(), from.cloned());
+        kept.insert(key, Kept { email, from, content: content.clone() });
+        content
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::campaigns::Kind;
+    use crate::messages::settings::Email;
+
+    fn settings(from: Option<&str>) -> Settings {
+        let email = Email {
+            smtp: "smtp://127.0.0.1:25".into(),
+            from: from.map(str::to_owned),
+            status_postback: None,
+            events_secret: None,
+        };
+        Settings { email: Some(email), ..Settings::default() }
+    }
+
+    fn campaign(email: Value) -> Campaign {
+        Campaign {
+            id: Uuid::nil(),
+            kind: Kind::Transactional,
+            name: "Receipt".into(),
+            tags: Vec::new(),
+            archived: false,
+            paused: false,
+            content: Map::from_iter([("email".to_owned(), email)]),
+        }
+    }
+
+    #[test]
+    fn a_campaign_needs_a_sender_of_its_own_or_its_workspaces() {
+        let contents = Contents::default();
+        let bare = campaign(json!({ "body": "{{${first_name}}}" }));
+        let acme = settings(Some("hello@acme.example"));
+        assert_eq!(contents.of(1, &bare, &acme).unwrap().messages().len(), 1);
+        let error = contents.of(1, &bare, &settings(None)).unwrap_err();
+        assert!(error.contains("messages.email.from"), "{error}");
+        let error = contents.of(1, &bare, &Settings::default()).unwrap_err();
+        assert!(error.contains("declares no email"), "{error}");
+    }
+
+    #[test]
+    fn what_is_declared_anew_is_read_anew() {
+        let (contents, settings) = (Contents::default(), settings(Some("a@acme.example")));
+        let first = contents.of(1, &campaign(json!({ "body": "a" })), &settings).unwrap();
+        let same = contents.of(1, &campaign(json!({ "body": "a" })), &settings).unwrap();
+        assert!(Arc::ptr_eq(&first, &same));
+        let error = contents.of(1, &campaign(json!({ "body": "{% if %}" })), &settings);
+        assert!(error.unwrap_err().contains("line 1"));
+    }
+}

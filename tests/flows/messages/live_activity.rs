@@ -1,0 +1,252 @@
+//! `POST /messages/live_activity/start`: what is taken and becomes an order, and what is refused
+//! in this call's own words; on SQLite and on PostgreSQL.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{Request, header};
+use jiff::Timestamp;
+use longshore::gateway;
+use longshore::log::Topic;
+use longshore::messages::live_activity::api;
+use longshore::messages::order::{Kind, Order, Who};
+use serde_json::{Value, json};
+use tower::ServiceExt as _;
+use uuid::Uuid;
+
+use crate::support::calls::Calls;
+use crate::support::installation::Installation;
+use crate::support::stores::{TestStore, on_both_stores};
+
+on_both_stores!(World =>
+    a_start_becomes_an_order,
+    what_cannot_be_started_is_refused_in_words_of_its_own,
+    a_start_under_a_key_is_taken_once,
+);
+
+const KEY: &str = "key-that-may-start-live-activities";
+const MAY_NOT: &str = "key-that-may-do-something-else";
+const WITHOUT_PUSH: &str = "key-of-who-has-no-push-provider";
+const START: &str = "/messages/live_activity/start";
+const APP: &str = "7d1f3c1a-54b1-4c0e-9b1e-2f6f8a1d0c33";
+const ANDROID: &str = "7d1f3c1a-54b1-4c0e-9b1e-2f6f8a1d0c34";
+const SEGMENT: &str = "5f0e6b1a-9c3d-4e7f-8a2b-1c0d9e8f7a6b";
+const SEGMENT_OF_OTHERS: &str = "5f0e6b1a-9c3d-4e7f-8a2b-1c0d9e8f7a6c";
+
+/// Noon, and a bit.
+const NOW: i64 = 1_795_262_400_750;
+
+struct World {
+    place: Installation,
+    calls: Calls,
+}
+
+fn file() -> String {
+    let key = |secret: &str, permission: &str| json!({ "name": secret, "secret": secret, "permissions": [permission] });
+    let start = "messages.live_activity.start";
+    let apps = json!([
+        { "id": APP, "name": "iOS", "platform": "ios", "activity_types": ["Delivery", "Game"] },
+        { "id": ANDROID, "name": "A", "platform": "android", "activity_types": ["Delivery"] },
+    ]);
+    let segment = |id: &str| {
+        let audience = json!({ "custom_attribute": {
+            "custom_attribute_name": "tier", "comparison": "exists",
+        } });
+        json!([{ "id": id, "name": "VIP", "audience": audience }])
+    };
+    let acme = json!({
+        "workspace": "acme", "keys": [key(KEY, start), key(MAY_NOT, "users.track")], "apps": apps,
+        "segments": segment(SEGMENT),
+        "providers": { "push": {
+            "url": "https://push.acme.example/", "secret": "a secret of more than 24 bytes, plain",
+        } },
+    });
+    let other = json!({
+        "workspace": "other", "keys": [key(WITHOUT_PUSH, start)], "apps": apps,
+        "segments": segment(SEGMENT_OF_OTHERS),
+    });
+    format!("{acme}\n---\n{other}\n")
+}
+
+/// A body with these members over those that are right.
+fn body(members: Value) -> Value {
+    let mut body = json!({
+        "app_id": APP,
+        "activity_id": "order-7",
+        "activity_attributes_type": "Delivery",
+        "activity_attributes": { "order": 7 },
+        "content_state": { "eta": "12:15" },
+        "notification": { "alert": { "title": "On its way", "body": "There at 12:15" } },
+        "external_user_ids": ["ann"],
+    });
+    for (name, value) in members.as_object().unwrap() {
+        body[name] = value.clone();
+    }
+    body
+}
+
+/// The same for no users who are named.
+fn to(name: &str, value: Value) -> Value {
+    body(json!({ "external_user_ids": null, name: value }))
+}
+
+impl World {
+    async fn new(store: TestStore) -> Self {
+        let place = Installation::open(store, &file(), |_| {}).await;
+        place.app.clock.set(Timestamp::from_millisecond(NOW).unwrap());
+        Self { calls: Calls::new(&place.app, api::routes(), KEY), place }
+    }
+
+    async fn start(&self, body: &Value) {
+        let answered = self.calls.post(START, body).await;
+        assert_eq!(answered, (201, json!({ "message": "success" })), "{body}");
+    }
+
+    /// The orders in the log, each with its message's key.
+    async fn orders(&self) -> Vec<(Vec<u8>, Order)> {
+        let group = format!("looks-on-{}", Uuid::new_v4());
+        let mut consumer = self.place.app.log.consumer(&group, Topic::Messages, 100).unwrap();
+        let mut orders = Vec::new();
+        let extent = self.place.app.log.extent(Topic::Messages).await.unwrap();
+        let all: i64 = extent.ranges.iter().map(|range| range.end).sum();
+        while (orders.len() as i64) < all {
+            let next = tokio::time::timeout(Duration::from_secs(60), consumer.next());
+            let (message, ack) = next.await.expect("a message comes").unwrap();
+            let order = Order::from_log(&message).expect("an order");
+            orders.push((message.key, order));
+            ack.done();
+        }
+        orders.sort_by_key(|(_, order)| order.accepted_at);
+        orders
+    }
+}
+
+async fn a_start_becomes_an_order(world: World) {
+    let tier = json!({ "OR": [{ "custom_attribute": {
+        "custom_attribute_name": "tier", "comparison": "equals", "value": "gold",
+    } }] });
+    world
+        .start(&body(json!({
+            "stale_date": "2026-11-21T13:00:00+01:00",
+            "dismissal_date": "2020-01-01",
+            "segment_id": null,
+            "unknown": { "a": 1 },
+        })))
+        .await;
+    let later = |ms| world.place.app.clock.set(Timestamp::from_millisecond(NOW + ms).unwrap());
+    later(1_000);
+    world.start(&to("custom_audience", tier.clone())).await;
+    later(2_000);
+    world.start(&to("segment_id", SEGMENT.into())).await;
+    let orders = world.orders().await;
+    let [(_, named), (_, audience), (_, segment)] = orders.as_slice() else { panic!("{orders:?}") };
+    assert_eq!((named.kind, named.workspace_id), (Kind::LiveActivity, world.place.workspace));
+    assert_eq!(named.target.users[0].who, Who::ExternalId("ann".into()));
+    let seconds = NOW / 1_000;
+    let message = json!({ "live_activity": {
+        "app_id": APP,
+        "activity_id": "order-7",
+        "activity_attributes_type": "Delivery",
+        "aps": {
+            // When it was accepted.
+            "timestamp": seconds,
+            "event": "start",
+            "content-state": { "eta": "12:15" },
+            "attributes-type": "Delivery",
+            "attributes": { "order": 7 },
+            "alert": { "title": "On its way", "body": "There at 12:15" },
+            "stale-date": seconds,
+            "dismissal-date": 1_577_836_800,
+        },
+    } });
+    assert_eq!(Value::from(named.messages.clone()), message);
+    assert_eq!(audience.target.audience, Some(tier));
+    assert_eq!(segment.target.segment_id, SEGMENT.parse().ok());
+    assert!(segment.target.users.is_empty() && segment.target.audience.is_none());
+    assert_ne!(audience.dispatch_id, segment.dispatch_id);
+}
+
+async fn what_cannot_be_started_is_refused_in_words_of_its_own(world: World) {
+    let leaf = json!({ "last_used_app": { "comparison": "after", "value": "2026-01-01" } });
+    for (wrong, part) in [
+        (body(json!({ "app_id": ANDROID })), "app_id is that of no iOS app"),
+        (body(json!({ "app_id": Uuid::new_v4() })), "app_id is that of no iOS app"),
+        (body(json!({ "activity_attributes_type": "Match" })), "activity_attributes_type is none"),
+        (body(json!({ "activity_id": null })), "activity_id is required"),
+        (body(json!({ "notification": {} })), "notification.alert is required"),
+        (body(json!({ "stale_date": "soon" })), "stale_date: a date and time in ISO 8601"),
+        (body(json!({ "custom_audience": leaf })), "exactly one of external_user_ids, "),
+        (body(json!({ "segment_id": SEGMENT })), "exactly one of external_user_ids, "),
+        (body(json!({ "external_user_ids": null })), "exactly one of external_user_ids, "),
+        (body(json!({ "external_user_ids": vec!["a"; 51] })), "must have at most 50 users"),
+        (to("custom_audience", json!({ "AND": [leaf, {}] })), "custom_audience.AND[1]: "),
+        (to("segment_id", json!(Uuid::new_v4())), "segment_id is that of no segment"),
+        (to("segment_id", SEGMENT_OF_OTHERS.into()), "segment_id is that of no segment"),
+        (json!([]), "The request body must be a JSON object"),
+    ] {
+        check_refused(&world.calls.post(START, &wrong).await, part);
+    }
+    let without = world.calls.with_key(WITHOUT_PUSH);
+    check_refused(&without.post(START, &body(json!({}))).await, "no providers.push");
+    let no_key = world.calls.post_once(START, "", &body(json!({}))).await;
+    check_refused(&no_key, "Idempotency-Key must be");
+    // All else is said as everywhere.
+    let text = world.calls.with_key(MAY_NOT).refusal(START, &body(json!({})), 403).await;
+    assert_eq!(text, "You do not have permission to access this resource");
+    for (kind, text, status, member) in [
+        ("application/json", "{\"app_id\":", 400, "error"),
+        ("application/json", "\u{feff}{}", 400, "error"),
+        ("text/plain", "{}", 415, "message"),
+    ] {
+        let request = Request::post(START)
+            .header(header::AUTHORIZATION, format!("Bearer {KEY}"))
+            .header(header::CONTENT_TYPE, kind);
+        let router = gateway::router(world.place.app.clone(), api::routes());
+        let answer = router.oneshot(request.body(Body::from(text)).unwrap()).await.unwrap();
+        assert_eq!(answer.status(), status, "{kind} {text}");
+        let headers = answer.headers().clone();
+        assert!(headers.contains_key("x-ratelimit-remaining"), "{headers:?}");
+        assert!(headers.contains_key("x-request-id"), "{headers:?}");
+        assert_eq!(headers["content-type"], "application/json");
+        let bytes = axum::body::to_bytes(answer.into_body(), usize::MAX).await.unwrap();
+        let body: Value = serde_json::from_slice(&bytes).unwrap();
+        assert!(body[member].is_string(), "{body}");
+        assert_eq!(body.as_object().map(|members| members.len()), Some(1), "{body}");
+    }
+    assert!(world.orders().await.is_empty());
+}
+
+/// It is a 400 whose body is `error` and nothing else.
+fn check_refused((status, body): &(u16, Value), part: &str) {
+    assert_eq!(*status, 400, "{body}");
+    let members = body.as_object().unwrap_or_else(|| panic!("{body}"));
+    let text = members["error"].as_str().unwrap_or_else(|| panic!("{body}"));
+    assert!(text.contains(part) && members.len() == 1, "{part}: {body}");
+}
+
+async fn a_start_under_a_key_is_taken_once(world: World) {
+    let first = body(json!({}));
+    let answers = [
+        world.calls.post_once(START, "a", &first).await,
+        world.calls.post_once(START, "a", &first).await,
+    ];
+    assert_eq!(
+        answers,
+        [(201, json!({ "message": "success" })), (201, json!({ "message": "success" }))]
+    );
+    let (status, other) =
+        world.calls.post_once(START, "a", &body(json!({ "activity_id": "order-8" }))).await;
+    assert_eq!(status, 422, "{other}");
+    assert!(other["message"].is_string() && other.get("error").is_none(), "{other}");
+    let orders = world.orders().await;
+    assert_eq!(orders.len(), 1);
+    assert_eq!(orders[0].0.len(), 16, "its id");
+    // What was taken goes on to be, although the segment it was for is no more.
+    let to_segment = to("segment_id", SEGMENT.into());
+    assert_eq!(world.calls.post_once(START, "b", &to_segment).await.0, 201);
+    let without: String = file().replace(SEGMENT, &Uuid::new_v4().to_string());
+    world.place.apply(&without, true).await;
+    assert_eq!(world.calls.post_once(START, "b", &to_segment).await.0, 201);
+    check_refused(&world.calls.post(START, &to_segment).await, "no segment of the workspace");
+    assert_eq!(world.orders().await.len(), 2);
+}

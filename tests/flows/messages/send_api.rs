@@ -1,0 +1,514 @@
+//! `POST /messages/send`: what becomes an order, and what is refused; on SQLite and on PostgreSQL.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use longshore::log::Message;
+use longshore::messages::api;
+use longshore::messages::order::{Kind, Order, SubscriptionState, Who};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::support::calls::{Answered, Calls};
+use crate::support::installation::Installation;
+use crate::support::orders::orders;
+use crate::support::stores::{TestStore, on_both_stores, on_pool};
+
+on_both_stores!(World =>
+    what_is_asked_becomes_an_order,
+    it_is_said_in_every_way_for_whom,
+    who_is_named_twice_is_meant_once,
+    whom_nobody_can_mean_is_refused,
+    what_no_workspace_declares_is_refused,
+    members_that_are_wrong_are_refused_by_name,
+    what_cannot_be_sent_is_told_and_the_rest_taken,
+    a_template_that_is_wrong_condemns_the_whole,
+    nothing_is_harmed_by_hostile_bodies,
+    a_send_under_a_key_is_taken_once,
+    a_send_that_ended_is_taken_over_as_the_same,
+);
+
+pub const KEY: &str = "key-that-may-send-messages";
+pub const OTHER_KEY: &str = "key-of-the-other-workspace";
+pub const SEND: &str = "/messages/send";
+pub const SEGMENT: &str = "bbbb0000-0000-4000-8000-000000000001";
+const SEGMENT_OF_OTHERS: &str = "bbbb0000-0000-4000-8000-000000000002";
+pub const CAMPAIGN: &str = "aaaa0000-0000-4000-8000-000000000001";
+const ARCHIVED: &str = "aaaa0000-0000-4000-8000-000000000002";
+const PAUSED: &str = "aaaa0000-0000-4000-8000-000000000003";
+const TRANSACTIONAL: &str = "aaaa0000-0000-4000-8000-000000000004";
+const CANVAS: &str = "aaaa0000-0000-4000-8000-000000000005";
+
+/// Noon.
+pub const NOW: i64 = 1_795_262_400_000;
+
+pub struct World {
+    pub place: Installation,
+    pub calls: Calls,
+}
+
+/// Two workspaces: of the first, everything but providers.
+pub fn file() -> String {
+    let key = |secret: &str| {
+        let permissions = ["messages.send", "messages.schedule.create"];
+        json!([{ "name": "k", "secret": secret, "permissions": permissions }])
+    };
+    let tier = json!({ "custom_attribute": {
+        "custom_attribute_name": "tier", "comparison": "exists",
+    } });
+    let segment = |id: &str| json!([{ "id": id, "name": "VIP", "audience": tier }]);
+    let email = json!({
+        "from": "a@acme.example", "subject": "Thanks", "body": "Thanks",
+    });
+    let acme = json!({
+        "workspace": "acme",
+        "keys": key(KEY),
+        "segments": segment(SEGMENT),
+        "campaigns": [
+            {
+                "id": CAMPAIGN, "name": "Welcome", "type": "api",
+                "messages": { "webhook": webhook("declared") },
+            },
+            { "id": ARCHIVED, "name": "Old", "type": "api", "archived": true },
+            { "id": PAUSED, "name": "Later", "type": "api", "paused": true },
+            { "id": TRANSACTIONAL, "name": "Receipt", "type": "transactional", "email": email },
+        ],
+        "canvases": [{
+            "id": CANVAS, "name": "Onboarding", "messages": { "webhook": webhook("canvas") },
+        }],
+        "email": { "smtp": "smtp://relay.acme.example:587" },
+    });
+    let other = json!({
+        "workspace": "other", "keys": key(OTHER_KEY), "segments": segment(SEGMENT_OF_OTHERS),
+    });
+    format!("{acme}\n---\n{other}\n")
+}
+
+pub fn webhook(body: &str) -> Value {
+    json!({ "url": "https://hooks.acme.example/", "request_method": "POST", "body": body })
+}
+
+/// A body with these members over those that are right.
+pub fn body(members: Value) -> Value {
+    let mut body = json!({
+        "external_user_ids": ["ann"], "messages": { "webhook": webhook("{{${first_name}}}") },
+    });
+    for (name, value) in members.as_object().unwrap() {
+        body[name] = value.clone();
+    }
+    body
+}
+
+/// The same for no users who are named.
+fn to(members: Value) -> Value {
+    let mut body = body(members);
+    body["external_user_ids"] = Value::Null;
+    body
+}
+
+pub fn tier() -> Value {
+    json!({ "OR": [{ "custom_attribute": {
+        "custom_attribute_name": "tier", "comparison": "equals", "value": "gold",
+    } }] })
+}
+
+impl World {
+    pub async fn new(store: TestStore) -> Self {
+        let place = Installation::open(store, &file(), |_| {}).await;
+        let world = Self { calls: Calls::new(&place.app, api::routes(), KEY), place };
+        world.at(NOW);
+        world
+    }
+
+    pub fn at(&self, ms: i64) {
+        self.place.app.clock.set(Timestamp::from_millisecond(ms).unwrap());
+    }
+
+    async fn taken(&self, body: &Value) -> Value {
+        let (status, answer) = self.calls.post(SEND, body).await;
+        assert_eq!((status, &answer["message"]), (201, &json!("success")), "{body}: {answer}");
+        answer
+    }
+
+    async fn orders(&self) -> Vec<(Message, Order)> {
+        orders(&self.place.app).await
+    }
+
+    /// The only order.
+    async fn order(&self) -> Order {
+        let orders = self.orders().await;
+        let [(_, order)] = orders.as_slice() else { panic!("{orders:?}") };
+        order.clone()
+    }
+
+    async fn execute(&self, sql: &'static str) {
+        on_pool!(&self.place.app.store, pool => {
+            sqlx::query(sql).execute(pool).await.map(|_| ()).expect(sql);
+        });
+    }
+}
+
+fn external(id: &str) -> Who {
+    Who::ExternalId(id.into())
+}
+
+async fn what_is_asked_becomes_an_order(world: World) {
+    let email = json!({
+        "app_id": "app", "from": "a@acme.example", "subject": "Hi {{${first_name}}}", "body": "b",
+        "unknown": [1],
+    });
+    let asked = json!({
+        "broadcast": false,
+        "external_user_ids": ["ann"],
+        "user_aliases": [{ "alias_name": "n", "alias_label": "l" }],
+        "recipients": [{ "external_user_id": "bob", "trigger_properties": { "seats": [1, null] } }],
+        "segment_id": SEGMENT,
+        "audience": tier(),
+        "campaign_id": CAMPAIGN,
+        "send_id": "spring 1",
+        "override_frequency_capping": true,
+        "recipient_subscription_state": "opted_in",
+        "messages": { "email": email, "webhook": webhook("x"), "sms": null },
+        "unknown": 5,
+    });
+    let answer = world.taken(&asked).await;
+    let dispatch = answer["dispatch_id"].as_str().unwrap();
+    assert!(dispatch.len() == 32 && dispatch.bytes().all(|b| b.is_ascii_hexdigit()), "{answer}");
+    let expected = json!({ "dispatch_id": dispatch, "send_id": "spring 1", "message": "success" });
+    assert_eq!(answer, expected);
+
+    let order = world.order().await;
+    assert_eq!(order.dispatch_id.simple().to_string(), dispatch);
+    assert_eq!((order.workspace_id, order.kind), (world.place.workspace, Kind::Send));
+    assert_eq!(order.campaign_id, CAMPAIGN.parse().ok());
+    assert_eq!(order.send_id.as_deref(), Some("spring 1"));
+    let messages = json!({ "email": asked["messages"]["email"], "webhook": webhook("x") });
+    assert_eq!(Value::from(order.messages), messages);
+    let alias = Who::Alias { label: "l".into(), name: "n".into() };
+    let who: Vec<&Who> = order.target.users.iter().map(|user| &user.who).collect();
+    assert_eq!(who, [&external("bob"), &external("ann"), &alias]);
+    let properties: Vec<Value> =
+        order.target.users.iter().map(|user| json!(user.trigger_properties)).collect();
+    assert_eq!(properties, [json!({ "seats": [1, null] }), Value::Null, Value::Null]);
+    assert_eq!(order.target.segment_id, SEGMENT.parse().ok());
+    assert_eq!(order.target.audience, Some(tier()));
+    assert_eq!(order.subscription_state, SubscriptionState::OptedIn);
+    assert!(order.ignores_capping && order.accepted_at >= NOW && !order.request_id.is_empty());
+}
+
+async fn it_is_said_in_every_way_for_whom(world: World) {
+    let alias = json!({ "alias_name": "n", "alias_label": "l" });
+    let asked = [
+        body(json!({})),
+        to(json!({ "user_aliases": [alias] })),
+        to(json!({ "recipients": [{ "user_alias": alias, "external_user_id": null }] })),
+        body(json!({ "segment_id": SEGMENT })),
+        body(json!({ "audience": tier(), "broadcast": null })),
+        to(json!({ "segment_id": SEGMENT, "broadcast": true })),
+        to(json!({ "audience": tier(), "broadcast": true, "recipients": [] })),
+        to(json!({ "segment_id": SEGMENT, "audience": tier(), "broadcast": true })),
+    ];
+    for (number, asked) in asked.iter().enumerate() {
+        world.at(NOW + number as i64 * 1_000);
+        world.taken(asked).await;
+    }
+    let orders = world.orders().await;
+    let told: Vec<(usize, bool, bool)> = orders
+        .iter()
+        .map(|(_, Order { target, .. })| {
+            (target.users.len(), target.segment_id.is_some(), target.audience.is_some())
+        })
+        .collect();
+    let expected = [
+        (1, false, false),
+        (1, false, false),
+        (1, false, false),
+        (1, true, false),
+        (1, false, true),
+        (0, true, false),
+        (0, false, true),
+        (0, true, true),
+    ];
+    assert_eq!(told, expected);
+    let order = &orders[0].1;
+    assert_eq!(order.subscription_state, SubscriptionState::Subscribed);
+    assert!(!order.ignores_capping && order.campaign_id.is_none() && order.send_id.is_none());
+    let ids: BTreeSet<Uuid> = orders.iter().map(|(_, order)| order.dispatch_id).collect();
+    assert_eq!(ids.len(), asked.len());
+}
+
+async fn who_is_named_twice_is_meant_once(world: World) {
+    let recipient = |n: u32| json!({ "external_user_id": "ann", "trigger_properties": { "n": n } });
+    world
+        .taken(&body(json!({
+            "external_user_ids": ["ann", "bob", "ann"], "recipients": [recipient(1), recipient(2)],
+        })))
+        .await;
+    let users = world.order().await.target.users;
+    let who: Vec<&Who> = users.iter().map(|user| &user.who).collect();
+    assert_eq!(who, [&external("ann"), &external("bob")]);
+    assert_eq!(json!(users[0].trigger_properties), json!({ "n": 1 }));
+}
+
+async fn whom_nobody_can_mean_is_refused(world: World) {
+    let alias = json!({ "alias_name": "n", "alias_label": "l" });
+    let recipient = json!({ "external_user_id": "ann" });
+    let nobody = "one of external_user_ids, user_aliases, recipients, segment_id and audience";
+    let whole = "broadcast must be true where";
+    let both = "broadcast must not be true where users are named";
+    for (asked, text) in [
+        (to(json!({})), nobody),
+        (to(json!({ "broadcast": true })), nobody),
+        (to(json!({ "recipients": [], "user_aliases": [] })), nobody),
+        (to(json!({ "segment_id": SEGMENT })), whole),
+        (to(json!({ "audience": tier(), "broadcast": false })), whole),
+        (body(json!({ "external_user_ids": [], "segment_id": SEGMENT })), whole),
+        (body(json!({ "broadcast": true })), both),
+        (to(json!({ "broadcast": true, "user_aliases": [alias] })), both),
+        (to(json!({ "broadcast": true, "segment_id": SEGMENT, "recipients": [recipient] })), both),
+        (body(json!({ "broadcast": "true" })), "broadcast must be true or false"),
+        (
+            body(json!({ "external_user_ids": vec!["ann"; 51] })),
+            "external_user_ids must have at most 50 users",
+        ),
+        (
+            body(json!({
+                "external_user_ids": vec!["ann"; 20], "user_aliases": vec![alias.clone(); 20],
+                "recipients": vec![recipient.clone(); 11],
+            })),
+            "external_user_ids, user_aliases and recipients must have at most 50 users together",
+        ),
+    ] {
+        let said = world.calls.refusal(SEND, &asked, 400).await;
+        assert!(said.starts_with(text), "{asked}: {said}");
+    }
+    let fifty = body(json!({
+        "external_user_ids": vec!["ann"; 20], "user_aliases": vec![alias; 20],
+        "recipients": vec![recipient; 10],
+    }));
+    world.taken(&fifty).await;
+    assert_eq!(world.orders().await.len(), 1);
+}
+
+async fn what_no_workspace_declares_is_refused(world: World) {
+    let unknown = Uuid::new_v4().to_string();
+    let no_segment = "segment_id is that of no segment of the workspace";
+    for id in [&unknown, SEGMENT_OF_OTHERS, "VIP", "", CAMPAIGN] {
+        let said = world.calls.refusal(SEND, &body(json!({ "segment_id": id })), 400).await;
+        assert_eq!(said, no_segment, "{id}");
+    }
+    for id in [&unknown, "Welcome", "", TRANSACTIONAL, CANVAS, SEGMENT] {
+        let said = world.calls.refusal(SEND, &body(json!({ "campaign_id": id })), 400).await;
+        assert_eq!(said, "Invalid Campaign ID", "{id}");
+    }
+    for (id, text) in [
+        (
+            ARCHIVED,
+            "The campaign is archived. Unarchive the campaign in order for trigger requests to take effect.",
+        ),
+        (
+            PAUSED,
+            "The campaign is paused. Resume the campaign in order for trigger requests to take effect.",
+        ),
+    ] {
+        let said = world.calls.refusal(SEND, &body(json!({ "campaign_id": id })), 400).await;
+        assert_eq!(said, text);
+    }
+    let other = world.calls.with_key(OTHER_KEY);
+    assert_eq!(other.refusal(SEND, &body(json!({ "segment_id": SEGMENT })), 400).await, no_segment);
+    assert!(world.orders().await.is_empty());
+}
+
+async fn members_that_are_wrong_are_refused_by_name(world: World) {
+    let large =
+        json!({ "external_user_id": "a", "trigger_properties": { "x": "y".repeat(51_200) } });
+    for (members, text) in [
+        (json!({ "external_user_ids": "ann" }), "external_user_ids must be an array of strings"),
+        (json!({ "external_user_ids": ["ann", 5] }), "external_user_ids[1] must be a string"),
+        (json!({ "external_user_ids": [""] }), "external_user_ids[0] is empty"),
+        (json!({ "external_user_ids": ["a\u{0}"] }), "external_user_ids[0] has a control"),
+        (json!({ "external_user_ids": ["é".repeat(256)] }), "external_user_ids[0] has more than"),
+        (json!({ "user_aliases": {} }), "user_aliases must be an array of objects"),
+        (json!({ "user_aliases": ["n"] }), "user_aliases[0] must be an object"),
+        (
+            json!({ "user_aliases": [{ "alias_name": "n" }] }),
+            "user_aliases[0].alias_label is required",
+        ),
+        (json!({ "recipients": ["ann"] }), "recipients[0] must be an object"),
+        (
+            json!({ "recipients": [{}] }),
+            "recipients[0] must have one of external_user_id and user_alias",
+        ),
+        (
+            json!({ "recipients": [{ "external_user_id": "a", "user_alias": {} }] }),
+            "recipients[0] must have one of",
+        ),
+        (
+            json!({ "recipients": [{ "external_user_id": "a", "trigger_properties": 1 }] }),
+            "recipients[0].trigger_properties must be an object",
+        ),
+        (json!({ "recipients": [large] }), "recipients[0].trigger_properties must be at most"),
+        (json!({ "segment_id": 5 }), "segment_id must be a string"),
+        (json!({ "campaign_id": {} }), "campaign_id must be a string"),
+        (json!({ "send_id": 5 }), "send_id must be a string"),
+        (json!({ "send_id": "" }), "send_id must be 1 to 64 printable ASCII characters"),
+        (json!({ "send_id": "x".repeat(65) }), "send_id must be 1 to 64"),
+        (json!({ "send_id": "é" }), "send_id must be 1 to 64"),
+        (json!({ "send_id": "a\n" }), "send_id must be 1 to 64"),
+        (json!({ "override_frequency_capping": 1 }), "override_frequency_capping must be true or"),
+        (
+            json!({ "recipient_subscription_state": "none" }),
+            "recipient_subscription_state must be one of opted_in, subscribed and all",
+        ),
+        (json!({ "audience": [] }), "audience: an object with one condition"),
+        (json!({ "audience": { "OR": [{ "AND": [] }] } }), "audience.OR[0].AND: an array"),
+        (
+            json!({ "audience": { "purchase_property": {} } }),
+            "audience: no condition has this name",
+        ),
+        (json!({ "messages": [] }), "messages must be an object"),
+    ] {
+        let said = world.calls.refusal(SEND, &body(members.clone()), 400).await;
+        assert!(said.starts_with(text), "{members}: {said}");
+    }
+    // What another call has means nothing here.
+    world.taken(&body(json!({ "override_messaging_limits": 1, "schedule": 5 }))).await;
+    let longest = body(json!({ "send_id": "x".repeat(64) }));
+    assert_eq!(world.taken(&longest).await["send_id"], "x".repeat(64));
+}
+
+async fn what_cannot_be_sent_is_told_and_the_rest_taken(world: World) {
+    let push = json!({ "alert": "Hi" });
+    let asked = body(json!({ "messages": { "apple_push": push, "webhook": webhook("x") } }));
+    let answer = world.taken(&asked).await;
+    let errors = answer["errors"].as_array().unwrap();
+    assert_eq!(errors.len(), 1, "{answer}");
+    assert_eq!(errors[0]["path"], "messages.apple_push");
+    assert!(errors[0]["type"].as_str().unwrap().contains("providers.push"), "{answer}");
+    let order = world.order().await;
+    assert_eq!(Value::from(order.messages), json!({ "webhook": webhook("x") }));
+
+    for messages in [json!(null), json!({}), json!({ "webhook": null }), json!({ "fax": {} })] {
+        let said = world.calls.refusal(SEND, &body(json!({ "messages": messages })), 400).await;
+        assert_eq!(said, "No message to send", "{messages}");
+    }
+    let nothing = body(json!({ "messages": { "apple_push": push, "email": {} } }));
+    let (status, answer) = world.calls.post(SEND, &nothing).await;
+    assert_eq!((status, &answer["message"]), (400, &json!("No message to send")), "{answer}");
+    let paths: BTreeSet<&str> =
+        answer["errors"].as_array().unwrap().iter().map(|e| e["path"].as_str().unwrap()).collect();
+    assert!(paths.contains("messages.apple_push"), "{answer}");
+    assert!(paths.iter().any(|path| path.starts_with("messages.email")), "{answer}");
+    assert_eq!(world.orders().await.len(), 1);
+}
+
+async fn a_template_that_is_wrong_condemns_the_whole(world: World) {
+    let with = |hook: Value| {
+        let mut messages = json!({ "email": {
+            "app_id": "a", "from": "a@acme.example", "subject": "s", "body": "b",
+        } });
+        messages["webhook"] = hook;
+        body(json!({ "messages": messages }))
+    };
+    let (status, answer) = world.calls.post(SEND, &with(webhook("a\n{% if x %}"))).await;
+    assert_eq!(status, 400, "{answer}");
+    let said = answer["message"].as_str().unwrap();
+    assert!(said.starts_with("messages.webhook.body: line "), "{said}");
+    assert!(said.contains("column"), "{said}");
+    assert_eq!(answer["errors"][0]["path"], "messages.webhook.body");
+    let mut private = webhook("x");
+    private["url"] = json!("http://10.0.0.1/");
+    let (status, answer) = world.calls.post(SEND, &with(private)).await;
+    assert_eq!(status, 400, "{answer}");
+    assert!(answer["message"].as_str().unwrap().starts_with("messages.webhook.url: "), "{answer}");
+    assert!(world.orders().await.is_empty());
+}
+
+async fn nothing_is_harmed_by_hostile_bodies(world: World) {
+    let nested = |depth: usize| {
+        let open = r#"{"AND":["#.repeat(depth);
+        let close = "]}".repeat(depth);
+        let leaf = tier().to_string();
+        format!(r#"{{"broadcast":true,"messages":{{}},"audience":{open}{leaf}{close}}}"#)
+    };
+    let pattern = |pattern: &str| {
+        to(json!({ "broadcast": true, "audience": { "custom_attribute": {
+            "custom_attribute_name": "x", "comparison": "matches_regex", "value": pattern,
+        } } }))
+        .to_string()
+    };
+    for (text, part) in [
+        (nested(10_000), "recursion limit exceeded"),
+        (nested(40), "an audience is nested 32 levels at most"),
+        (format!(r#"{{"messages":{}"#, "[".repeat(100_000)), "recursion limit exceeded"),
+        (
+            format!(r#"{{"external_user_ids":[{}1]}}"#, "1,".repeat(20_000)),
+            "more than 20000 values",
+        ),
+        (format!(r#"{{"external_user_ids":[{}1]}}"#, "1,".repeat(10_000)), "at most 50 users"),
+        (r#"{"$serde_json::private::RawValue":"{}"}"#.into(), "has a member named"),
+        (pattern("(a{1000}){1000}"), "the regular expression is too large"),
+        (pattern("(?=a)"), "is no regular expression"),
+        (r#"{"send_id":"\ud800"}"#.into(), "not valid JSON"),
+        ("[]".into(), "must be a JSON object"),
+        ("".into(), "not valid JSON"),
+    ] {
+        let (status, answer) = world.calls.post_text(SEND, text).await;
+        assert_eq!(status, 400, "{part}: {answer}");
+        assert!(answer["message"].as_str().unwrap().contains(part), "{part}: {answer}");
+    }
+    assert!(world.orders().await.is_empty());
+}
+
+async fn a_send_under_a_key_is_taken_once(world: World) {
+    let asked = body(json!({}));
+    let first = world.calls.post_once(SEND, "a", &asked).await;
+    assert_eq!(first.0, 201, "{first:?}");
+    world.at(NOW + 60_000);
+    assert_eq!(world.calls.post_once(SEND, "a", &asked).await, first);
+    let other: Answered = world.calls.post_once(SEND, "a", &body(json!({ "send_id": "x" }))).await;
+    assert_eq!(other.0, 422, "{other:?}");
+    let again = world.calls.post_once(SEND, "b", &asked).await;
+    let keyless = world.taken(&asked).await;
+    let ids = [&first.1, &again.1, &keyless].map(|answer| answer["dispatch_id"].to_string());
+    assert_eq!(BTreeSet::from(ids).len(), 3);
+    assert_eq!(world.orders().await.len(), 3);
+    // What was taken stays taken, whatever the workspace declares since.
+    let to_segment = to(json!({ "broadcast": true, "segment_id": SEGMENT }));
+    let first = world.calls.post_once(SEND, "c", &to_segment).await;
+    assert_eq!(first.0, 201, "{first:?}");
+    let without = file().replace(SEGMENT, &Uuid::new_v4().to_string());
+    world.place.apply(&without, true).await;
+    let forgetful = Calls::new(
+        &longshore::app::App::open((*world.place.app.config).clone()).await.unwrap(),
+        api::routes(),
+        KEY,
+    );
+    assert_eq!(forgetful.post_once(SEND, "c", &to_segment).await, first);
+    assert_eq!(forgetful.post(SEND, &to_segment).await.0, 400);
+}
+
+/// As if the gateway had ended before it kept the answer: the order may be in the log or not.
+async fn a_send_that_ended_is_taken_over_as_the_same(world: World) {
+    let asked = body(json!({ "campaign_id": CAMPAIGN, "send_id": "s" }));
+    let first = world.calls.post_once(SEND, "a", &asked).await;
+    assert_eq!(first.0, 201, "{first:?}");
+    for _ in 0..2 {
+        world
+            .execute("UPDATE idempotency_claims SET status = NULL, answer = NULL, leased_until = 0")
+            .await;
+        world.at(NOW + 3_600_000);
+        assert_eq!(world.calls.post_once(SEND, "a", &asked).await, first);
+    }
+    let orders = world.orders().await;
+    assert_eq!(orders.len(), 3);
+    for (message, order) in &orders {
+        let (first, its) = &orders[0];
+        assert_eq!((&message.key, message.partition), (&first.key, first.partition));
+        assert_eq!(message.payload, first.payload);
+        assert_eq!(order.dispatch_id, its.dispatch_id);
+    }
+    let requests: BTreeSet<&str> =
+        orders.iter().map(|(message, _)| message.request_id.as_str()).collect();
+    assert_eq!(requests.len(), 3, "each has the id of the request that appended it");
+}

@@ -1,0 +1,198 @@
+//! Processes that end in the middle of an email, calls that come together, and a log that is
+//! away: each email is taken under one id, once unless who handed it over died before it could
+//! note that, and its states are told in their order.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::{Scene, by_id, dispatch_id, path, to};
+use crate::support::api::{Answer, answer};
+use crate::support::fleet::{Backend, Fleet, free_port};
+use crate::support::proxy::{Proxy, Way};
+use crate::support::{Api, eventually, servers};
+
+/// So that another worker need not be waited for long.
+fn short_leases() -> [(&'static str, String); 2] {
+    [
+        ("LONGSHORE_WORKER__LEASE_MS", "2000".to_owned()),
+        ("LONGSHORE_TRANSACTIONAL__REQUEUE_SECONDS", "1".to_owned()),
+    ]
+}
+
+async fn ended(fleet: &mut Fleet, name: &str, point: &str) {
+    for _ in 0..3_000 {
+        if !fleet.is_running(name) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("{point} was never reached\n{}", fleet.printed());
+}
+
+/// Who takes a call and who sends are one process on SQLite, and several in a fleet.
+async fn killed_at(backend: Backend, point: &str, most: usize) {
+    let mut scene = Scene::with(backend, [], &short_leases()).await;
+    let name = match (backend, point) {
+        (Backend::Embedded, _) => "standalone",
+        (_, "transactional::written") => "gateway",
+        _ => "worker-1",
+    };
+    scene.fleet.terminate(name).await;
+    let failpoints = format!("{point}=kill");
+    scene.fleet.launch_with(name, &[("FAILPOINTS", &failpoints)]).await;
+    scene.fleet.ready(name).await;
+    let body = to("ann", json!({ "external_send_id": "once" }));
+    let request = scene.api.request(reqwest::Method::POST, &path(super::RECEIPT)).json(&body);
+    // The call may end with its process.
+    let _ = request.send().await;
+    ended(&mut scene.fleet, name, point).await;
+    scene.fleet.launch(name).await;
+    // A client that was not answered asks again, and is told of what was taken.
+    let dispatch = dispatch_id(&scene.send(&body).await, 200);
+    let told = scene.told(&dispatch).await;
+    assert_eq!(told["status"], "sent", "{told}");
+    assert_eq!(scene.postbacks()[&dispatch].len(), 1);
+    let taken = scene.relay.taken();
+    assert_eq!(by_id(&taken).len(), 1, "{taken:?}");
+    assert!((1..=most).contains(&taken.len()), "{point}: {} times", taken.len());
+    let ann = &scene.users().await[0];
+    assert_eq!(ann["custom_attributes"], json!(null), "{ann}");
+    scene.fleet.close().await;
+}
+
+macro_rules! killed_at {
+    ($($name:ident: $backend:expr, $point:literal, $most:literal;)+) => {
+        $(#[tokio::test(flavor = "multi_thread")]
+        async fn $name() {
+            killed_at($backend, $point, $most).await;
+        })+
+    };
+}
+
+killed_at! {
+    alone_once_it_is_written: Backend::Embedded, "transactional::written", 1;
+    alone_once_it_is_claimed: Backend::Embedded, "transactional::claimed", 1;
+    alone_once_the_relay_has_it: Backend::Embedded, "transactional::answered", 2;
+    alone_once_it_is_noted: Backend::Embedded, "transactional::settled", 1;
+    in_a_fleet_once_it_is_written: Backend::Fleet(1), "transactional::written", 1;
+    in_a_fleet_once_it_is_claimed: Backend::Fleet(1), "transactional::claimed", 1;
+    in_a_fleet_once_the_relay_has_it: Backend::Fleet(1), "transactional::answered", 2;
+    in_a_fleet_once_it_is_noted: Backend::Fleet(1), "transactional::settled", 1;
+    in_a_fleet_once_its_message_is_done: Backend::Fleet(1), "message::done", 1;
+}
+
+/// Attributes that add are applied once, however often their email is begun.
+#[tokio::test(flavor = "multi_thread")]
+async fn attributes_are_applied_once() {
+    let mut scene = Scene::with(Backend::Embedded, [], &short_leases()).await;
+    scene.fleet.terminate("standalone").await;
+    let failpoints = "transactional::claimed=kill";
+    scene.fleet.launch_with("standalone", &[("FAILPOINTS", failpoints)]).await;
+    scene.fleet.ready("standalone").await;
+    let mut body = to("ann", json!({ "external_send_id": "once" }));
+    body["recipient"]["attributes"]["tier"] = json!("gold");
+    let first = scene.api.post(
+        "/users/track",
+        &json!({ "attributes": [
+        { "external_id": "ann", "visits": 5 }
+    ] }),
+    );
+    assert_eq!(first.await.status, 201);
+    scene.fleet.applied().await;
+    body["recipient"]["attributes"]["visits"] = json!({ "inc": 1 });
+    let request = scene.api.request(reqwest::Method::POST, &path(super::RECEIPT)).json(&body);
+    let _ = request.send().await;
+    ended(&mut scene.fleet, "standalone", failpoints).await;
+    scene.fleet.launch("standalone").await;
+    let email = scene.relay.wait_for(1).await.remove(0);
+    assert!(email.text.contains("<p>gold</p>"), "{}", email.text);
+    assert_eq!(scene.users().await[0]["custom_attributes"]["visits"], 6);
+    scene.fleet.close().await;
+}
+
+/// Twenty pairs of calls with one reference each, at two gateways at once: one email each.
+#[tokio::test(flavor = "multi_thread")]
+async fn two_gateways_take_one_of_two_that_come_together() {
+    const PAIRS: usize = 20;
+    let mut scene = Scene::new(Backend::Fleet(1), []).await;
+    let listen = format!("127.0.0.1:{}", free_port());
+    scene.fleet.launch_with("gateway-2", &[("LONGSHORE_LISTEN", &listen)]).await;
+    scene.fleet.ready("gateway-2").await;
+    let other = Api::new(&format!("http://{listen}"), scene.api.key());
+    let mut dispatches = Vec::new();
+    for number in 0..PAIRS {
+        let (id, user) = (format!("order-{number}"), format!("u{number}"));
+        let body = to(&user, json!({ "external_send_id": id }));
+        let call = async |api: &Api| {
+            let request = api.request(reqwest::Method::POST, &path(super::RECEIPT));
+            answer(request.json(&body)).await
+        };
+        let (one, two) = tokio::join!(call(&scene.api), call(&other));
+        let mut all: Vec<&Answer> = vec![&one, &two];
+        all.sort_by_key(|answer| std::cmp::Reverse(answer.status));
+        assert_eq!(all[1].status, 200, "{all:?}");
+        let dispatch = dispatch_id(all[0], 201);
+        assert_eq!(dispatch_id(all[1], 200), dispatch);
+        dispatches.push(dispatch);
+    }
+    for dispatch in &dispatches {
+        assert_eq!(scene.told(dispatch).await["status"], "sent");
+    }
+    let taken = scene.relay.taken();
+    assert_eq!((taken.len(), by_id(&taken).len()), (PAIRS, PAIRS));
+    scene.fleet.close().await;
+}
+
+/// While the log is away the row waits, and it goes out once the log is back.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_that_is_away_delays_and_loses_nothing() {
+    let broker = Proxy::to_kafka(&servers::kafka()).await;
+    let mut settings = short_leases().to_vec();
+    settings.push(("LONGSHORE_LOG__APPEND_TIMEOUT_MS", "1500".to_owned()));
+    let fleet = Fleet::start_by(Backend::Fleet(1), &settings, |environment| {
+        environment.insert("LONGSHORE_LOG_URL".into(), format!("kafka://{}", broker.address()));
+    });
+    let scene = Scene::on(fleet.await, []).await;
+    scene.sent(&to("ann", json!({}))).await;
+    scene.relay.wait_for(1).await;
+    broker.set(Way::Closed);
+    let dispatch = scene.sent(&to("bob", json!({}))).await;
+    eventually("the append has failed", || async {
+        scene.fleet.printed().contains("the email waits for its message")
+    })
+    .await;
+    assert_eq!(scene.relay.taken().len(), 1);
+    broker.set(Way::Open);
+    assert_eq!(scene.told(&dispatch).await["status"], "sent");
+    let taken = scene.relay.taken();
+    assert_eq!((taken.len(), by_id(&taken).len()), (2, 2));
+    scene.fleet.close().await;
+}
+
+/// Workers are killed again and again while emails come in: none is lost, and a state is told of
+/// each once.
+#[tokio::test(flavor = "multi_thread")]
+async fn workers_that_are_killed_lose_nothing() {
+    const EMAILS: usize = 120;
+    let mut scene = Scene::with(Backend::Fleet(2), [], &short_leases()).await;
+    let mut dispatches = Vec::new();
+    for number in 0..EMAILS {
+        dispatches.push(scene.sent(&to(&format!("u{number}"), json!({}))).await);
+        if number % 30 == 29 {
+            let name = if number % 60 == 29 { "worker-1" } else { "worker-2" };
+            scene.fleet.kill(name);
+            scene.fleet.launch_with(name, &[]).await;
+        }
+    }
+    scene.fleet.ready("worker-1").await;
+    scene.fleet.ready("worker-2").await;
+    eventually("all are told", || async { scene.postbacks().len() == EMAILS }).await;
+    let postbacks = scene.postbacks();
+    for dispatch in &dispatches {
+        let told = &postbacks[dispatch];
+        assert!(told.len() == 1 && told[0]["status"] == "sent", "{told:?}");
+    }
+    assert_eq!(by_id(&scene.relay.taken()).len(), EMAILS);
+    scene.fleet.close().await;
+}

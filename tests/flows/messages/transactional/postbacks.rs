@@ -1,0 +1,206 @@
+//! Reports of the relay, and the postbacks that tell of them: in their order, once each, whatever
+//! the receiver answers, on both databases.
+
+use longshore::app::App;
+use longshore::claims::{self, Kind};
+use longshore::deliveries;
+use longshore::messages::transactional::reports::{Report, Reported};
+use longshore::messages::transactional::{State, reported, rows};
+use longshore::messages::{Channel, MessageId};
+use serde_json::Value;
+use std::time::Duration;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::support::callbacks::verified;
+use crate::support::eventually;
+use crate::support::installation::Installation;
+use crate::support::receiver::{Answer, Receiver};
+use crate::support::stores::{TestStore, on_both_stores};
+
+const SECRET: &[u8] = &[9; 24];
+const NOW: i64 = 1_598_900_321_000;
+
+struct World {
+    installation: Installation,
+    receiver: Receiver,
+    stop: CancellationToken,
+    worker: tokio::task::JoinHandle<()>,
+}
+
+impl World {
+    async fn new(store: TestStore) -> Self {
+        let receiver = Receiver::start([]).await;
+        let yaml = format!(
+            "workspace: acme
+currency: USD
+email:
+  smtp: smtp://127.0.0.1:1
+  from: Acme <hello@acme.example>
+  status_postback: {{url: '{}', secret: whsec_{}}}
+",
+            receiver.url("/states"),
+            base64::Engine::encode(&base64::prelude::BASE64_STANDARD, SECRET),
+        );
+        let installation = Installation::open(store, &yaml, |config| {
+            config.allow_private = vec!["127.0.0.0/8".parse().unwrap()];
+            config.deliveries.retry_ms = 20;
+        })
+        .await;
+        let stop = CancellationToken::new();
+        let worker = tokio::spawn(work(installation.app.clone(), stop.clone()));
+        Self { installation, receiver, stop, worker }
+    }
+
+    fn app(&self) -> &App {
+        &self.installation.app
+    }
+
+    /// An email that waits.
+    async fn email(&self) -> MessageId {
+        let dispatch_id = Uuid::new_v4();
+        let mut tx = self.app().store.write().await.unwrap();
+        let new = rows::New {
+            dispatch_id,
+            workspace_id: self.installation.workspace,
+            campaign_id: Uuid::nil(),
+            external_send_id: None,
+            recipient: "{\"external_user_id\":\"ann\"}",
+            attributes: None,
+            trigger_properties: Some("{}"),
+            request_id: "request-1",
+            received_at: NOW,
+            enqueued_at: NOW,
+        };
+        rows::insert(&mut tx, &new, Duration::ZERO).await.unwrap();
+        tx.commit().await.unwrap();
+        MessageId { dispatch_id, service_id: Uuid::now_v7(), channel: Channel::Email }
+    }
+
+    async fn report(&self, id: &MessageId, what: Reported, at: i64) -> bool {
+        let (app, report) = (self.app(), Report { what, at });
+        let mut tx = app.store.write().await.unwrap();
+        let workspace = self.installation.workspace;
+        let is_known = reported(&mut tx, app, workspace, id, &report).await.unwrap();
+        tx.commit().await.unwrap();
+        is_known
+    }
+
+    async fn stored(&self, id: &MessageId) -> rows::Email {
+        let mut tx = self.app().store.snapshot().await.unwrap();
+        rows::by_id(&mut tx, id.dispatch_id).await.unwrap().expect("the email")
+    }
+
+    /// What the receiver was told of an email, in the order in which it took it.
+    fn told(&self, id: &MessageId) -> Vec<Value> {
+        let dispatch = id.dispatch_id.simple().to_string();
+        let received = self.receiver.received();
+        let told = received.iter().map(|request| verified(request, SECRET));
+        told.filter(|body| body["dispatch_id"] == dispatch.as_str()).collect()
+    }
+
+    async fn close(self) {
+        self.stop.cancel();
+        self.worker.await.expect("the worker ends");
+    }
+}
+
+/// Makes deliveries as they come, until `stop`.
+async fn work(app: App, stop: CancellationToken) {
+    let mut attempts = JoinSet::new();
+    while !stop.is_cancelled() {
+        let lease = Duration::from_secs(60);
+        for claim in claims::take(&app.store, Kind::Delivery, 4, 8, lease).await.unwrap() {
+            let (app, stop) = (app.clone(), stop.clone());
+            attempts.spawn(async move { deliveries::run(&app, &claim, &stop).await });
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    while let Some(ended) = attempts.join_next().await {
+        ended.expect("no panic").expect("the attempt is noted");
+    }
+}
+
+fn statuses(told: &[Value]) -> Vec<&str> {
+    told.iter().map(|body| body["status"].as_str().expect("a status")).collect()
+}
+
+async fn states_are_told_in_their_order_though_the_receiver_fails(world: World) {
+    // Each is tried three times before it is taken.
+    world.receiver.script((0..9).map(|n| Answer::Status(if n % 3 == 2 { 200 } else { 500 })));
+    let id = world.email().await;
+    assert!(world.report(&id, Reported::Processed, NOW + 5).await);
+    assert!(world.report(&id, Reported::Delivered, NOW + 9).await);
+    eventually("all is told", || async { world.told(&id).len() == 9 }).await;
+    let told = world.told(&id);
+    let expected = ["sent", "processed", "delivered"].map(|state| [state; 3]).concat();
+    assert_eq!(statuses(&told), expected);
+    assert_eq!(told[3]["metadata"]["processed_at"], "2020-08-31T18:58:41.005+00:00");
+    assert_eq!(told[8]["metadata"]["delivered_at"], "2020-08-31T18:58:41.009+00:00");
+    world.close().await;
+}
+
+async fn what_comes_late_or_again_changes_nothing(world: World) {
+    let id = world.email().await;
+    assert!(world.report(&id, Reported::Bounced("550 5.1.1".into()), NOW + 5).await);
+    for late in [Reported::Processed, Reported::Delivered, Reported::Bounced("again".into())] {
+        assert!(world.report(&id, late, NOW + 9).await);
+    }
+    let stored = world.stored(&id).await;
+    assert_eq!((stored.state, stored.reason.as_deref()), (State::Bounced, Some("550 5.1.1")));
+    assert_eq!((stored.sent_at, stored.state_at), (Some(NOW + 5), NOW + 5));
+    assert!(stored.recipient.is_none() && stored.trigger_properties.is_none());
+    eventually("all is told", || async { world.told(&id).len() == 2 }).await;
+    let told = world.told(&id);
+    assert_eq!(statuses(&told), ["sent", "bounced"]);
+    assert_eq!(told[1]["metadata"]["reason"], "550 5.1.1");
+    world.close().await;
+}
+
+async fn a_report_is_of_its_workspace_and_user(world: World) {
+    let id = world.email().await;
+    let mut tx = world.app().store.write().await.unwrap();
+    rows::resolved(&mut tx, id.dispatch_id, Some(id.service_id)).await.unwrap();
+    let (app, report) = (world.app(), Report { what: Reported::Delivered, at: NOW });
+    let other = world.installation.workspace + 1;
+    assert!(!reported(&mut tx, app, other, &id, &report).await.unwrap());
+    tx.commit().await.unwrap();
+    let somebody = MessageId { service_id: Uuid::now_v7(), ..id };
+    world.report(&somebody, Reported::Delivered, NOW).await;
+    let unknown = MessageId { dispatch_id: Uuid::new_v4(), ..id };
+    assert!(!world.report(&unknown, Reported::Delivered, NOW).await);
+    assert_eq!(world.stored(&id).await.state, State::Processing);
+    world.close().await;
+}
+
+async fn what_is_kept_of_a_user_is_erased(world: World) {
+    let (ann, bob) = (world.email().await, world.email().await);
+    for id in [ann, bob] {
+        let mut tx = world.app().store.write().await.unwrap();
+        rows::resolved(&mut tx, id.dispatch_id, Some(id.service_id)).await.unwrap();
+        tx.commit().await.unwrap();
+        world.report(&id, Reported::Processed, NOW).await;
+        world.report(&id, Reported::Bounced("to ann@acme.example".into()), NOW).await;
+    }
+    for id in [ann, bob] {
+        eventually("all is told", || async { world.told(&id).len() == 3 }).await;
+    }
+    let mut tx = world.app().store.write().await.unwrap();
+    rows::erase_user(&mut tx, world.installation.workspace, ann.service_id).await.unwrap();
+    assert!(rows::by_id(&mut tx, ann.dispatch_id).await.unwrap().is_none());
+    assert!(rows::by_id(&mut tx, bob.dispatch_id).await.unwrap().is_some());
+    let filter = deliveries::Filter { state: None, workspace: None, limit: 100 };
+    let left = deliveries::list(&mut tx, &filter).await.unwrap();
+    let bob = bob.dispatch_id.simple().to_string();
+    assert!(left.len() == 3 && left.iter().all(|one| one.subject == bob), "{left:?}");
+    tx.commit().await.unwrap();
+    world.close().await;
+}
+
+on_both_stores! { World =>
+    states_are_told_in_their_order_though_the_receiver_fails,
+    what_comes_late_or_again_changes_nothing,
+    a_report_is_of_its_workspace_and_user,
+    what_is_kept_of_a_user_is_erased,
+}
