@@ -11,6 +11,7 @@ mod mutate;
 mod requests;
 mod scim;
 mod stored;
+mod templates;
 #[cfg(test)]
 mod tests;
 mod tracking;
@@ -35,7 +36,7 @@ pub struct Target {
 }
 
 /// Every parser, with what reads its output.
-pub const TARGETS: [Target; 18] = [
+pub const TARGETS: [Target; 20] = [
     Target { name: "track", run: tracking::track },
     Target { name: "track_message", run: tracking::message },
     Target { name: "catalog_items", run: catalogs::items },
@@ -48,6 +49,8 @@ pub const TARGETS: [Target; 18] = [
     Target { name: "phone_numbers", run: requests::phone_numbers },
     Target { name: "campaigns_query", run: requests::campaigns_query },
     Target { name: "headers", run: requests::headers },
+    Target { name: "template", run: templates::template },
+    Target { name: "message_objects", run: templates::message_objects },
     Target { name: "scim_user", run: scim::user },
     Target { name: "scim_patch", run: scim::patch },
     Target { name: "scim_query", run: scim::query },

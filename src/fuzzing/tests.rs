@@ -41,9 +41,8 @@ macro_rules! targets {
 
 targets! {
     track, track_message, catalog_items, catalog_message, export, schedule, live_activity,
-    messages_send, messages_schedule, phone_numbers, campaigns_query, headers, scim_user,
-    scim_patch, scim_query, workspace_file, import_line,
-    activity,
+    messages_send, messages_schedule, phone_numbers, campaigns_query, headers, template,
+    message_objects, scim_user, scim_patch, scim_query, workspace_file, import_line, activity,
 }
 
 #[test]

@@ -224,10 +224,17 @@ impl Cursors {
     }
 
     /// Makes a batch of what was read; none of nothing, or where the partition went meanwhile.
+    /// Messages that do not begin where they should stop the partition: those between would be
+    /// passed over.
     pub fn give_out(&self, from: Wanting, messages: Vec<Message>) -> Option<Fetched<Batch>> {
         let (first, last) = (messages.first()?, messages.last()?);
         let mut at = self.lock();
         let cursor = at.get_mut(&from.partition).filter(|cursor| cursor.epoch == from.epoch)?;
+        if first.offset != cursor.next {
+            let reason = format!("the log gives message {} there", first.offset);
+            cursor.stop(self.topic, &reason, Some(Instant::now()));
+            return None;
+        }
         let offset = last.offset;
         let place = cursor.reached();
         cursor.times = Some((first.appended_at, last.appended_at));
@@ -381,6 +388,32 @@ mod tests {
         assert_eq!(cursors.start(0).map(|(_, next)| next), Some(9));
         cursors.compare(&cursors.places(), &extent(7));
         assert_eq!(cursors.start(0), None);
+    }
+
+    #[tokio::test]
+    async fn messages_that_begin_elsewhere_are_not_given_out() {
+        let message = |offset| Message {
+            topic: Topic::Tracking,
+            partition: 0,
+            offset,
+            appended_at: 0,
+            key: Vec::new(),
+            payload: Vec::new(),
+            request_id: String::new(),
+        };
+        for (first, is_given) in [(5, true), (6, false), (4, false)] {
+            let cursors = cursors();
+            let wanting = cursors.wanting(-1)[0];
+            let batch = cursors.give_out(wanting, vec![message(first), message(first + 1)]);
+            assert_eq!(batch.is_some(), is_given, "from {first}");
+            let stopped = cursors.standings().remove(0).stopped;
+            assert_eq!(stopped.is_none(), is_given, "{stopped:?}");
+            if is_given {
+                assert_eq!(cursors.lock()[&0].next, 7);
+            } else {
+                assert_eq!(cursors.lock()[&0].next, 5, "it goes on there");
+            }
+        }
     }
 
     #[tokio::test]

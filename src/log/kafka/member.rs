@@ -136,17 +136,20 @@ impl Member {
         context.assigned.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Takes partitions that were assigned, and fetches nothing of them.
+    /// Takes partitions that were assigned, and fetches nothing of them. They have queues of
+    /// their own already, so that librdkafka knows them: paused first, they are never fetched.
+    /// The offset must be a number, though none of it is used: one that is to be looked up would
+    /// be looked up again if its answer came after [`fetch`](Self::fetch), and be gone on from.
     pub fn hold(&self, partitions: &[i32]) {
         let mut list = TopicPartitionList::with_capacity(partitions.len());
         for partition in partitions {
             // The only error is an offset that none can be.
-            let _ = list.add_partition_offset(&self.topic, *partition, Offset::End);
+            let _ = list.add_partition_offset(&self.topic, *partition, Offset::Offset(0));
         }
-        follow(&self.client, &list);
         if let Err(error) = self.client.pause(&list) {
             tracing::debug!(%error, "partitions are fetched before somebody reads them");
         }
+        follow(&self.client, &list);
     }
 
     /// Fetches partitions that are held, each from an offset on, whatever was fetched of them

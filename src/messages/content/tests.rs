@@ -1,1 +1,506 @@
+use proptest::prelude::*;
+use serde_json::json;
+use uuid::Uuid;
 
+use super::*;
+use crate::messages::settings::{Email, Provider, Secret, Settings, SubscriptionGroup};
+
+const GROUP: Uuid = Uuid::from_u128(0x5a5a);
+
+fn settings() -> Settings {
+    let provider =
+        || Provider { url: "https://provider.example".into(), secret: Secret(vec![1; 24]) };
+    let group = |channel| SubscriptionGroup { id: GROUP, channel, from: "+15550100".into() };
+    Settings {
+        email: Some(Email {
+            smtp: "smtp://relay.example".into(),
+            from: None,
+            status_postback: None,
+            events_secret: None,
+        }),
+        push: Some(provider()),
+        sms: Some(provider()),
+        whats_app: Some(provider()),
+        subscription_groups: vec![group(Channel::Sms)],
+        allow_private: vec!["10.1.0.0/16".parse().unwrap()],
+        ..Settings::default()
+    }
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(object) => object,
+        other => panic!("{other} is no object"),
+    }
+}
+
+fn read(messages: Value) -> (Content, Map<String, Value>, Vec<Problem>) {
+    Content::read(&object(messages), Place::Send, &settings())
+}
+
+/// One message of each channel, with all that it must have.
+fn complete() -> Value {
+    json!({
+        "apple_push": { "alert": { "title": "Hi", "body": "{{${first_name}}}" }, "badge": 1 },
+        "android_push": { "alert": "a", "title": "t" },
+        "kindle_push": { "alert": "a", "title": "t" },
+        "web_push": { "alert": "a", "title": "t" },
+        "email": { "app_id": "app", "from": "A <a@acme.example>", "body": "<p>{{${first_name}}}</p>" },
+        "webhook": { "url": "https://example.com/{{${user_id}}}", "request_method": "POST" },
+        "content_card": {
+            "type": "CLASSIC", "title": "t", "description": "d", "time_to_live": 60,
+        },
+        "sms": { "app_id": "app", "subscription_group_id": GROUP, "body": "b" },
+    })
+}
+
+fn one(channel: &str, change: Value) -> Value {
+    let mut message = object(complete()[channel].clone());
+    message.extend(object(change));
+    json!({ channel: message })
+}
+
+/// The problems of one message that is changed.
+fn problems(channel: &str, change: Value) -> Vec<String> {
+    let (content, kept, problems) = read(one(channel, change));
+    assert_eq!(content.messages().len(), kept.len());
+    assert_eq!(problems.is_empty(), kept.len() == 1);
+    problems
+        .iter()
+        .map(|problem| format!("{problem}{}", if problem.is_fatal { "!" } else { "" }))
+        .collect()
+}
+
+fn check(channel: &str, cases: &[(Value, &str)]) {
+    for (change, expected) in cases {
+        let expected = format!("messages.{channel}{expected}");
+        assert_eq!(problems(channel, change.clone()), [expected], "{change}");
+    }
+}
+
+fn render(messages: Value, profile: Value) -> Result<Map<String, Value>, Stop> {
+    let (content, _, problems) = read(messages);
+    assert_eq!(problems, []);
+    let [message] = content.messages() else { panic!("one message") };
+    let profile = object(profile);
+    let scope = Scope {
+        profile: &profile,
+        event_properties: None,
+        api_trigger_properties: None,
+        canvas_entry_properties: None,
+        now: 0,
+    };
+    message.render(&scope).map(|rendered| rendered.object)
+}
+
+#[test]
+fn each_channel_takes_what_it_must_have() {
+    let (content, kept, problems) = read(complete());
+    assert_eq!(problems, []);
+    assert_eq!(Value::Object(kept.clone()), complete());
+    let channels: Vec<&str> =
+        content.messages().iter().map(|message| message.channel.name()).collect();
+    assert!(channels.iter().eq(kept.keys()), "{channels:?}");
+}
+
+#[test]
+fn a_member_that_is_required_and_missing_is_named() {
+    let required = [
+        ("apple_push", &["alert"][..]),
+        ("android_push", &["alert", "title"]),
+        ("kindle_push", &["alert", "title"]),
+        ("web_push", &["alert", "title"]),
+        ("email", &["app_id", "from", "body"]),
+        ("webhook", &["url", "request_method"]),
+        ("content_card", &["type", "title", "description"]),
+        ("sms", &["subscription_group_id", "body", "app_id"]),
+    ];
+    for (channel, names) in required {
+        for name in names {
+            check(channel, &[(json!({ *name: null }), &format!(".{name}: is missing"))]);
+            let (_, kept, problems) = read(one(channel, json!({ *name: 5 })));
+            assert!(kept.is_empty(), "{channel}.{name}");
+            assert_eq!(problems[0].path, format!("messages.{channel}.{name}"));
+            assert!(!problems[0].is_fatal);
+        }
+    }
+}
+
+#[test]
+fn members_have_their_types() {
+    check(
+        "email",
+        &[
+            (json!({ "subject": 5 }), ".subject: a text is meant"),
+            (json!({ "body": "" }), ".body: is empty"),
+            (json!({ "headers": [] }), ".headers: an object of texts is meant"),
+            (json!({ "headers": { "X A": "b" } }), ".headers.X A: is no name of a header"),
+            (json!({ "headers": { "X-A": 5 } }), ".headers.X-A: a text is meant"),
+            (json!({ "headers": { "X-A": "a\nBcc: b" } }), ".headers.X-A: must be one line"),
+            (json!({ "from": "a@b.example\nBcc: c" }), ".from: must be one line"),
+            (json!({ "extras": "x" }), ".extras: an object is meant"),
+            (json!({ "app_id": "" }), ".app_id: a text of 1 to 255 characters is meant"),
+            (
+                json!({ "message_variation_id": "x".repeat(256) }),
+                ".message_variation_id: a text of 1 to 255 characters is meant",
+            ),
+        ],
+    );
+    check("apple_push", &[(json!({ "alert": [] }), ".alert: a text or an object is meant")]);
+    check(
+        "webhook",
+        &[
+            (
+                json!({ "request_method": "PATCH" }),
+                ".request_method: one of GET, POST, PUT, DELETE is meant",
+            ),
+            (json!({ "request_headers": "x" }), ".request_headers: an object of texts is meant"),
+        ],
+    );
+    check(
+        "content_card",
+        &[
+            (
+                json!({ "type": "classic" }),
+                ".type: one of CLASSIC, CAPTIONED_IMAGE, BANNER is meant",
+            ),
+            (json!({ "time_to_live": 0 }), ".time_to_live: seconds from 1 to 3153600000 are meant"),
+            (
+                json!({ "time_to_live": 1.5 }),
+                ".time_to_live: seconds from 1 to 3153600000 are meant",
+            ),
+            (json!({ "time_to_live": null }), ": has either time_to_live or expire_at"),
+            (json!({ "expire_at": "2126-01-01" }), ": has either time_to_live or expire_at"),
+            (
+                json!({ "time_to_live": null, "expire_at": "soon" }),
+                ".expire_at: a date and time in ISO 8601 is meant",
+            ),
+        ],
+    );
+    assert!(
+        problems(
+            "content_card",
+            json!({ "time_to_live": null, "expire_at": "2126-01-01T00:00:00Z" })
+        )
+        .is_empty()
+    );
+    assert!(
+        problems(
+            "content_card",
+            json!({ "time_to_live": null, "expire_at": "{{ 'now' | date: '%F' }}" })
+        )
+        .is_empty()
+    );
+    check(
+        "sms",
+        &[
+            (json!({ "subscription_group_id": "x" }), ".subscription_group_id: a UUID is meant"),
+            (
+                json!({ "subscription_group_id": Uuid::nil() }),
+                ".subscription_group_id: the workspace declares no such group of sms",
+            ),
+        ],
+    );
+    let (_, _, problems) = read(json!({ "email": "x", "sms": null }));
+    assert_eq!(problems[0].to_string(), "messages.email: an object is meant");
+    assert_eq!(problems.len(), 1);
+}
+
+#[test]
+fn what_is_wrong_with_one_keeps_no_other_back() {
+    let mut messages = object(complete());
+    messages.insert("fax".into(), json!({}));
+    messages.insert("live_activity".into(), json!({ "a": 1 }));
+    messages["email"]["from"] = Value::Null;
+    let without = Settings { push: None, ..settings() };
+    let (content, kept, problems) = Content::read(&messages, Place::Send, &without);
+    let paths: Vec<&str> = problems.iter().map(|problem| &*problem.path).collect();
+    let expected = [
+        "android_push",
+        "apple_push",
+        "email.from",
+        "fax",
+        "kindle_push",
+        "live_activity",
+        "web_push",
+    ];
+    assert_eq!(paths, expected.map(|name| format!("messages.{name}")));
+    assert!(problems.iter().all(|problem| !problem.is_fatal));
+    assert_eq!(problems[0].text, "the workspace declares no providers.push");
+    assert!(problems[3].text.starts_with("there is no such channel; there are: apple_push, "));
+    assert_eq!(kept.keys().collect::<Vec<_>>(), ["content_card", "sms", "webhook"]);
+    assert_eq!(content.messages().len(), 3);
+}
+
+#[test]
+fn whats_app_is_sent_and_not_scheduled() {
+    let message = json!({ "whats_app": {
+        "app_id": "app", "subscription_group_id": GROUP, "message_type": "template_message",
+        "message": { "body": ["{{${first_name}}}"] },
+    } });
+    let settings = Settings {
+        subscription_groups: vec![SubscriptionGroup {
+            id: GROUP,
+            channel: Channel::WhatsApp,
+            from: "+1".into(),
+        }],
+        ..settings()
+    };
+    for (place, is_taken) in [(Place::Send, true), (Place::Schedule, false), (Place::File, true)] {
+        let (content, kept, problems) = Content::read(&object(message.clone()), place, &settings);
+        assert_eq!((kept.len(), problems.len()), if is_taken { (1, 0) } else { (0, 1) });
+        assert_eq!(content.messages().len(), kept.len());
+    }
+}
+
+#[test]
+fn a_template_that_does_not_parse_condemns_all() {
+    let (content, kept, problems) = read(json!({
+        "email": {
+            "app_id": "a", "from": "{{", "body": "a\n {{ x | nope }}", "deep": [{ "a": "{% if %}" }],
+        },
+        "android_push": { "alert": "a", "title": "t" },
+    }));
+    let mut told: Vec<String> = problems.iter().map(Problem::to_string).collect();
+    told.sort();
+    assert_eq!(
+        told,
+        [
+            "messages.email.body: line 2, column 9: there is no filter `nope`",
+            "messages.email.deep[0].a: line 1, column 7: a value is missing",
+            "messages.email.from: line 1, column 1: `{{` is not closed",
+        ]
+    );
+    assert!(problems.iter().all(|problem| problem.is_fatal));
+    assert_eq!((content.messages().len(), kept.len()), (1, 1));
+}
+
+#[test]
+fn a_private_address_condemns_all_where_it_is_literal() {
+    for (url, wrong) in [
+        ("http://127.0.0.1/", "must not point to a loopback address"),
+        ("http://[::ffff:10.0.0.1]/", "must not point to a private address"),
+        (" http://localhost/ ", "must not point to a loopback address"),
+        ("{% raw %}http://10.0.0.1/{% endraw %}", "must not point to a private address"),
+        ("ftp://example.com", "must be an http or https URL"),
+        ("example", "must be a valid URL (relative URL without a base)"),
+    ] {
+        check("webhook", &[(json!({ "url": url }), &format!(".url: {wrong}!"))]);
+    }
+    for url in ["https://example.com", "http://10.1.0.1/x", "http://{{${x}}}/", "{{${x}}}"] {
+        assert!(problems("webhook", json!({ "url": url })).is_empty(), "{url}");
+    }
+}
+
+#[test]
+fn sizes_are_bounded() {
+    let many = vec![json!(1); MAX_VALUES];
+    check(
+        "android_push",
+        &[(json!({ "extra": many }), ".extra[998]: a message has 1000 values at most")],
+    );
+    let long = "x".repeat(MAX_BYTES);
+    check(
+        "android_push",
+        &[(json!({ "zz": long }), ".zz: a message has 1048576 bytes of text at most")],
+    );
+    check(
+        "android_push",
+        &[(
+            json!({ "alert": format!("{{{{ x }}}}{}", "x".repeat(crate::messages::template::MAX_SOURCE)) }),
+            ".alert: line 1, column 1: a template has 262144 bytes at most!",
+        )],
+    );
+    let mut deep = json!("x");
+    for _ in 0..MAX_DEPTH {
+        deep = json!([deep]);
+    }
+    let (_, kept, problems) = read(one("android_push", json!({ "extra": deep })));
+    assert!(kept.is_empty() && problems[0].text == "a message is nested 32 levels at most");
+}
+
+#[test]
+fn all_texts_are_rendered_but_identifiers() {
+    let profile = json!({ "first_name": "Ann", "custom_attributes": { "n": 2 } });
+    let name = "{{${first_name}}}";
+    let rendered = render(
+        json!({ "email": {
+            "app_id": name, "message_variation_id": name, "from": format!("{name} <a@b.example>"),
+            "subject": name, "body": format!("{name}!"), "preheader": null,
+            "headers": { "X-A": name, "X-B": null },
+            "extras": { "a": [name, 1, null, { name: name }] },
+            "unknown": { "deep": [[name]], "kept": null }, "count": 5,
+        } }),
+        profile,
+    );
+    assert_eq!(
+        Value::Object(rendered.unwrap()),
+        json!({
+            "app_id": name, "message_variation_id": name, "from": "Ann <a@b.example>",
+            "subject": "Ann", "body": "Ann!",
+            "headers": { "X-A": "Ann" },
+            "extras": { "a": ["Ann", 1, null, { name: "Ann" }] },
+            "unknown": { "deep": [["Ann"]], "kept": null }, "count": 5,
+        })
+    );
+    let (content, _, _) = read(one("email", json!({ "message_variation_id": "v1" })));
+    assert_eq!(content.messages()[0].variation_id.as_deref(), Some("v1"));
+}
+
+#[test]
+fn no_profile_adds_a_line_to_a_header_or_an_address() {
+    let email = |member: &str| one("email", json!({ member: "{{${first_name}}}" }));
+    for evil in ["a@b.example\r\nBcc: all@c.example", "a\nb", "a\0b", "a\u{85}b"] {
+        for member in ["from", "reply_to", "bcc"] {
+            let stop = render(email(member), json!({ "first_name": evil }));
+            assert_eq!(stop, Err(Stop::Failed(format!("{member}: must be one line"))));
+        }
+        let headers = json!({ "headers": { "X-A": "b {{${first_name}}}" } });
+        let stop = render(one("email", headers), json!({ "first_name": evil }));
+        assert_eq!(stop, Err(Stop::Failed("headers: X-A: must be one line".into())));
+        let url = json!({ "url": "https://example.com/{{${first_name}}}" });
+        let stop = render(one("webhook", url), json!({ "first_name": evil }));
+        assert_eq!(stop, Err(Stop::Failed("url: must be one line".into())));
+    }
+    let subject = render(email("subject"), json!({ "first_name": " Ann\r\n Lee\n" })).unwrap();
+    assert_eq!(subject["subject"], "Ann Lee");
+    let around = render(
+        one("email", json!({ "from": "\n{{${first_name}}}\n" })),
+        json!({ "first_name": "a@b.example" }),
+    );
+    assert_eq!(around.unwrap()["from"], "a@b.example");
+}
+
+#[test]
+fn an_abort_and_a_bound_end_the_whole_message() {
+    let abort = one("email", json!({ "subject": "{% abort_message('no name') %}" }));
+    assert_eq!(render(abort, json!({})), Err(Stop::Aborted("no name".into())));
+    let long = "{% for i in (1..200000) %}{% endfor %}";
+    let twice = one("email", json!({ "subject": long, "body": long, "preheader": long }));
+    let stop = render(twice, json!({})).unwrap_err();
+    assert!(
+        matches!(stop, Stop::Failed(text) if text.ends_with("the template takes more than 500000 steps"))
+    );
+}
+
+#[test]
+fn a_live_activity_has_templates_in_its_notification_alone() {
+    let activity = |notification: Value| {
+        Content::live_activity(object(json!({
+            "activity_id": "{{ 1 }}", "content_state": { "a": "{{ 2 }}", "b": null },
+            "stale_date": null, "notification": notification,
+        })))
+    };
+    let content = activity(json!({ "alert": { "title": "{{ 3 }}", "body": "b" } })).unwrap();
+    let [message] = content.messages() else { panic!("one message") };
+    assert_eq!((message.channel, &message.variation_id), (Channel::LiveActivity, &None));
+    let nobody = Map::new();
+    let scope = Scope {
+        profile: &nobody,
+        event_properties: None,
+        api_trigger_properties: None,
+        canvas_entry_properties: None,
+        now: 0,
+    };
+    assert_eq!(
+        Value::Object(message.render(&scope).unwrap().object),
+        json!({
+            "activity_id": "{{ 1 }}", "content_state": { "a": "{{ 2 }}", "b": null },
+            "notification": { "alert": { "title": "3", "body": "b" } },
+        })
+    );
+    let problem = activity(json!({ "alert": { "title": "{{" } })).unwrap_err();
+    assert_eq!(
+        problem.to_string(),
+        "notification.alert.title: line 1, column 1: `{{` is not closed"
+    );
+}
+
+#[test]
+fn the_description_names_what_is_read() {
+    use schemars::JsonSchema as _;
+
+    let schema = openapi::Messages::json_schema(&mut schemars::SchemaGenerator::default());
+    let schema = schema.as_value();
+    for channel in Channel::OF_MESSAGES {
+        let message = &schema["properties"][channel.name()];
+        for member in table::members(channel) {
+            assert_eq!(message["properties"][member.name]["description"], member.about);
+            let required = message["required"].as_array().unwrap();
+            assert_eq!(
+                required.contains(&member.name.into()),
+                member.is_required,
+                "{}",
+                member.name
+            );
+        }
+    }
+}
+
+fn messages() -> impl Strategy<Value = Map<String, Value>> {
+    let value = prop_oneof![
+        Just(json!(null)),
+        Just(json!(5)),
+        Just(json!("")),
+        Just(json!("text")),
+        Just(json!("{{${first_name}}} x")),
+        Just(json!("{{")),
+        Just(json!("https://example.com")),
+        Just(json!("http://10.0.0.1")),
+        Just(json!("POST")),
+        Just(json!("CLASSIC")),
+        Just(json!(GROUP)),
+        Just(json!({ "a": ["{{ 1 }}"] })),
+        Just(json!(["a"])),
+    ];
+    let names: Vec<&str> = Channel::OF_MESSAGES
+        .into_iter()
+        .flat_map(|channel| table::members(channel).iter().map(|member| member.name))
+        .chain(["unknown"])
+        .collect();
+    let change = (prop::sample::select(names), value.clone());
+    let message = (any::<bool>(), prop::collection::vec(change, 0..4));
+    let channels: Vec<&str> =
+        Channel::OF_MESSAGES.into_iter().map(Channel::name).chain(["fax"]).collect();
+    prop::collection::btree_map(prop::sample::select(channels), message, 0..5).prop_map(
+        |messages| {
+            let messages = messages.into_iter().map(|(channel, (is_complete, changes))| {
+                let mut message = complete()[channel]
+                    .as_object()
+                    .filter(|_| is_complete)
+                    .cloned()
+                    .unwrap_or_default();
+                message.extend(changes.into_iter().map(|(name, value)| (name.to_owned(), value)));
+                (channel.to_owned(), message.into())
+            });
+            messages.collect()
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn what_is_taken_is_taken_again(messages in messages()) {
+        let (content, kept, problems) = Content::read(&messages, Place::Send, &settings());
+        prop_assert!(problems.iter().all(|problem| problem.path.starts_with("messages.")));
+        let (again, same, none) = Content::read(&kept, Place::File, &settings());
+        prop_assert_eq!(none, []);
+        prop_assert_eq!(&same, &kept);
+        prop_assert_eq!(again.messages().len(), content.messages().len());
+        let profile = object(json!({ "first_name": "Ann" }));
+        let scope = Scope {
+            profile: &profile,
+            event_properties: None,
+            api_trigger_properties: None,
+            canvas_entry_properties: None,
+            now: 0,
+        };
+        for (one, two) in content.messages().iter().zip(again.messages()) {
+            let rendered = one.render(&scope);
+            prop_assert_eq!(&rendered, &two.render(&scope));
+            let object = rendered.unwrap().object;
+            prop_assert!(object.keys().eq(kept[one.channel.name()].as_object().unwrap().keys()));
+            prop_assert!(object.values().all(|value| !value.is_null()));
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! Orders of the log become dispatches, a batch of them at a time.
 
 use super::begin;
-use super::message::{self, MessageError};
+use super::message::MessageError;
 use crate::app::App;
 use crate::bell::Bell;
 use crate::log::Message;
@@ -52,7 +52,7 @@ impl Handler for BeginOrders {
         messages.iter().map(|message| Ok(Order::from_log(message)?)).collect()
     }
 
-    async fn apply(&self, tx: &mut Tx, orders: &Vec<Order>) -> Result<(), OrderError> {
+    async fn apply(&self, tx: &mut Tx, orders: &Self::Prepared<'_>) -> Result<(), OrderError> {
         for order in orders {
             begin(tx, order).await?;
         }

@@ -1,1 +1,86 @@
+//! What templates mean, what they are refused for, and what they can never do.
 
+mod bounds;
+mod filters;
+mod language;
+mod properties;
+
+use serde_json::{Map, Value, json};
+
+use super::*;
+
+/// 2026-11-21T08:05:07.250Z.
+const NOW: i64 = 1_795_248_307_250;
+
+fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(object) => object,
+        other => panic!("{other} is no object"),
+    }
+}
+
+fn profile() -> Map<String, Value> {
+    object(json!({
+        "external_id": "ann",
+        "service_id": "019a9f3e-7c11-7d22-8e33-9f44a055b166",
+        "email": "ann@example.com",
+        "phone": "+15550100",
+        "first_name": "Ann",
+        "gender": "F",
+        "dob": "1990-05-17",
+        "country": "NO",
+        "language": "en",
+        "time_zone": "Europe/Oslo",
+        "home_city": "Oslo",
+        "random_bucket": 4711,
+        "last_coordinates": [10.75, 59.9],
+        "custom_attributes": {
+            "visits": 12, "score": 3.5, "is_vip": true, "is_new": false, "nothing": null,
+            "fruits": ["kiwi", "Apple", "plum"], "numbers": [3, 1, 2], "empty": "", "none": [],
+            "name with spaces": "spaces", "a-b": "hyphen", "a.b": "dots", "it's \"q\"": "quotes",
+            "size": "XL",
+            "pets": [{ "name": "Rex", "legs": 4 }, { "name": "Tweety", "legs": 2 }],
+            "address": { "city": "Bergen", "geo": { "lat": 60.4 } },
+        },
+    }))
+}
+
+/// Renders for [`profile`], with properties of each kind.
+fn try_render(source: &str) -> Result<String, Stop> {
+    let template = Template::parse(source).unwrap_or_else(|error| panic!("{source}: {error}"));
+    let profile = profile();
+    let event = object(json!({ "price": 9.99, "products": [{ "name": "Tea" }] }));
+    let trigger = object(json!({ "code": "X-1", "seats": 2 }));
+    let canvas = object(json!({ "step": "one" }));
+    template.render(&Scope {
+        profile: &profile,
+        event_properties: Some(&event),
+        api_trigger_properties: Some(&trigger),
+        canvas_entry_properties: Some(&canvas),
+        now: NOW,
+    })
+}
+
+fn render(source: &str) -> String {
+    try_render(source).unwrap_or_else(|stop| panic!("{source}: {stop:?}"))
+}
+
+fn check(cases: &[(&str, &str)]) {
+    for (source, expected) in cases {
+        assert_eq!(render(source), *expected, "{source}");
+    }
+}
+
+fn failure(source: &str) -> String {
+    match try_render(source) {
+        Err(Stop::Failed(text)) => text,
+        other => panic!("{:.100}: {other:?}", source),
+    }
+}
+
+fn error(source: &str) -> String {
+    match Template::parse(source) {
+        Err(error) => error.to_string(),
+        Ok(_) => panic!("{source:.100} parses"),
+    }
+}

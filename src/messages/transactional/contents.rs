@@ -8,30 +8,11 @@ use uuid::Uuid;
 
 use crate::campaigns::Campaign;
 use crate::messages::Channel;
-use crate::messages::content::{Content, Place, Problem};
+use crate::messages::content::{Content, Place};
 use crate::messages::settings::Settings;
 
 /// Campaigns whose templates are kept.
 const MOST: usize = 1_000;
-
-/// The label that these emails have in the place of an app's.
-const APP: &str = "transactional";
-
-/// Reads what a transactional campaign declares as its `email`: a message object that needs no
-/// app, and no sender where the workspace has one. The problems name members of `messages.email`.
-pub fn read(email: &Map<String, Value>, settings: &Settings) -> Result<Content, Vec<Problem>> {
-    let mut email = email.clone();
-    let sender = settings.email.as_ref().and_then(|email| email.from.clone());
-    let fallbacks = [("app_id", Some(APP.to_owned())), ("from", sender)];
-    for (name, fallback) in fallbacks {
-        if let (None | Some(Value::Null), Some(fallback)) = (email.get(name), fallback) {
-            email.insert(name.to_owned(), fallback.into());
-        }
-    }
-    let messages = Map::from_iter([("email".to_owned(), email.into())]);
-    let (content, _, problems) = Content::read(&messages, Place::File, settings);
-    if problems.is_empty() { Ok(content) } else { Err(problems) }
-}
 
 /// Campaigns' emails as they were read last.
 #[derive(Default)]
@@ -39,8 +20,7 @@ pub struct Contents(Mutex<HashMap<(i32, Uuid), Kept>>);
 
 /// What was read, and of what.
 struct Kept {
-    email: Map<String, Value>,
-    from: Option<String>,
+    messages: Map<String, Value>,
     content: Result<Arc<Content>, String>,
 }
 
@@ -55,22 +35,21 @@ impl Contents {
         if let Some(why) = settings.without(Channel::Email) {
             return Err(why.to_owned());
         }
-        let email = campaign.email().ok_or("the campaign declares no email")?;
-        let from = settings.email.as_ref().and_then(|email| email.from.as_ref());
+        let messages = campaign.email(settings).ok_or("the campaign declares no email")?;
         let key = (workspace, campaign.id);
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_same = |kept: &&Kept| kept.email == *email && kept.from.as_ref() == from;
-        if let Some(kept) = kept.get(&key).filter(is_same) {
+        if let Some(kept) = kept.get(&key).filter(|kept| kept.messages == messages) {
             return kept.content.clone();
         }
         if kept.len() >= MOST {
             kept.clear();
         }
-        let content = read(email, settings)
-            .map(Arc::new)
-            .map_err(|problems| problems.first().map_or_else(String::new, ToString::to_string));
-        let (email, from) = (email.clone(), from.cloned());
-        kept.insert(key, Kept { email, from, content: content.clone() });
+        let (content, _, problems) = Content::read(&messages, Place::File, settings);
+        let content = match problems.first() {
+            Some(problem) => Err(problem.to_string()),
+            None => Ok(Arc::new(content)),
+        };
+        kept.insert(key, Kept { messages, content: content.clone() });
         content
     }
 }
@@ -112,7 +91,7 @@ mod tests {
         let acme = settings(Some("hello@acme.example"));
         assert_eq!(contents.of(1, &bare, &acme).unwrap().messages().len(), 1);
         let error = contents.of(1, &bare, &settings(None)).unwrap_err();
-        assert!(error.contains("messages.email.from"), "{error}");
+        assert!(error.contains("email.from"), "{error}");
         let error = contents.of(1, &bare, &Settings::default()).unwrap_err();
         assert!(error.contains("declares no email"), "{error}");
     }

@@ -41,7 +41,8 @@ impl Scene {
         Self::with(backend, SHORT, None).await
     }
 
-    /// With a way to the broker that can be cut.
+    /// With a way to the broker that can be cut, once the worker has its partitions: one that
+    /// loses the broker while it joins is waited for by its group for minutes.
     async fn with(backend: Backend, append_ms: u32, broker: Option<&Proxy>) -> Self {
         let patience = [("LONGSHORE_LOG__APPEND_TIMEOUT_MS", append_ms.to_string())];
         let fleet = Fleet::start_by(backend, &patience, |environment| {
@@ -52,6 +53,9 @@ impl Scene {
         });
         let fleet = fleet.await;
         let api = fleet.apply(&[WorkspaceFile::new("acme")]).await.remove(0);
+        if broker.is_some() {
+            fleet.applied().await;
+        }
         let gateway = if backend == Backend::Embedded { "standalone" } else { "gateway" };
         Self { fleet, api, gateway }
     }

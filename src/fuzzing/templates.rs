@@ -1,0 +1,144 @@
+//! Templates, and the message objects that they are in.
+
+use std::sync::LazyLock;
+
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use super::{NOW, body, check_refusal, text};
+use crate::messages::content::{Content, Place, Problem, Rendered};
+use crate::messages::settings::{Email, Provider, Secret, Settings, SubscriptionGroup};
+use crate::messages::template::{MAX_OUTPUT, Scope, Stop, Template, Work};
+use crate::messages::{Channel, content};
+
+/// A workspace that has every channel.
+static SETTINGS: LazyLock<Settings> = LazyLock::new(|| {
+    let provider =
+        || Provider { url: "https://provider.example/".into(), secret: Secret(vec![7; 24]) };
+    let group = |channel| SubscriptionGroup {
+        id: Uuid::from_u128(0x5a5a),
+        channel,
+        from: "+15550100".into(),
+    };
+    Settings {
+        email: Some(Email {
+            smtp: "smtp://relay.example".into(),
+            from: None,
+            status_postback: None,
+            events_secret: None,
+        }),
+        push: Some(provider()),
+        sms: Some(provider()),
+        whats_app: Some(provider()),
+        subscription_groups: vec![group(Channel::Sms), group(Channel::WhatsApp)],
+        ..Settings::default()
+    }
+});
+
+/// A user whose values are at the ends of what there is.
+static PROFILE: LazyLock<Map<String, Value>> = LazyLock::new(|| {
+    let numbers =
+        json!([i64::MIN, i64::MAX, -1, 0, 1, f64::MAX, f64::MIN_POSITIVE, -0.0, u64::MAX]);
+    let texts = json!(["", " ", "\n", "{{ x }}", "%", "é\u{301}", "a\r\nBcc: b", "1e999", "-9"]);
+    members(json!({
+        "external_id": "{% abort_message %}",
+        "email": "a@b.example\r\nBcc: c@d.example",
+        "first_name": "\u{0}\u{202e}<script>",
+        "dob": "0000-00-00",
+        "time_zone": "../../etc/passwd",
+        "custom_attributes": {
+            "numbers": numbers, "texts": texts, "mixed": [numbers, texts, null, true, {}],
+            "long": "a, ".repeat(10_000), "many": vec![0; 1_000],
+            "deep": { "deep": { "deep": [[[[{ "size": [], "first": null }]]]] } },
+        },
+    }))
+});
+
+fn members(object: Value) -> Map<String, Value> {
+    match object {
+        Value::Object(members) => members,
+        _ => Map::new(),
+    }
+}
+
+fn scope() -> Scope<'static> {
+    Scope {
+        profile: &PROFILE,
+        event_properties: PROFILE["custom_attributes"].as_object(),
+        api_trigger_properties: Some(&PROFILE),
+        canvas_entry_properties: None,
+        now: NOW,
+    }
+}
+
+pub fn template(bytes: &[u8]) {
+    let Some(source) = text(bytes) else { return };
+    let template = match Template::parse(source) {
+        Ok(template) => template,
+        Err(error) => {
+            let line = source.split('\n').nth(error.line - 1).expect("a line of the source");
+            assert!((1..=line.chars().count() + 1).contains(&error.column), "{error}");
+            return super::check_reason(&error.text);
+        }
+    };
+    // Without the guard: a panic is seen.
+    let rendered = template.render_within(&scope(), &mut Work::new(NOW));
+    match &rendered {
+        Ok(text) => assert!(text.len() <= MAX_OUTPUT),
+        Err(Stop::Aborted(reason) | Stop::Failed(reason)) => super::check_reason(reason),
+    }
+    assert_eq!(rendered, template.render_within(&scope(), &mut Work::new(NOW)), "twice the same");
+    if let Some(text) = template.as_text() {
+        assert_eq!(rendered.as_deref(), Ok(text));
+    }
+}
+
+/// The member `messages` of a call, or `notification` and its like of a live activity.
+pub fn message_objects(bytes: &[u8]) {
+    let members = match body(bytes).map(|body| body.object()) {
+        None => return,
+        Some(Err(error)) => return check_refusal(&error),
+        Some(Ok(members)) => members,
+    };
+    match Content::live_activity(members.clone()) {
+        Ok(content) => content.messages().iter().for_each(check_rendered),
+        Err(problem) => check_problem(&problem),
+    }
+    let (content, kept, problems) = Content::read(&members, Place::Send, &SETTINGS);
+    problems.iter().for_each(check_problem);
+    let (again, same, none) = Content::read(&kept, Place::File, &SETTINGS);
+    assert_eq!((&same, &none[..]), (&kept, &[][..]), "what is taken is taken again");
+    assert_eq!(content.messages().len(), again.messages().len());
+    for (message, again) in content.messages().iter().zip(again.messages()) {
+        check_rendered(message);
+        assert_eq!(message.render(&scope()), again.render(&scope()));
+    }
+}
+
+fn check_problem(problem: &Problem) {
+    super::check_reason(&problem.text);
+    assert!(!problem.path.is_empty());
+}
+
+fn check_rendered(message: &content::Message) {
+    let Rendered { channel, object, .. } = match message.render(&scope()) {
+        Ok(rendered) => rendered,
+        Err(Stop::Aborted(reason) | Stop::Failed(reason)) => {
+            assert!(!reason.contains("could not be rendered"), "a panic: {reason}");
+            return super::check_reason(&reason);
+        }
+    };
+    assert!(object.values().all(|value| !value.is_null()), "null is absent");
+    if channel == Channel::LiveActivity {
+        return;
+    }
+    for name in ["from", "reply_to", "bcc", "url", "subject"] {
+        let is_line =
+            |value: &Value| value.as_str().is_none_or(|text| !text.contains(['\r', '\n']));
+        let is_known = matches!(
+            (channel, name),
+            (Channel::Email, "from" | "reply_to" | "bcc" | "subject") | (Channel::Webhook, "url")
+        );
+        assert!(!is_known || object.get(name).is_none_or(is_line), "{name}");
+    }
+}

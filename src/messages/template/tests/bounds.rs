@@ -1,0 +1,243 @@
+//! What a template can never do, whoever wrote it.
+
+use std::time::{Duration, Instant};
+
+use super::*;
+
+/// Far more than is needed here, and far less than what it guards against would take.
+const SOON: Duration = Duration::from_secs(20);
+
+/// Threads that render have far more.
+const SMALL_STACK: usize = 512 << 10;
+
+fn on_a_small_stack<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    let thread = std::thread::Builder::new().stack_size(SMALL_STACK).spawn(work);
+    thread.expect("a thread").join().expect("no panic")
+}
+
+#[test]
+fn a_source_has_a_bound() {
+    assert!(Template::parse(&"a".repeat(MAX_SOURCE)).is_ok());
+    assert_eq!(
+        error(&"a".repeat(MAX_SOURCE + 1)),
+        "line 1, column 1: a template has 262144 bytes at most"
+    );
+}
+
+#[test]
+fn parsing_takes_time_by_the_length_of_the_source() {
+    let until = Instant::now() + SOON;
+    for piece in [
+        " ",
+        "{",
+        "{{",
+        "{%",
+        "{{ ",
+        "{{-",
+        " {%-",
+        "{{a",
+        "{{'",
+        "{{a|",
+        "{{a[",
+        "${",
+        "{{${",
+        "{%#",
+        "{% raw %}",
+        "{% comment %}",
+        "{% raw %}{%",
+        "{% if a %}",
+        "{% if a ",
+        "{% cycle a,",
+        "{{ a }} \n",
+        "{{ a | default: b, ",
+        "}}",
+        "%}",
+        "\"",
+        "{{ 1.",
+        "{{ a.b",
+        "{% assign a = ",
+        "{% for a in b %}{% endfor %}",
+        "{{ (1..",
+        "é",
+        "{% comment %}{% endcomment %}",
+    ] {
+        let source = piece.repeat(MAX_SOURCE / piece.len());
+        let _ = Template::parse(&source);
+        assert!(Instant::now() < until, "{piece}");
+    }
+}
+
+#[test]
+fn nothing_overflows_the_stack() {
+    on_a_small_stack(|| {
+        for (open, close) in [
+            ("{% if true %}", "{% endif %}"),
+            ("{% unless false %}", "{% endunless %}"),
+            ("{% for i in (1..1) %}", "{% endfor %}"),
+            ("{% case 1 %}{% when 1 %}", "{% endcase %}"),
+            ("{% capture a %}", "{{ a }}{% endcapture %}"),
+            ("{% tablerow i in (1..1) %}", "{% endtablerow %}"),
+        ] {
+            let nested = |depth: usize| format!("{}x{}", open.repeat(depth), close.repeat(depth));
+            let _ = try_render(&nested(MAX_NESTING));
+            assert!(error(&nested(MAX_NESTING + 1)).contains("nest 32 levels at most"), "{open}");
+            assert!(Template::parse(&nested(4_000)).is_err(), "{open}");
+            let open = open.repeat(MAX_SOURCE / open.len());
+            assert!(Template::parse(&open).is_err());
+        }
+        for index in ["a[", "(1..", "a.b["] {
+            let source = format!("{{{{ {}", index.repeat(60_000));
+            assert!(
+                error(&source[..MAX_SOURCE.min(source.len())]).contains("nest 8 levels at most"),
+                "{index}"
+            );
+        }
+        let many = |piece: &str, count: usize| piece.repeat(count);
+        let long = format!("{{% if a{} %}}{{% endif %}}x", many(" or a", 50_000));
+        assert_eq!(render(&long), "x");
+        let long = format!("{{% if a %}}{}{{% endif %}}x", many("{% elsif a %}", 20_000));
+        assert_eq!(render(&long), "x");
+        let long = format!("{{{{ a{} }}}}x", many(".a", 100_000));
+        assert_eq!(render(&long), "x");
+        let long = format!("{{{{ a{} }}}}x", many(" | strip", 20_000));
+        assert!(error(&long).contains("has 64 filters at most"));
+        let long = format!("{}{}", many("{% comment %}", 9_000), many("{% endcomment %}", 9_000));
+        assert_eq!(render(&long), "");
+    });
+}
+
+#[test]
+fn loops_are_paid_for_in_steps() {
+    for source in [
+        "{% for i in (1..500000000) %}{% endfor %}",
+        "{% for i in (1..500000000) limit: 400000000 %}{% endfor %}",
+        "{% for i in (-9223372036854775808..9223372036854775807) %}{{ i }}{% endfor %}",
+        "{% tablerow i in (1..500000000) cols: 1000000 %}{% endtablerow %}",
+        "{% for a in (1..1000) %}{% for b in (1..1000) %}{% for c in (1..1000) %}{% endfor %}{% endfor %}{% endfor %}",
+    ] {
+        let failure = failure(source);
+        assert!(
+            failure.contains("more than 500000 steps") || failure.contains("prints more"),
+            "{failure}"
+        );
+    }
+    assert!(failure("{{ (1..500000000) | join }}").contains("makes more than 16777216 bytes"));
+    assert!(failure("{{ (1..500000000) | reverse | size }}").contains("makes more"));
+    // What is only asked for its size is never listed.
+    check(&[("{% assign r = (1..500000000) %}{{ r.size }} {{ r.last }}", "500000000 500000000")]);
+    check(&[("{% for i in (1..500000000) offset: 499999999 %}{{ i }}{% endfor %}", "500000000")]);
+}
+
+#[test]
+fn output_is_bounded() {
+    let text = "x".repeat(1 << 10);
+    let source = format!("{{% for i in (1..1024) %}}{text}{{% endfor %}}");
+    assert_eq!(render(&source).len(), MAX_OUTPUT);
+    let source = format!("{{% for i in (1..1024) %}}{text}{{% endfor %}}x");
+    assert_eq!(failure(&source), "the template prints more than 1048576 bytes");
+    let source = format!(
+        "{{% for i in (1..1025) %}}{{% capture a %}}{text}{{% endcapture %}}{{% endfor %}}"
+    );
+    assert_eq!(failure(&source), "the template prints more than 1048576 bytes");
+}
+
+#[test]
+fn what_filters_make_is_bounded() {
+    let double = |filter: &str, times: usize| {
+        let assign = format!("{{% assign a = a | {filter} %}}");
+        format!("{{% assign a = 'abc,def,' %}}{}", assign.repeat(times))
+    };
+    for filter in [
+        "append: a",
+        "prepend: a",
+        "replace: 'a', a",
+        "concat: a",
+        "split: '' | join: a",
+        "escape | append: a",
+        "url_encode | append: a",
+        "as_json_string | append: a",
+        "split: ',' | concat: a | join: a",
+    ] {
+        assert!(failure(&double(filter, 64)).contains("the template "), "{filter}");
+    }
+    // Each element is the same text: an array holds little, and prints much.
+    let source = format!(
+        "{{% capture a %}}{}{{% endcapture %}}{{% assign b = 'x' | split: '' | concat: a %}}{}",
+        "y".repeat(200_000),
+        "{% assign b = b | concat: b %}".repeat(12)
+    );
+    for end in [
+        "{{ b }}",
+        "{{ b | join }}",
+        "{{ b | uniq | size }}",
+        "{{ b | as_json_string | size }}",
+        "{{ b | sort | size }}",
+        "{{ b | sort_natural | size }}",
+        "{% for x in b %}{% if x == a %}{% endif %}{% endfor %}",
+        "{% for x in b %}{{ x | size }}{% endfor %}",
+        "{% for x in b %}{% if x contains 'z' %}{% endif %}{% endfor %}",
+    ] {
+        let failure = failure(&format!("{source}{end}"));
+        assert!(failure.starts_with("the template "), "{end}: {failure}");
+    }
+}
+
+#[test]
+fn no_rendering_takes_long() {
+    let until = Instant::now() + SOON;
+    let text = "<script".repeat(20_000);
+    let tags = format!("{{{{ '{text}' | strip_html | size }}}}");
+    assert_eq!(render(&tags), "140000");
+    let words = "a ".repeat(60_000);
+    let source = format!(
+        "{{% assign a = '{words}' %}}{{% for i in (1..100000) %}}{{{{ a | truncatewords: 50000 | size }}}}{{% endfor %}}"
+    );
+    assert!(failure(&source).starts_with("the template "));
+    let source = format!("{{{{ '{words}' | split: ' ' | uniq | size }}}}");
+    assert_eq!(render(&source), "1");
+    assert!(Instant::now() < until);
+}
+
+#[test]
+fn the_bounds_of_a_message_are_those_of_its_texts_together() {
+    let template = Template::parse("{% for i in (1..100000) %}{% endfor %}").unwrap();
+    let profile = Map::new();
+    let scope = Scope {
+        profile: &profile,
+        event_properties: None,
+        api_trigger_properties: None,
+        canvas_entry_properties: None,
+        now: NOW,
+    };
+    let mut work = Work::new(NOW);
+    let rendered = (0..10).take_while(|_| template.render_within(&scope, &mut work).is_ok());
+    assert_eq!(rendered.count(), 4);
+}
+
+#[test]
+fn a_panic_ends_no_more_than_its_rendering() {
+    let stop = guarded(|| -> Result<(), Stop> { panic!("as planned") });
+    assert_eq!(stop, Err(Stop::Failed("the template could not be rendered".into())));
+}
+
+#[test]
+fn threads_share_a_template() {
+    let template = Template::parse("{{${first_name}}} {{ 'now' | date: '%Y' }}").unwrap();
+    let threads = [0, 1].map(|_| {
+        let template = template.clone();
+        std::thread::spawn(move || {
+            let profile = profile();
+            let scope = Scope {
+                profile: &profile,
+                event_properties: None,
+                api_trigger_properties: None,
+                canvas_entry_properties: None,
+                now: NOW,
+            };
+            (0..100).map(|_| template.render(&scope).unwrap()).collect::<Vec<_>>()
+        })
+    });
+    for thread in threads {
+        assert_eq!(thread.join().unwrap(), vec!["Ann 2026"; 100]);
+    }
+}

@@ -1,0 +1,299 @@
+//! The language.
+
+use super::*;
+
+#[test]
+fn fields_are_named_as_the_family_names_them() {
+    check(&[
+        ("Hi {{${first_name}}}!", "Hi Ann!"),
+        ("{{ ${first_name} }}|{{${ first_name }}}", "Ann|Ann"),
+        ("{{${user_id}}} {{${external_id}}}", "ann ann"),
+        ("{{${service_id}}}", "019a9f3e-7c11-7d22-8e33-9f44a055b166"),
+        ("{{${email}}} {{${email_address}}}", "ann@example.com ann@example.com"),
+        ("{{${phone}}} {{${phone_number}}}", "+15550100 +15550100"),
+        ("{{${dob}}} {{${date_of_birth}}}", "1990-05-17 1990-05-17"),
+        ("{{${gender}}}{{${country}}}{{${language}}}", "FNOen"),
+        ("{{${time_zone}}} {{${city}}} {{${home_city}}}", "Europe/Oslo Oslo Oslo"),
+        ("{{${random_bucket_number}}} {{${last_coordinates}[1]}}", "4711 59.9"),
+        ("{{custom_attribute.${visits}}}", "12"),
+        ("{{custom_attribute.${name with spaces}}}", "spaces"),
+        ("{{custom_attribute.${a-b}}} {{custom_attribute.${a.b}}}", "hyphen dots"),
+        ("{{custom_attribute.${it's \"q\"}}}", "quotes"),
+        (
+            "{{custom_attribute.${address}.city}} {{custom_attribute.${address}.${city}}}",
+            "Bergen Bergen",
+        ),
+        ("{{custom_attribute['visits']}} {{custom_attribute.visits}}", "12 12"),
+        ("{{event_properties.${price}}} {{event_properties.${products}[0].name}}", "9.99 Tea"),
+        ("{{api_trigger_properties.${code}}}", "X-1"),
+        ("{{canvas_entry_properties.${step}}}", "one"),
+    ]);
+}
+
+#[test]
+fn fields_can_be_named_in_tags() {
+    check(&[
+        ("{% if custom_attribute.${visits} > 3 %}often{% endif %}", "often"),
+        ("{% if ${first_name} == 'Ann' and ${country} != \"SE\" %}yes{% endif %}", "yes"),
+        ("{% for f in custom_attribute.${fruits} %}{{f}},{% endfor %}", "kiwi,Apple,plum,"),
+        ("{% case ${language} %}{% when 'no' %}Hei{% when 'de', 'en' %}Hi{% endcase %}", "Hi"),
+        ("{% assign n = api_trigger_properties.${seats} | plus: 1 %}{{n}}", "3"),
+        ("{% unless custom_attribute.${is_vip} %}a{% else %}b{% endunless %}", "b"),
+    ]);
+}
+
+#[test]
+fn what_is_absent_is_empty_at_every_level() {
+    check(&[
+        ("[{{${last_name}}}]", "[]"),
+        ("[{{custom_attribute.${nope}}}]", "[]"),
+        ("[{{custom_attribute.${nope}.a.b[3].c}}]", "[]"),
+        ("[{{custom_attribute.${nothing}}}]", "[]"),
+        ("[{{custom_attribute.${visits}.a.size}}]", "[]"),
+        ("[{{custom_attribute.${fruits}[7]}}{{custom_attribute.${fruits}[-7]}}]", "[]"),
+        ("[{{ nowhere }}{{ nowhere.at.all }}{{ subscribed_state.${x} }}]", "[]"),
+        ("[{{ nowhere | upcase | split: ',' | join: '-' | append: 'x' }}]", "[x]"),
+        ("{{ ${last_name} | default: 'friend' }}", "friend"),
+        ("{% if custom_attribute.${nope} > 3 %}a{% else %}b{% endif %}", "b"),
+        ("{% if nowhere contains 'a' %}a{% else %}b{% endif %}", "b"),
+        ("{% if custom_attribute.${nope} == nil %}nil{% endif %}", "nil"),
+        ("{% for x in nowhere %}{{x}}{% else %}none{% endfor %}", "none"),
+        ("{% for x in (1..nowhere) %}{{x}}{% else %}none{% endfor %}", "none"),
+        ("[{{ forloop.index }}{{ nowhere[nowhere] }}{{ 7 | divided_by: nowhere }}]", "[]"),
+        ("{{ forloop.parentloop.parentloop.index }}", ""),
+    ]);
+    let nobody = Map::new();
+    let scope = Scope {
+        profile: &nobody,
+        event_properties: None,
+        api_trigger_properties: None,
+        canvas_entry_properties: None,
+        now: 0,
+    };
+    let source = "[{{${first_name}}}{{custom_attribute.${a}.b}}{{event_properties.${a}}}\
+                  {{api_trigger_properties.${a}}}{{canvas_entry_properties.${a}}}]";
+    assert_eq!(Template::parse(source).unwrap().render(&scope), Ok("[]".into()));
+}
+
+#[test]
+fn values_are_printed() {
+    check(&[
+        (
+            "{{ 'a' }}{{ \"b\" }}{{ 1 }}{{ -2 }}{{ 1.50 }}{{ true }}{{ false }}{{ nil }}",
+            "ab1-21.5truefalse",
+        ),
+        ("{{ custom_attribute.${score} }} {{ custom_attribute.${is_vip} }}", "3.5 true"),
+        ("{{ custom_attribute.${numbers} }}", "312"),
+        ("{{ custom_attribute.${address} }}", r#"{"city":"Bergen","geo":{"lat":60.4}}"#),
+        ("{{ (1..3) }} {{ empty }}{{ blank }}", "1..3 "),
+        ("{{ custom_attribute.${fruits}.size }} {{ ${first_name}.size }}", "3 3"),
+        (
+            "{{ custom_attribute.${fruits}.first }} {{ custom_attribute.${fruits}.last }}",
+            "kiwi plum",
+        ),
+        ("{{ custom_attribute.${fruits}[-1] }} {{ custom_attribute.size }}", "plum XL"),
+        ("{% assign i = 1 %}{{ custom_attribute.${fruits}[i] }}", "Apple"),
+        ("{% assign k = 'city' %}{{ custom_attribute.${address}[k] }}", "Bergen"),
+        ("{{}}{{ }}{% echo 'e' | upcase %}", "E"),
+        ("{{ empty_cart }}{{ nil_value }}{{ true_name }}{{ x-y }}", ""),
+    ]);
+}
+
+#[test]
+fn conditions_join_from_the_right() {
+    let cases = [
+        ("1 == 1.0", true),
+        ("'1' == 1", false),
+        ("2 > 1 and 1 > 2 or true", true),
+        ("false and false or true", false),
+        ("true or false and false", true),
+        ("'abc' contains 'b'", true),
+        ("custom_attribute.${fruits} contains 'kiwi'", true),
+        ("custom_attribute.${fruits} contains 'kiw'", false),
+        ("custom_attribute.${address} contains 'city'", true),
+        ("custom_attribute.${empty} == empty", true),
+        ("custom_attribute.${none} == empty", true),
+        ("custom_attribute.${nope} == empty", false),
+        ("custom_attribute.${nope} == blank", true),
+        ("'  ' == blank", true),
+        ("'  ' == empty", false),
+        ("false == blank", true),
+        ("nil == nil", true),
+        ("nil == false", false),
+        ("'a' < 'b'", true),
+        ("'b' <> 'a'", true),
+        ("'a' < 1", false),
+        ("1 <= 1", true),
+        ("1 >= 2", false),
+        ("nil < 1", false),
+        ("0", true),
+        ("''", true),
+        ("nil", false),
+        ("false", false),
+        ("custom_attribute.${numbers} == custom_attribute.${numbers}", true),
+        ("custom_attribute.${pets}[0] == custom_attribute.${pets}[1]", false),
+        ("custom_attribute.${pets}[0] == custom_attribute.${pets}.first", true),
+        ("(1..3) == (1..3)", true),
+        ("custom_attribute.${is_new}", false),
+    ];
+    for (condition, holds) in cases {
+        let source = format!("{{% if {condition} %}}yes{{% else %}}no{{% endif %}}");
+        assert_eq!(render(&source), if holds { "yes" } else { "no" }, "{condition}");
+        let source = format!("{{% unless {condition} %}}no{{% else %}}yes{{% endunless %}}");
+        assert_eq!(render(&source), if holds { "yes" } else { "no" }, "{condition}");
+    }
+}
+
+#[test]
+fn blocks_do_what_they_do_in_liquid() {
+    check(&[
+        ("{% if false %}a{% elsif nil %}b{% elsif 1 %}c{% else %}d{% endif %}", "c"),
+        ("{% case 3 %}ignored{% when 1 or 2 %}a{% else %}b{% endcase %}", "b"),
+        ("{% capture x %}a{{ 1 }}{% endcapture %}{{ x }}{{ x }}", "a1a1"),
+        ("{% capture 'x' %}b{% endcapture %}{{ x }}", "b"),
+        ("{% raw %}{{ ${x} }} {% if %}{% endraw %}", "{{ ${x} }} {% if %}"),
+        ("a{% comment %} {{ ( }} {% comment %}{% endcomment %} {% if %} {% endcomment %}b", "ab"),
+        ("a{% # a comment %}b{%-# another -%} c", "abc"),
+        ("{% cycle 'a', 'b' %}{% cycle 'a', 'b' %}{% cycle 'a', 'b' %}", "aba"),
+        ("{% cycle 'g': 1, 2 %}{% cycle 'g': 1, 2 %}{% cycle 'h': 1, 2 %}", "121"),
+        ("{% increment n %}{% increment n %}{{ n }}{% decrement n %}{% decrement m %}", "0121-1"),
+        ("{% assign n = 7 %}{% increment n %}{{ n }}", "07"),
+        ("  a  {{- 1 -}}  b  {%- if true -%}  c  {%- endif -%}  d", "  a1bcd"),
+        ("{% raw -%}  x  {%- endraw %}", "x"),
+        ("{{ 'a' -}} \n {{- 'b' }}", "ab"),
+    ]);
+}
+
+#[test]
+fn loops_do_what_they_do_in_liquid() {
+    check(&[
+        ("{% for i in (1..3) %}{{ i }}{% endfor %}{{ i }}", "123"),
+        ("{% for i in (3..1) %}{{ i }}{% else %}none{% endfor %}", "none"),
+        ("{% for i in (1..9) limit:2 offset:3 %}{{ i }}{% endfor %}", "45"),
+        ("{% for i in (1..9) reversed limit: 3, offset: 1 %}{{ i }}{% endfor %}", "432"),
+        (
+            "{% for i in (1..6) limit:2 %}{{ i }}{% endfor %}-{% for i in (1..6) limit:2 offset:continue %}{{ i }}{% endfor %}",
+            "12-34",
+        ),
+        (
+            "{% for i in (1..9) %}{% if i == 3 %}{% continue %}{% endif %}{% if i > 4 %}{% break %}{% endif %}{{ i }}{% endfor %}",
+            "124",
+        ),
+        (
+            "{% for p in custom_attribute.${pets} %}{{ forloop.index }}/{{ forloop.length }} {{ p.name }}{% unless forloop.last %}, {% endunless %}{% endfor %}",
+            "1/2 Rex, 2/2 Tweety",
+        ),
+        ("{% for x in custom_attribute.${address} %}{{ x[0] }};{% endfor %}", "city;geo;"),
+        ("{% for c in ${first_name} %}{{ c }}.{% endfor %}", "Ann."),
+        (
+            "{% for a in (1..2) %}{% for b in (1..2) %}{{ forloop.parentloop.index }}{{ forloop.index0 }}{{ forloop.rindex }} {% endfor %}{% endfor %}",
+            "102 111 202 211 ",
+        ),
+        (
+            "{% for i in (1..1) %}{{ forloop.first }}{{ forloop.last }}{{ forloop.name }}{% endfor %}",
+            "truetruei-(1..1)",
+        ),
+        ("{% assign i = 'o' %}{% for i in (1..2) %}{{ i }}{% endfor %}{{ i }}", "12o"),
+        (
+            "{% for i in (9223372036854775806..9223372036854775807) %}{{ i }} {% endfor %}",
+            "9223372036854775806 9223372036854775807 ",
+        ),
+        (
+            "{% for i in (-9223372036854775808..9223372036854775807) limit: 1 offset: 3 %}{{ i }}{% endfor %}",
+            "-9223372036854775805",
+        ),
+        ("{% for i in (1..3) limit: -1 %}{{ i }}{% else %}none{% endfor %}", "none"),
+    ]);
+    assert_eq!(
+        render(
+            "{% tablerow i in (1..3) cols:2 %}{{ i }}{{ tablerowloop.col }}{{ tablerowloop.col_last }}{% endtablerow %}"
+        ),
+        "<tr class=\"row1\">\n<td class=\"col1\">11false</td><td class=\"col2\">22true</td></tr>\n\
+         <tr class=\"row2\"><td class=\"col1\">31false</td></tr>\n"
+    );
+    // No columns are those of one row.
+    for cols in ["", "cols:0", "cols:-1", "cols:nothing"] {
+        let source = format!("{{% tablerow i in (1..2) {cols} %}}{{{{ i }}}}{{% endtablerow %}}");
+        let row = "<td class=\"col1\">1</td><td class=\"col2\">2</td>";
+        assert_eq!(render(&source), format!("<tr class=\"row1\">\n{row}</tr>\n"), "{cols}");
+    }
+}
+
+#[test]
+fn a_template_can_abort_the_message() {
+    let aborted = |source: &str| match try_render(source) {
+        Err(Stop::Aborted(reason)) => reason,
+        other => panic!("{source}: {other:?}"),
+    };
+    assert_eq!(aborted("a{% abort_message(\"why\") %}b"), "why");
+    assert_eq!(aborted("{% abort_message('no name') %}"), "no name");
+    assert_eq!(aborted("{% abort_message 'so' %}"), "so");
+    assert_eq!(aborted("{% abort_message(${first_name} | append: ' is out') %}"), "Ann is out");
+    assert_eq!(aborted("{% abort_message %}"), "the template aborts the message");
+    assert_eq!(aborted("{%abort_message()%}"), "the template aborts the message");
+    assert_eq!(
+        aborted(
+            "{% for i in (1..2) %}{% capture x %}{% abort_message(i) %}{% endcapture %}{% endfor %}"
+        ),
+        "1"
+    );
+    let long = format!("{{% abort_message('{}') %}}", "é".repeat(2_000));
+    assert_eq!(aborted(&long).chars().count(), 501);
+    check(&[("{% if ${first_name} == blank %}{% abort_message('x') %}{% endif %}go", "go")]);
+}
+
+#[test]
+fn what_does_not_parse_is_told_with_its_place() {
+    let cases = [
+        ("{{ 'a", "line 1, column 4: the text is not closed"),
+        ("ab {{ x", "line 1, column 4: `{{` is not closed"),
+        ("a\nbé{% if x", "line 2, column 3: `{%` is not closed"),
+        ("{{${}}}", "line 1, column 3: `${}` has no name"),
+        ("{{${a", "line 1, column 3: `${` is not closed"),
+        ("a\n\n  {% if x %}", "line 3, column 3: `if` is not closed by `endif`"),
+        ("{% for i in x %}{% endif %}", "line 1, column 20: `endif` closes nothing here"),
+        ("{% endif %}", "line 1, column 4: `endif` closes nothing here"),
+        ("{% else %}", "line 1, column 4: `else` closes nothing here"),
+        ("{% nope %}", "line 1, column 4: there is no tag `nope`"),
+        ("{% 5 %}", "line 1, column 4: a tag begins with its name"),
+        ("{{ a | nope }}", "line 1, column 8: there is no filter `nope`"),
+        ("{{ a | append }}", "line 1, column 8: `append` takes 1 arguments, not 0"),
+        ("{{ a | append: 1, 2 }}", "line 1, column 8: `append` takes 1 arguments, not 2"),
+        ("{{ a | append: 1, 2, 3 }}", "line 1, column 22: `append` takes no further argument"),
+        (
+            "{{ a | default: 1, nope: 2 }}",
+            "line 1, column 20: `default` has no option of this name here",
+        ),
+        ("{{ a b }}", "line 1, column 6: `b` is not expected here"),
+        ("{{ a. }}", "line 1, column 7: a name is meant, not the end"),
+        ("{{ a[ }}", "line 1, column 7: a value is missing"),
+        ("{{ | a }}", "line 1, column 4: a value is meant, not `|`"),
+        ("{{ a ~ }}", "line 1, column 6: `~` is not expected here"),
+        ("{{ ${a} }", "line 1, column 9: `}` is not expected here"),
+        ("{{ 99999999999999999999 }}", "line 1, column 4: the number is too large"),
+        ("{{ (1..) }}", "line 1, column 8: a value is meant, not `)`"),
+        ("{% if %}{% endif %}", "line 1, column 7: a value is missing"),
+        (
+            "{% if a | size > 1 %}{% endif %}",
+            "line 1, column 9: a condition has no filters: `assign` the value first",
+        ),
+        ("{% assign a 5 %}", "line 1, column 13: `=` is meant, not `5`"),
+        ("{% assign forloop = 5 %}", "line 1, column 11: `forloop` cannot be given a value"),
+        ("{% for a of b %}{% endfor %}", "line 1, column 10: `in` is meant, not `of`"),
+        ("{% for a in b cols: 2 %}{% endfor %}", "line 1, column 15: `cols` is for `tablerow`"),
+        ("{% include 'a' %}", "line 1, column 4: `include`: there are no other templates"),
+        ("{% render 'a' %}", "line 1, column 4: `render`: there are no other templates"),
+        ("{% raw %} x", "line 1, column 1: `raw` is not closed by `endraw`"),
+        (
+            "{% comment %}{% comment %}{% endcomment %}",
+            "line 1, column 1: `comment` is not closed by `endcomment`",
+        ),
+        ("{% raw %}{% endraw x %}", "line 1, column 20: nothing can follow `endraw`"),
+        ("{% if a %}{% endif x %}", "line 1, column 20: `x` is not expected here"),
+        ("{% abort_message('a' %}", "line 1, column 22: `)` is meant, not the end"),
+        ("{% # never closed", "line 1, column 1: `{%` is not closed"),
+    ];
+    for (source, expected) in cases {
+        assert_eq!(error(source), expected, "{source}");
+    }
+}
