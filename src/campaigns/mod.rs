@@ -12,6 +12,9 @@ mod trigger;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
+use crate::messages::Channel;
+use crate::messages::settings::Settings;
+
 pub use rows::{by_id, has_canvas, heeding_purchases, of_calls, stored};
 pub use trigger::{Trigger, TriggerError};
 
@@ -35,10 +38,20 @@ impl Campaign {
         self.content.get("messages")?.as_object()
     }
 
-    /// The email of a transactional campaign
-    /// ([`contents::read`](crate::messages::transactional::contents::read)).
-    pub fn email(&self) -> Option<&Map<String, Value>> {
-        self.content.get("email")?.as_object()
+    /// What a transactional campaign sends, as a messages object: its email, from whom the
+    /// workspace's emails are where it does not say. It belongs to no app.
+    pub fn email(&self, settings: &Settings) -> Option<Map<String, Value>> {
+        let mut email = self.content.get("email")?.as_object()?.clone();
+        let is_absent =
+            |email: &Map<String, Value>, name| email.get(name).is_none_or(Value::is_null);
+        let from = settings.email.as_ref().and_then(|email| email.from.as_deref());
+        if let Some(from) = from.filter(|_| is_absent(&email, "from")) {
+            email.insert("from".into(), from.into());
+        }
+        if is_absent(&email, "app_id") {
+            email.insert("app_id".into(), Kind::Transactional.name().into());
+        }
+        Some(Map::from_iter([(Channel::Email.name().to_owned(), email.into())]))
     }
 
     /// What starts a triggered campaign.

@@ -6,7 +6,6 @@ use super::super::file::{Declaration, FileError, Place, Problem};
 use crate::campaigns::{Campaign, Kind};
 use crate::messages::content::{self, Content};
 use crate::messages::settings::Settings;
-use crate::messages::transactional::contents;
 
 /// Says everything that is wrong at once.
 pub(super) fn check(declared: &Declaration, settings: &Settings) -> Result<(), FileError> {
@@ -21,30 +20,28 @@ pub(super) fn check(declared: &Declaration, settings: &Settings) -> Result<(), F
 }
 
 fn check_one(campaign: &Campaign, place: &Place, settings: &Settings) -> Vec<Problem> {
-    let wrong = match (campaign.kind, campaign.email(), campaign.messages()) {
-        (Kind::Transactional, Some(email), _) => {
-            contents::read(email, settings).err().unwrap_or_default()
-        }
-        (Kind::Api | Kind::Triggered | Kind::Canvas, _, Some(messages)) => {
-            let (_, _, mut wrong) = Content::read(messages, content::Place::File, settings);
-            wrong.extend(unknown_variations(campaign, messages));
-            wrong
-        }
-        _ => Vec::new(),
+    let messages = match campaign.kind {
+        Kind::Transactional => campaign.email(settings),
+        Kind::Api | Kind::Triggered | Kind::Canvas => campaign.messages().cloned(),
     };
-    let problem = |wrong: content::Problem| {
+    let Some(messages) = messages else { return Vec::new() };
+    let problem = |path: &str, text: String| {
         // Its member of the file is the email itself.
         let path = match campaign.kind {
-            Kind::Transactional => wrong.path.trim_start_matches("messages."),
-            Kind::Api | Kind::Triggered | Kind::Canvas => &wrong.path,
+            Kind::Transactional => path.strip_prefix("messages.").unwrap_or(path),
+            Kind::Api | Kind::Triggered | Kind::Canvas => path,
         };
-        Problem { line: place.line, path: format!("{}.{path}", place.path), text: wrong.text }
+        Problem { line: place.line, path: format!("{}.{path}", place.path), text }
     };
-    wrong.into_iter().map(problem).collect()
+    let (_, _, wrong) = Content::read(&messages, content::Place::File, settings);
+    let wrong = wrong.into_iter().map(|wrong| problem(&wrong.path, wrong.text));
+    let unknown = unknown_variations(campaign, &messages).into_iter();
+    let unknown = unknown.map(|(path, text)| problem(&path, text));
+    wrong.chain(unknown).collect()
 }
 
 /// Messages of a campaign that declares variations are of one of them.
-fn unknown_variations(campaign: &Campaign, messages: &Map<String, Value>) -> Vec<content::Problem> {
+fn unknown_variations(campaign: &Campaign, messages: &Map<String, Value>) -> Vec<(String, String)> {
     let declared = campaign.content.get("variations").and_then(Value::as_array);
     let Some(declared) = declared else { return Vec::new() };
     let named = messages.iter().filter_map(|(name, message)| {
@@ -55,8 +52,7 @@ fn unknown_variations(campaign: &Campaign, messages: &Map<String, Value>) -> Vec
         };
         let path = format!("messages.{name}.message_variation_id");
         let text = format!("{id:?}: the campaign has no such variation");
-        let problem = content::Problem { path, text, is_fatal: false };
-        (!declared.iter().any(has_id)).then_some(problem)
+        (!declared.iter().any(has_id)).then_some((path, text))
     });
     named.collect()
 }

@@ -280,7 +280,8 @@ async fn who_sends_follows_what_is_applied(world: World) {
     assert!(campaigns::by_id(&mut tx, workspace + 1, CAMPAIGN).await.unwrap().is_none());
     assert!(workspaces::segment(&mut tx, workspace + 1, SEGMENT).await.unwrap().is_none());
     drop(tx);
-    let email = receipt.email().unwrap();
+    let email = &receipt.email(&found).unwrap()["email"];
+    assert_eq!(email["from"], "Acme <hello@acme.example>");
     assert_eq!((&email["subject"], &email["body"]), (&json!("Your order"), &json!("Thank you.")));
 
     // Nobody asks the store each time, and a change is known soon.
