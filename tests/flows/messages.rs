@@ -2,6 +2,7 @@
 
 mod conversions;
 mod firing;
+mod hostile;
 mod live_activity;
 mod relay;
 mod schedule_api;
