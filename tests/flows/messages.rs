@@ -8,6 +8,7 @@ mod relay;
 mod schedule_api;
 mod send_api;
 mod send_limits;
+mod send_repeats;
 mod sending;
 mod settings;
 mod transactional;

@@ -2,8 +2,6 @@
 //! receiver: templates and conditions that would take for ever, trees without end, users who are
 //! erased before their message goes.
 
-use std::time::Duration;
-
 use reqwest::{Method, header};
 use serde_json::{Value, json};
 
@@ -59,7 +57,7 @@ impl World {
         texts
     }
 
-    async fn count(&self, sql: &str) -> i64 {
+    async fn count(&self, sql: &'static str) -> i64 {
         stores::count(&self.fleet.database_url(), sql).await
     }
 
