@@ -52,7 +52,7 @@ impl Handler for BeginOrders {
         messages.iter().map(|message| Ok(Order::from_log(message)?)).collect()
     }
 
-    async fn apply(&self, tx: &mut Tx, orders: &Vec<Order>) -> Result<(), OrderError> {
+    async fn apply(&self, tx: &mut Tx, orders: &Self::Prepared<'_>) -> Result<(), OrderError> {
         for order in orders {
             begin(tx, order).await?;
         }
