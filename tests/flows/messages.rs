@@ -6,6 +6,7 @@ mod firing;
 mod hostile;
 mod live_activity;
 mod relay;
+mod reports;
 mod schedule_api;
 mod send_api;
 mod send_limits;

@@ -11,7 +11,7 @@ use super::{Message, World};
 use crate::support::eventually;
 use crate::support::stores::{TestStore, on_both_stores, on_pool};
 
-on_both_stores!(a_card_is_stored_once_and_expires, many_cards_are_stored_together);
+on_both_stores!(a_card_is_stored_once_and_expires, many_cards_are_stored_together,);
 
 /// The ids of new users, in no order.
 async fn stored(world: &World, count: usize) -> Vec<Uuid> {
