@@ -1,5 +1,6 @@
 //! Messages: from the call, the schedule or the purchase that starts them to a real receiver.
 
+mod channels;
 mod conversions;
 #[cfg(feature = "failpoints")]
 mod crashes;
@@ -8,6 +9,7 @@ mod firing;
 mod hostile;
 mod live_activity;
 mod relay;
+mod reports;
 mod schedule_api;
 mod send_api;
 mod send_limits;
