@@ -1,6 +1,7 @@
 //! Messages: from the call, the schedule or the purchase that starts them to a real receiver.
 
 mod conversions;
+mod erasing;
 mod firing;
 mod live_activity;
 mod relay;
