@@ -3,11 +3,13 @@
 mod conversions;
 mod erasing;
 mod firing;
+mod hostile;
 mod live_activity;
 mod relay;
 mod schedule_api;
 mod send_api;
 mod send_limits;
+mod send_repeats;
 mod sending;
 mod settings;
 mod transactional;

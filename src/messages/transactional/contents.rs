@@ -46,8 +46,8 @@ impl Contents {
         }
         let (content, _, problems) = Content::read(&messages, Place::File, settings);
         let content = match problems.first() {
-            None => Ok(Arc::new(content)),
             Some(problem) => Err(problem.to_string()),
+            None => Ok(Arc::new(content)),
         };
         kept.insert(key, Kept { messages, content: content.clone() });
         content
@@ -91,7 +91,7 @@ mod tests {
         let acme = settings(Some("hello@acme.example"));
         assert_eq!(contents.of(1, &bare, &acme).unwrap().messages().len(), 1);
         let error = contents.of(1, &bare, &settings(None)).unwrap_err();
-        assert!(error.contains("messages.email.from"), "{error}");
+        assert!(error.contains("email.from"), "{error}");
         let error = contents.of(1, &bare, &Settings::default()).unwrap_err();
         assert!(error.contains("declares no email"), "{error}");
     }
