@@ -44,10 +44,7 @@ fn message(channel: Channel) -> Value {
                 "required": [one],
             })
         };
-        object["anyOf"] = json!([
-            one(TIME_TO_LIVE, EXPIRE_AT),
-            one(EXPIRE_AT, TIME_TO_LIVE),
-        ]);
+        object["anyOf"] = json!([one(TIME_TO_LIVE, EXPIRE_AT), one(EXPIRE_AT, TIME_TO_LIVE),]);
     }
     object
 }
