@@ -93,14 +93,14 @@ pub fn template(bytes: &[u8]) {
     }
 }
 
-/// The member `messages` of a call, or `notification` and its like of a live activity.
+/// The member `messages` of a call, or the message of a live activity.
 pub fn message_objects(bytes: &[u8]) {
     let members = match body(bytes).map(|body| body.object()) {
         None => return,
         Some(Err(error)) => return check_refusal(&error),
         Some(Ok(members)) => members,
     };
-    match Content::live_activity(members.clone()) {
+    match Content::live_activity(&members) {
         Ok(content) => content.messages().iter().for_each(check_rendered),
         Err(problem) => check_problem(&problem),
     }

@@ -184,7 +184,8 @@ mod tests {
         fn every_password_can_be_written(password in "\\PC{1,40}") {
             let encoded: String = password.bytes().map(|byte| format!("%{byte:02X}")).collect();
             let relay = Relay::parse(&format!("smtp://u:{encoded}@relay")).unwrap();
-            prop_assert_eq!(relay.login.unwrap().password.expose_secret(), &password);
+            let login = relay.login.unwrap();
+            prop_assert_eq!(login.password.expose_secret(), &password);
         }
     }
 }

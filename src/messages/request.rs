@@ -17,6 +17,9 @@ use crate::workspaces::Budget;
 /// Characters of a `send_id`.
 pub const MOST_SEND_ID: usize = 64;
 
+/// How many things that are wrong with message objects are said.
+const MOST_PROBLEMS: usize = 100;
+
 /// The members that name users.
 const USERS: [&str; 3] = ["external_user_ids", "user_aliases", "recipients"];
 
@@ -160,8 +163,8 @@ fn contents(
     let (_, taken, problems) = Content::read(messages, place, settings);
     let fatal = problems.iter().find(|problem| problem.is_fatal);
     let message = fatal.map(|Problem { path, text, .. }| format!("{path}: {text}"));
-    let errors =
-        problems.iter().map(|Problem { path, text, .. }| json!({ "type": text, "path": path }));
+    let errors = problems.iter().take(MOST_PROBLEMS);
+    let errors = errors.map(|Problem { path, text, .. }| json!({ "type": text, "path": path }));
     let errors: Vec<Value> = errors.collect();
     match message {
         Some(message) => Err(Refused { message, errors }),

@@ -9,6 +9,7 @@ use super::rows::{self, For, Identifier, Kind, StoredUser};
 use super::{activity_rows, record, service_id};
 use crate::claims::now;
 use crate::clock::Clock;
+use crate::messages::channels::cards;
 use crate::messages::{dispatch, transactional};
 use crate::retry::Retry;
 use crate::store::{Store, StoreError, Tx};
@@ -93,6 +94,7 @@ pub async fn erase(store: &Store, workspace: &Workspace, id: &str) -> Result<Uui
     if let Some(user) = &user {
         rows::remove_user(&mut tx, workspace.id, user).await?;
         dispatch::forget_user(&mut tx, workspace.id, user.service_id).await?;
+        cards::forget_user(&mut tx, workspace.id, user.service_id).await?;
         transactional::rows::erase_user(&mut tx, workspace.id, user.service_id).await?;
     }
     tx.commit().await?;

@@ -58,6 +58,7 @@ fn value(member: &Member) -> Value {
         Kind::Alert => json!({ "type": ["string", "object"], "maxLength": MAX_SOURCE }),
         Kind::Headers => json!({
             "type": "object",
+            "propertyNames": { "pattern": r"^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,255}$" },
             "additionalProperties": { "type": ["string", "null"], "maxLength": MAX_SOURCE },
         }),
         Kind::Object => json!({ "type": "object" }),

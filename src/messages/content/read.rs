@@ -72,7 +72,7 @@ impl Content {
         let settings = Settings::default();
         let mut reader = Reader::new(&settings);
         let mut pieces = Vec::with_capacity(object.len());
-        for (name, value) in object {
+        for (name, value) in object.iter().filter(|(_, value)| !value.is_null()) {
             let piece = match value.as_object().filter(|_| name == "aps") {
                 Some(aps) => reader.push_to_start(aps)?,
                 None => Piece::Fixed(value.clone()),

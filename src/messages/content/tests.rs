@@ -1,4 +1,5 @@
-use proptest::prelude::*;
+mod properties;
+
 use serde_json::json;
 use uuid::Uuid;
 
@@ -384,14 +385,14 @@ fn an_abort_and_a_bound_end_the_whole_message() {
 }
 
 #[test]
-fn a_live_activity_has_templates_in_its_notification_alone() {
-    let activity = |notification: Value| {
-        Content::live_activity(object(json!({
-            "activity_id": "{{ 1 }}", "content_state": { "a": "{{ 2 }}", "b": null },
-            "stale_date": null, "notification": notification,
+fn a_live_activity_has_templates_in_its_alert_alone() {
+    let activity = |alert: Value| {
+        Content::live_activity(&object(json!({
+            "activity_id": "{{ 1 }}", "nothing": null,
+            "aps": { "content-state": { "a": "{{ 2 }}", "b": null }, "alert": alert },
         })))
     };
-    let content = activity(json!({ "alert": { "title": "{{ 3 }}", "body": "b" } })).unwrap();
+    let content = activity(json!({ "title": "{{ 3 }}", "body": "b" })).unwrap();
     let [message] = content.messages() else { panic!("one message") };
     assert_eq!((message.channel, &message.variation_id), (Channel::LiveActivity, &None));
     let nobody = Map::new();
@@ -405,15 +406,27 @@ fn a_live_activity_has_templates_in_its_notification_alone() {
     assert_eq!(
         Value::Object(message.render(&scope).unwrap().object),
         json!({
-            "activity_id": "{{ 1 }}", "content_state": { "a": "{{ 2 }}", "b": null },
-            "notification": { "alert": { "title": "3", "body": "b" } },
+            "activity_id": "{{ 1 }}",
+            "aps": {
+                "content-state": { "a": "{{ 2 }}", "b": null },
+                "alert": { "title": "3", "body": "b" },
+            },
         })
     );
-    let problem = activity(json!({ "alert": { "title": "{{" } })).unwrap_err();
+    let problem = activity(json!({ "title": "{{" })).unwrap_err();
     assert_eq!(
         problem.to_string(),
         "notification.alert.title: line 1, column 1: `{{` is not closed"
     );
+}
+
+#[test]
+fn the_page_says_how_large_a_message_may_be() {
+    let page = include_str!("../template/README.md");
+    let [values, depth, bytes] = [MAX_VALUES, MAX_DEPTH, MAX_BYTES]
+        .map(|bound| crate::words::count(bound as u64, "").trim_end_matches([' ', 's']).to_owned());
+    let row = format!("a message object | {values} values, {depth} levels, {bytes} bytes of text");
+    assert!(page.contains(&row), "{row}");
 }
 
 #[test]
@@ -433,74 +446,6 @@ fn the_description_names_what_is_read() {
                 "{}",
                 member.name
             );
-        }
-    }
-}
-
-fn messages() -> impl Strategy<Value = Map<String, Value>> {
-    let value = prop_oneof![
-        Just(json!(null)),
-        Just(json!(5)),
-        Just(json!("")),
-        Just(json!("text")),
-        Just(json!("{{${first_name}}} x")),
-        Just(json!("{{")),
-        Just(json!("https://example.com")),
-        Just(json!("http://10.0.0.1")),
-        Just(json!("POST")),
-        Just(json!("CLASSIC")),
-        Just(json!(GROUP)),
-        Just(json!({ "a": ["{{ 1 }}"] })),
-        Just(json!(["a"])),
-    ];
-    let names: Vec<&str> = Channel::OF_MESSAGES
-        .into_iter()
-        .flat_map(|channel| table::members(channel).iter().map(|member| member.name))
-        .chain(["unknown"])
-        .collect();
-    let change = (prop::sample::select(names), value.clone());
-    let message = (any::<bool>(), prop::collection::vec(change, 0..4));
-    let channels: Vec<&str> =
-        Channel::OF_MESSAGES.into_iter().map(Channel::name).chain(["fax"]).collect();
-    prop::collection::btree_map(prop::sample::select(channels), message, 0..5).prop_map(
-        |messages| {
-            let messages = messages.into_iter().map(|(channel, (is_complete, changes))| {
-                let mut message = complete()[channel]
-                    .as_object()
-                    .filter(|_| is_complete)
-                    .cloned()
-                    .unwrap_or_default();
-                message.extend(changes.into_iter().map(|(name, value)| (name.to_owned(), value)));
-                (channel.to_owned(), message.into())
-            });
-            messages.collect()
-        },
-    )
-}
-
-proptest! {
-    #[test]
-    fn what_is_taken_is_taken_again(messages in messages()) {
-        let (content, kept, problems) = Content::read(&messages, Place::Send, &settings());
-        prop_assert!(problems.iter().all(|problem| problem.path.starts_with("messages.")));
-        let (again, same, none) = Content::read(&kept, Place::File, &settings());
-        prop_assert_eq!(none, []);
-        prop_assert_eq!(&same, &kept);
-        prop_assert_eq!(again.messages().len(), content.messages().len());
-        let profile = object(json!({ "first_name": "Ann" }));
-        let scope = Scope {
-            profile: &profile,
-            event_properties: None,
-            api_trigger_properties: None,
-            canvas_entry_properties: None,
-            now: 0,
-        };
-        for (one, two) in content.messages().iter().zip(again.messages()) {
-            let rendered = one.render(&scope);
-            prop_assert_eq!(&rendered, &two.render(&scope));
-            let object = rendered.unwrap().object;
-            prop_assert!(object.keys().eq(kept[one.channel.name()].as_object().unwrap().keys()));
-            prop_assert!(object.values().all(|value| !value.is_null()));
         }
     }
 }

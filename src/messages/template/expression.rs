@@ -6,10 +6,10 @@ use super::node::{Call, Chain, Expression, Operator, Path, Root, Step, Test};
 use super::parse::Parser;
 
 /// Indexes within each other: `a[b[c]]`.
-const MAX_INDEXES: usize = 8;
+pub(super) const MAX_INDEXES: usize = 8;
 
 /// Filters of one value.
-const MAX_FILTERS: usize = 64;
+pub(super) const MAX_FILTERS: usize = 64;
 
 impl<'s> Parser<'s> {
     /// A value and its filters.

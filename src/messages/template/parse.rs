@@ -135,12 +135,12 @@ impl<'s> Parser<'s> {
                 Node::Text(text.into())
             }
             "include" | "render" | "section" | "layout" => {
-                return wrong(at, format!("`{name}`: there are no other templates"));
+                return wrong(at, format!("{token}: there are no other templates"));
             }
             _ if name.starts_with("end") || matches!(name, "else" | "elsif" | "when") => {
-                return wrong(at, format!("`{name}` closes nothing here"));
+                return wrong(at, format!("{token} closes nothing here"));
             }
-            _ => return wrong(at, format!("there is no tag {}", Token::Word(name))),
+            _ => return wrong(at, format!("there is no tag {token}")),
         });
         Ok(None)
     }

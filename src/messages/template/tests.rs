@@ -84,3 +84,27 @@ fn error(source: &str) -> String {
         Ok(_) => panic!("{source:.100} parses"),
     }
 }
+
+/// What integrators read.
+const PAGE: &str = include_str!("README.md");
+
+#[test]
+fn the_page_names_every_filter_and_every_bound() {
+    for filter in super::filters::FILTERS {
+        assert!(PAGE.contains(&format!("`{}`", filter.name)), "{}", filter.name);
+    }
+    let bounds = [
+        (MAX_SOURCE as u64, "the source of a template | {} bytes"),
+        (MAX_NESTING as u64, "blocks within each other | {} levels"),
+        (expression::MAX_INDEXES as u64, "indexes and ranges within each other | {} levels"),
+        (expression::MAX_FILTERS as u64, "filters of one value | {} |"),
+        (MAX_STEPS, "that are read or made | {} |"),
+        (MAX_OUTPUT as u64, "captured too | {} bytes"),
+        (MAX_MADE as u64, "make on the way | {} bytes"),
+        (MAX_TIME.as_secs(), "processor time | {} second"),
+    ];
+    for (bound, row) in bounds {
+        let number = crate::words::count(bound, "").trim_end_matches([' ', 's']).to_owned();
+        assert!(PAGE.contains(&row.replace("{}", &number)), "{row} {number}");
+    }
+}

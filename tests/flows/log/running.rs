@@ -75,6 +75,7 @@ impl Installation {
             in_flight: 4,
             drain: Duration::from_secs(2),
             pause: Duration::from_millis(50),
+            is_noted: true,
         };
         let stop = shutdown.clone();
         let task = tokio::spawn(async move {

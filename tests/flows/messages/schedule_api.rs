@@ -41,7 +41,7 @@ impl World {
     }
 
     /// The order of the youngest.
-    async fn order(&self) -> Order {
+    async fn scheduled_order(&self) -> Order {
         serde_json::from_value(self.listed().await[0]["request"].clone()).expect("an order")
     }
 }
@@ -74,7 +74,7 @@ async fn what_is_scheduled_can_be_seen_at_once(world: World) {
     ] {
         assert_eq!(schedule[name], value, "{schedule}");
     }
-    let order = world.order().await;
+    let order = world.scheduled_order().await;
     assert_eq!(order.dispatch_id.simple().to_string(), dispatch);
     assert_eq!((order.workspace_id, order.kind), (world.place.workspace, Kind::Schedule));
     assert_eq!((order.campaign_id, order.send_id), (CAMPAIGN.parse().ok(), Some("s".into())));
@@ -93,10 +93,10 @@ async fn what_is_scheduled_can_be_seen_at_once(world: World) {
 async fn a_campaign_says_what_is_sent(world: World) {
     world.scheduled(&body(json!({ "messages": null, "campaign_id": CAMPAIGN }))).await;
     let declared = json!({ "webhook": webhook("declared") });
-    assert_eq!(Value::from(world.order().await.messages), declared);
+    assert_eq!(Value::from(world.scheduled_order().await.messages), declared);
     // The call's own go before.
     world.scheduled(&body(json!({ "campaign_id": CAMPAIGN }))).await;
-    assert_eq!(Value::from(world.order().await.messages), body(json!({}))["messages"]);
+    assert_eq!(Value::from(world.scheduled_order().await.messages), body(json!({}))["messages"]);
     for members in [json!({ "messages": null }), json!({ "messages": {}, "campaign_id": CAMPAIGN })]
     {
         let said = world.calls.refusal(CREATE, &body(members.clone()), 400).await;
@@ -159,7 +159,10 @@ async fn what_cannot_be_sent_is_told_and_the_rest_taken(world: World) {
     let answer = world.scheduled(&asked).await;
     assert_eq!(answer["errors"].as_array().map(Vec::len), Some(1), "{answer}");
     assert_eq!(answer["errors"][0]["path"], "messages.whats_app");
-    assert_eq!(Value::from(world.order().await.messages), json!({ "webhook": webhook("x") }));
+    assert_eq!(
+        Value::from(world.scheduled_order().await.messages),
+        json!({ "webhook": webhook("x") })
+    );
     let alone = body(json!({ "messages": { "whats_app": whats_app } }));
     let (status, answer) = world.calls.post(CREATE, &alone).await;
     assert_eq!((status, &answer["message"]), (400, &json!("No message to send")), "{answer}");

@@ -9,10 +9,10 @@ use longshore::messages::order::{Kind, Order, SubscriptionState, Who};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::support::calls::{Answered, Calls};
+use crate::support::calls::Calls;
 use crate::support::installation::Installation;
 use crate::support::orders::orders;
-use crate::support::stores::{TestStore, on_both_stores, on_pool};
+use crate::support::stores::{TestStore, on_both_stores};
 
 on_both_stores!(World =>
     what_is_asked_becomes_an_order,
@@ -24,8 +24,6 @@ on_both_stores!(World =>
     what_cannot_be_sent_is_told_and_the_rest_taken,
     a_template_that_is_wrong_condemns_the_whole,
     nothing_is_harmed_by_hostile_bodies,
-    a_send_under_a_key_is_taken_once,
-    a_send_that_ended_is_taken_over_as_the_same,
 );
 
 pub const KEY: &str = "key-that-may-send-messages";
@@ -100,7 +98,7 @@ pub fn body(members: Value) -> Value {
 }
 
 /// The same for no users who are named.
-fn to(members: Value) -> Value {
+pub fn to(members: Value) -> Value {
     let mut body = body(members);
     body["external_user_ids"] = Value::Null;
     body
@@ -124,13 +122,13 @@ impl World {
         self.place.app.clock.set(Timestamp::from_millisecond(ms).unwrap());
     }
 
-    async fn taken(&self, body: &Value) -> Value {
+    pub async fn taken(&self, body: &Value) -> Value {
         let (status, answer) = self.calls.post(SEND, body).await;
         assert_eq!((status, &answer["message"]), (201, &json!("success")), "{body}: {answer}");
         answer
     }
 
-    async fn orders(&self) -> Vec<(Message, Order)> {
+    pub async fn orders(&self) -> Vec<(Message, Order)> {
         orders(&self.place.app).await
     }
 
@@ -139,12 +137,6 @@ impl World {
         let orders = self.orders().await;
         let [(_, order)] = orders.as_slice() else { panic!("{orders:?}") };
         order.clone()
-    }
-
-    async fn execute(&self, sql: &'static str) {
-        on_pool!(&self.place.app.store, pool => {
-            sqlx::query(sql).execute(pool).await.map(|_| ()).expect(sql);
-        });
     }
 }
 
@@ -458,57 +450,4 @@ async fn nothing_is_harmed_by_hostile_bodies(world: World) {
         assert!(answer["message"].as_str().unwrap().contains(part), "{part}: {answer}");
     }
     assert!(world.orders().await.is_empty());
-}
-
-async fn a_send_under_a_key_is_taken_once(world: World) {
-    let asked = body(json!({}));
-    let first = world.calls.post_once(SEND, "a", &asked).await;
-    assert_eq!(first.0, 201, "{first:?}");
-    world.at(NOW + 60_000);
-    assert_eq!(world.calls.post_once(SEND, "a", &asked).await, first);
-    let other: Answered = world.calls.post_once(SEND, "a", &body(json!({ "send_id": "x" }))).await;
-    assert_eq!(other.0, 422, "{other:?}");
-    let again = world.calls.post_once(SEND, "b", &asked).await;
-    let keyless = world.taken(&asked).await;
-    let ids = [&first.1, &again.1, &keyless].map(|answer| answer["dispatch_id"].to_string());
-    assert_eq!(BTreeSet::from(ids).len(), 3);
-    assert_eq!(world.orders().await.len(), 3);
-    // What was taken stays taken, whatever the workspace declares since.
-    let to_segment = to(json!({ "broadcast": true, "segment_id": SEGMENT }));
-    let first = world.calls.post_once(SEND, "c", &to_segment).await;
-    assert_eq!(first.0, 201, "{first:?}");
-    let without = file().replace(SEGMENT, &Uuid::new_v4().to_string());
-    world.place.apply(&without, true).await;
-    let forgetful = Calls::new(
-        &longshore::app::App::open((*world.place.app.config).clone()).await.unwrap(),
-        api::routes(),
-        KEY,
-    );
-    assert_eq!(forgetful.post_once(SEND, "c", &to_segment).await, first);
-    assert_eq!(forgetful.post(SEND, &to_segment).await.0, 400);
-}
-
-/// As if the gateway had ended before it kept the answer: the order may be in the log or not.
-async fn a_send_that_ended_is_taken_over_as_the_same(world: World) {
-    let asked = body(json!({ "campaign_id": CAMPAIGN, "send_id": "s" }));
-    let first = world.calls.post_once(SEND, "a", &asked).await;
-    assert_eq!(first.0, 201, "{first:?}");
-    for _ in 0..2 {
-        world
-            .execute("UPDATE idempotency_claims SET status = NULL, answer = NULL, leased_until = 0")
-            .await;
-        world.at(NOW + 3_600_000);
-        assert_eq!(world.calls.post_once(SEND, "a", &asked).await, first);
-    }
-    let orders = world.orders().await;
-    assert_eq!(orders.len(), 3);
-    for (message, order) in &orders {
-        let (first, its) = &orders[0];
-        assert_eq!((&message.key, message.partition), (&first.key, first.partition));
-        assert_eq!(message.payload, first.payload);
-        assert_eq!(order.dispatch_id, its.dispatch_id);
-    }
-    let requests: BTreeSet<&str> =
-        orders.iter().map(|(message, _)| message.request_id.as_str()).collect();
-    assert_eq!(requests.len(), 3, "each has the id of the request that appended it");
 }

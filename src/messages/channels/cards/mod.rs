@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
+pub(crate) use rows::forget_user;
 pub use rows::{Card, of_user};
 pub use sweep::sweep_old;
 

@@ -149,6 +149,17 @@ pub async fn of_user(
     rows.into_iter().map(card).collect()
 }
 
+/// Forgets the cards of a user who is erased.
+pub async fn forget_user(tx: &mut Tx, workspace: i32, user: Uuid) -> Result<(), StoreError> {
+    execute!(
+        tx,
+        sqlx::query("DELETE FROM content_cards WHERE workspace_id = $1 AND service_id = $2")
+            .bind(workspace)
+            .bind(user)
+    );
+    Ok(())
+}
+
 /// Whether any card has expired.
 pub async fn has_expired(tx: &mut Tx, now: i64) -> Result<bool, StoreError> {
     let found: Option<i32> = on!(tx, c => sqlx::query_scalar(

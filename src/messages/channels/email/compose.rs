@@ -278,7 +278,7 @@ mod tests {
         assert_eq!(read(json!(" ")), Ok(vec![]));
         assert_eq!(read(json!("a@b.example, C <c@d.example>")).unwrap().len(), 2);
         assert_eq!(read(json!(["a@b.example", "c@d.example"])).unwrap().len(), 2);
-        for wrong in [json!("a"), json!(7), json!([7]), json!(["a@b.example"; 11])] {
+        for wrong in [json!("a"), json!(7), json!([7]), json!(vec!["a@b.example"; 11])] {
             assert!(matches!(read(wrong.clone()), Err(Outcome::Failed(_))), "{wrong}");
         }
     }

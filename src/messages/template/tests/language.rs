@@ -291,6 +291,10 @@ fn what_does_not_parse_is_told_with_its_place() {
         ("{% raw %}{% endraw x %}", "line 1, column 20: nothing can follow `endraw`"),
         ("{% if a %}{% endif x %}", "line 1, column 20: `x` is not expected here"),
         ("{% abort_message('a' %}", "line 1, column 22: `)` is meant, not the end"),
+        (
+            &format!("{{% end{} %}}", "x".repeat(99)),
+            &format!("line 1, column 4: `end{}…` closes nothing here", "x".repeat(37)),
+        ),
         ("{% # never closed", "line 1, column 1: `{%` is not closed"),
     ];
     for (source, expected) in cases {

@@ -92,13 +92,8 @@ async fn attributes_are_applied_once() {
     scene.fleet.ready("standalone").await;
     let mut body = to("ann", json!({ "external_send_id": "once" }));
     body["recipient"]["attributes"]["tier"] = json!("gold");
-    let first = scene.api.post(
-        "/users/track",
-        &json!({ "attributes": [
-        { "external_id": "ann", "visits": 5 }
-    ] }),
-    );
-    assert_eq!(first.await.status, 201);
+    let visits = json!({ "attributes": [{ "external_id": "ann", "visits": 5 }] });
+    assert_eq!(scene.api.post("/users/track", &visits).await.status, 201);
     scene.fleet.applied().await;
     body["recipient"]["attributes"]["visits"] = json!({ "inc": 1 });
     let request = scene.api.request(reqwest::Method::POST, &path(super::RECEIPT)).json(&body);
