@@ -13,6 +13,7 @@ mod send_limits;
 mod send_repeats;
 mod sending;
 mod settings;
+mod tls;
 mod transactional;
 mod triggers;
 mod waves;
