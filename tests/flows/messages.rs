@@ -2,6 +2,9 @@
 
 mod channels;
 mod conversions;
+#[cfg(feature = "failpoints")]
+mod crashes;
+mod dispatch;
 mod firing;
 mod hostile;
 mod live_activity;
