@@ -1,10 +1,11 @@
 //! Messages: from the call, the schedule or the purchase that starts them to a real receiver.
 
+#[cfg(feature = "failpoints")]
 mod channels;
 mod conversions;
-#[cfg(feature = "failpoints")]
 mod crashes;
 mod dispatch;
+mod erasing;
 mod firing;
 mod hostile;
 mod live_activity;
