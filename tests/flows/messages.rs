@@ -18,6 +18,7 @@ mod send_limits;
 mod send_repeats;
 mod sending;
 mod settings;
+mod tls;
 mod transactional;
 mod triggers;
 mod waves;
