@@ -13,6 +13,7 @@ use crate::claims::{self, Claim, ClaimError, Kind};
 use crate::deliveries::{self, DeliveryError};
 use crate::exports::{ExportError, Failure, cleanup, finish, part, plan, requeue, state};
 use crate::log::{Message, Topic};
+use crate::messages::channels::cards;
 use crate::messages::dispatch::{self, BeginOrders, DispatchError, Engine};
 use crate::messages::transactional;
 use crate::messages::transactional::send::{Lane, SendError};
@@ -137,6 +138,7 @@ fn send_messages(app: &App, shutdown: &CancellationToken, loops: &mut JoinSet<()
     let named = with_places(settings.named_in_flight);
     share(app, DispatchNamed(engine), named, shutdown, loops);
     spawn(loops, dispatch::sweep::sweep_old(app.clone(), shutdown.clone()));
+    spawn(loops, cards::sweep_old(app.clone(), shutdown.clone()));
     spawn(loops, dispatch::telemetry::watch(app.clone(), shutdown.clone()));
 }
 

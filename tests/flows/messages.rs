@@ -1,11 +1,16 @@
 //! Messages: from the call, the schedule or the purchase that starts them to a real receiver.
 
+#[cfg(feature = "failpoints")]
+mod channels;
 mod conversions;
+mod crashes;
+mod dispatch;
 mod erasing;
 mod firing;
 mod hostile;
 mod live_activity;
 mod relay;
+mod reports;
 mod schedule_api;
 mod send_api;
 mod send_limits;

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use self::world::{CANVAS, CATALOG, RECEIPT, World, workspace};
+use self::world::{APP, CANVAS, CATALOG, RECEIPT, SEGMENT, World, workspace};
 use crate::support::api::{Answer, Api, answer};
 use crate::support::contract::{CONTRACT, Validator};
 use crate::support::fleet::Backend;
@@ -480,6 +480,17 @@ async fn the_rest_of_workspaces(world: &World, seen: &mut Seen) {
         seen.see(post(path, &wrong), 400).await;
         message["send_id"] = Value::Null;
     }
+    let start = "/messages/live_activity/start";
+    let mut activity = json!({
+        "app_id": APP, "activity_id": "a", "activity_attributes_type": "Delivery",
+        "activity_attributes": {}, "content_state": {}, "notification": { "alert": "Here" },
+        "segment_id": SEGMENT,
+    });
+    seen.see(once(start, &activity), 201).await;
+    activity["activity_id"] = "b".into();
+    seen.see(once(start, &activity), 422).await;
+    activity["external_user_ids"] = json!(["ann"]);
+    seen.see(post(start, &activity), 400).await;
     let remove = "/sms/invalid_phone_numbers/remove";
     seen.see(once(remove, &json!({ "phone_numbers": ["+15550100"] })), 201).await;
     seen.see(once(remove, &json!({ "phone_numbers": ["+15550101"] })), 422).await;

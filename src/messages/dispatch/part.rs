@@ -203,8 +203,11 @@ impl Work {
         let counts = settle::settle(&mut tx, &job.order, self.walk.common(), settled).await?;
         let outcome = match message_rows::next_open(&mut tx, id, part.number).await? {
             Some(at) => {
+                // Not for each of many that wait by itself.
+                let least = app.config.messages.retry_ms / 4;
                 let delay = at.saturating_sub(app.clock.now_ms()).max(0).unsigned_abs();
-                claims::offer_again(&mut tx, claim, Duration::from_millis(delay)).await?;
+                let delay = Duration::from_millis(delay.max(least));
+                claims::offer_again(&mut tx, claim, delay).await?;
                 "waits"
             }
             None => {

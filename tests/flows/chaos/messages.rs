@@ -90,6 +90,7 @@ impl Scene {
         let settings = [
             ("LONGSHORE_LOG__APPEND_TIMEOUT_MS", "3000".to_owned()),
             ("LONGSHORE_WORKER__LEASE_MS", "2000".to_owned()),
+            ("LONGSHORE_MESSAGES__RETRY_MS", "500".to_owned()),
         ];
         let mut fleet = Fleet::start(Backend::Fleet(WORKERS.len()), &settings).await;
         let everybody = json!({ "custom_attribute": {

@@ -58,7 +58,7 @@ fn file() -> String {
         "workspace": "acme", "keys": [key(KEY, start), key(MAY_NOT, "users.track")], "apps": apps,
         "segments": segment(SEGMENT),
         "providers": { "push": {
-            "url": "https://push.acme.example/", "secret": "a secret of more than 24 bytes, plain",
+            "url": "https://push.acme.example/", "secret": "a-secret-of-more-than-24-bytes-plain",
         } },
     });
     let other = json!({

@@ -6,7 +6,7 @@ use std::process::Command;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::world::{CAMPAIGN, CANVAS, CATALOG, RECEIPT, SEGMENT, World};
+use super::world::{APP, CAMPAIGN, CANVAS, CATALOG, RECEIPT, SEGMENT, World};
 use crate::support::api::answer;
 use crate::support::contract::CONTRACT;
 use crate::support::fleet::Backend;
@@ -77,7 +77,7 @@ async fn there(world: &World) -> Value {
     world.api.done(&accepted.prefix).await;
     let page = world.api.get("/users/export?limit=1").await;
     json!({
-        "campaign": CAMPAIGN, "segment": SEGMENT,
+        "app": APP, "campaign": CAMPAIGN, "segment": SEGMENT,
         "canvas": CANVAS, "receipt": RECEIPT, "catalog": CATALOG, "workspace": "acme", "user": user.body["id"],
         "cursor": page.body["next_cursor"], "object_prefix": accepted.prefix,
         "signature": accepted.address().rsplit_once("signature=").expect("a signature").1,

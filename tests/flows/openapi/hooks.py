@@ -65,6 +65,17 @@ def schedule_messages(case):
     case.body["schedule"]["time"] = "2127-01-01T09:00:00Z"
 
 
+def start_live_activity(case):
+    """An app, one of its activities and a segment that there are, and an alert that is a template."""
+    case.body["app_id"] = THERE["app"]
+    case.body["activity_attributes_type"] = "Delivery"
+    case.body["notification"] = {"alert": {"title": "Here", "body": "{{${first_name}}}"}}
+    if case.body.get("segment_id") is not None:
+        case.body["segment_id"] = THERE["segment"]
+    if case.body.get("external_user_ids"):
+        case.body["external_user_ids"] = case.body["external_user_ids"][:50]
+
+
 def delete_schedule(case):
     case.body["canvas_id"] = THERE["canvas"]
 
@@ -130,6 +141,7 @@ CHANGES = {
     "scheduleCanvas": schedule,
     "sendMessages": send_messages,
     "scheduleMessages": schedule_messages,
+    "startLiveActivity": start_live_activity,
     "deleteSchedule": delete_schedule,
     "editItems": edit_items,
     "createUser": app_groups,

@@ -11,6 +11,7 @@ pub const CANVAS: &str = "0b0a6c8e-6d0c-4f39-9d0b-6f0f6f9a2c11";
 pub const CAMPAIGN: &str = "3c9f0a52-8f1e-4c57-9a3e-0d5b1c2e7f60";
 pub const SEGMENT: &str = "8a1d0f5e-2c3b-4d6a-9e7f-0123456789ab";
 pub const RECEIPT: &str = "7d0c41a8-3f5e-4b7a-9c1d-2e6f8a90b1c2";
+pub const APP: &str = "7d1f3c1a-54b1-4c0e-9b1e-2f6f8a1d0c33";
 pub const CATALOG: &str = "restaurants";
 
 pub struct World {
@@ -82,6 +83,17 @@ pub fn workspace(name: &str) -> WorkspaceFile {
             "custom_attribute": { "custom_attribute_name": "tier", "comparison": "exists" },
         } }]),
         )
+        .with(
+            "apps",
+            json!([{
+                "id": APP, "name": "Acme", "platform": "ios", "activity_types": ["Delivery"],
+            }]),
+        )
+        // Nobody listens there either.
+        .with(
+            "providers",
+            json!({ "push": { "url": "http://127.0.0.1:1/", "secret": "a-secret-of-the-provider" } }),
+        )
         .with("canvases", json!([{ "id": CANVAS, "name": "Onboarding" }]))
         .with("catalogs", json!([{ "name": CATALOG, "fields": fields }]))
         .permitted(&[
@@ -93,6 +105,7 @@ pub fn workspace(name: &str) -> WorkspaceFile {
             "campaigns.list",
             "messages.send",
             "messages.schedule.create",
+            "messages.live_activity.start",
             "sms.invalid_phone_numbers.remove",
             "transactional.send",
         ])

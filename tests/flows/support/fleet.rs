@@ -230,8 +230,8 @@ impl Fleet {
         let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
         let behind: Vec<i64> = lines.map(|line| line["behind"].as_i64()).collect::<Option<_>>()?;
         let partitions: usize = self.environment["LONGSHORE_LOG__PARTITIONS"].parse().unwrap();
-        // Of tracking, and of catalogs.
-        (behind.len() == 2 * partitions).then(|| behind.iter().sum())
+        // Of tracking, of catalogs, and of messages.
+        (behind.len() == 3 * partitions).then(|| behind.iter().sum())
     }
 
     /// Applies workspaces; answers a client of each, in their order.

@@ -22,6 +22,7 @@ pub mod proxy;
 pub mod python;
 pub mod receiver;
 pub mod servers;
+pub mod smtp;
 pub mod stores;
 pub mod takers;
 pub mod temporary;

@@ -24,6 +24,8 @@ pub enum Answer {
     Status(u16),
     /// A status, with a body.
     Says(u16, String),
+    /// 503 with this `Retry-After`.
+    Busy(String),
     /// 200, after a while.
     Slow(Duration),
     /// Never.
@@ -155,6 +157,9 @@ async fn receive(
         Some(Answer::Status(status)) => StatusCode::from_u16(status).unwrap().into_response(),
         Some(Answer::Says(status, text)) => {
             (StatusCode::from_u16(status).unwrap(), text).into_response()
+        }
+        Some(Answer::Busy(wait)) => {
+            (StatusCode::SERVICE_UNAVAILABLE, [(header::RETRY_AFTER, wait)]).into_response()
         }
         Some(Answer::Slow(time)) => {
             tokio::time::sleep(time).await;

@@ -1,0 +1,137 @@
+//! One message at a time to real receivers that do as they are told: what comes of each, and what
+//! is on the wire.
+
+mod cards;
+mod email;
+mod providers;
+mod webhooks;
+
+use longshore::app::App;
+use longshore::config::Config;
+use longshore::messages::content::Rendered;
+use longshore::messages::settings::{Email, Secret, Settings};
+use longshore::messages::{Channel, MessageId, Outcome, Outgoing, Recipient, channels};
+use longshore::users::service_id;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::support::installation::Installation;
+use crate::support::stores::TestStore;
+
+const WORKSPACE: &str = "
+workspace: acme
+currency: USD
+callbacks: {secret: whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwxyz0}
+";
+
+/// The bytes behind the secret of the callbacks.
+fn callback_secret() -> Vec<u8> {
+    use base64::{Engine as _, prelude::BASE64_STANDARD};
+    BASE64_STANDARD.decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwxyz0").unwrap()
+}
+
+/// Of providers.
+const SECRET: &[u8] = b"secret of the provider";
+
+fn patient(config: &mut Config) {
+    config.allow_private = vec!["127.0.0.0/8".parse().unwrap()];
+    config.public_url = Some("https://longshore.example.com/api".parse().unwrap());
+    config.deliveries.timeout_seconds = 1;
+    config.smtp.connect_seconds = 1;
+    config.smtp.timeout_seconds = 1;
+    config.smtp.accept_seconds = 1;
+}
+
+struct World {
+    place: Installation,
+    settings: Settings,
+}
+
+impl World {
+    async fn new(store: TestStore) -> Self {
+        Self::with(store, |_| {}).await
+    }
+
+    async fn with(store: TestStore, change: impl FnOnce(&mut Config)) -> Self {
+        let settings = |config: &mut Config| {
+            patient(config);
+            change(config);
+        };
+        let place = Installation::open(store, WORKSPACE, settings).await;
+        Self { place, settings: Settings::default() }
+    }
+
+    fn app(&self) -> &App {
+        &self.place.app
+    }
+
+    /// Emails go to the relay at this address.
+    fn by_relay(&mut self, url: String) {
+        self.settings.email = Some(Email {
+            smtp: url.into(),
+            from: Some("Acme <hello@acme.example>".into()),
+            status_postback: None,
+            events_secret: Some(Secret(SECRET.to_vec())),
+        });
+    }
+
+    async fn send(&self, message: &Message) -> Outcome {
+        channels::send(self.app(), message.outgoing(self)).await
+    }
+}
+
+/// A message to a user.
+#[derive(Clone)]
+struct Message {
+    id: MessageId,
+    recipient: Recipient,
+    rendered: Rendered,
+    is_transactional: bool,
+}
+
+impl Message {
+    fn new(channel: Channel, object: Value, profile: Value) -> Self {
+        let service_id = service_id::new(1_700_000_000_000, 1, 7, 42);
+        Self::to(service_id, channel, object, profile)
+    }
+
+    fn to(service_id: Uuid, channel: Channel, object: Value, profile: Value) -> Self {
+        let object = object.as_object().expect("an object").clone();
+        Self {
+            id: MessageId { dispatch_id: Uuid::now_v7(), service_id, channel },
+            recipient: Recipient::read(service_id, &profile.to_string()).expect("a profile"),
+            rendered: Rendered { channel, variation_id: None, object },
+            is_transactional: false,
+        }
+    }
+
+    fn email(text: &str) -> Self {
+        let object = json!({ "app_id": "app", "subject": text, "body": "<p>Hi</p>" });
+        Self::new(Channel::Email, object, json!({ "email": "ann@people.example" }))
+    }
+
+    fn outgoing<'a>(&'a self, world: &'a World) -> Outgoing<'a> {
+        Outgoing {
+            workspace_id: world.place.workspace,
+            settings: &world.settings,
+            id: self.id,
+            recipient: &self.recipient,
+            rendered: &self.rendered,
+            is_transactional: self.is_transactional,
+            campaign_id: None,
+            send_id: Some("winter"),
+            request_id: "request-1",
+        }
+    }
+}
+
+/// The reason of an outcome that has one.
+fn reason(outcome: &Outcome) -> &str {
+    match outcome {
+        Outcome::Sent => panic!("it was sent"),
+        Outcome::Unreachable(reason)
+        | Outcome::Bounced(reason)
+        | Outcome::Failed(reason)
+        | Outcome::Later { reason, .. } => reason,
+    }
+}

@@ -1,0 +1,262 @@
+//! Emails, to a relay that stalls, refuses, takes and drops the line, and is mended.
+
+use std::time::Duration;
+
+use longshore::messages::{Channel, Outcome, inbound};
+use serde_json::json;
+
+use super::{Message, World, reason};
+use crate::support::eventually;
+use crate::support::smtp::{Does, Smtp, Step};
+use crate::support::stores::{TestStore, on_sqlite};
+
+on_sqlite!(
+    an_email_is_whole,
+    what_a_relay_does_decides,
+    an_email_of_which_nothing_is_known_comes_again_as_the_same,
+    a_password_is_not_sent_without_tls,
+    connections_are_kept_bounded_and_let_go,
+    a_connection_that_is_gone_costs_no_attempt,
+    transactional_emails_wait_for_nobody_else,
+    what_cannot_be_an_email_is_not_sent,
+);
+
+async fn an_email_is_whole(store: TestStore) {
+    let mut world = World::new(store).await;
+    let relay = Smtp::start(&[], []).await;
+    world.by_relay(relay.url("", ""));
+    let mut message = Message::email("Grüße\r\nBcc: x@y.example");
+    message.rendered.object.extend(
+        json!({
+            "body": "<p>Hello <b>Ann</b></p>\n.\n<p>&copy; Acme</p>",
+            "preheader": "5 < 6", "reply_to": "help@acme.example",
+            "bcc": "archive@acme.example", "headers": { "X-Order": "17" },
+            "extras": { "kept": "not sent" },
+        })
+        .as_object()
+        .unwrap()
+        .clone(),
+    );
+    assert_eq!(world.send(&message).await, Outcome::Sent);
+    let email = relay.taken().remove(0);
+    assert_eq!(email.from, "hello@acme.example");
+    assert_eq!(email.to, ["ann@people.example", "archive@acme.example"]);
+    let header =
+        |name: &str| email.header(name).unwrap_or_else(|| panic!("{name}: {}", email.text));
+    let ids = (message.id.dispatch_id.simple(), message.id.service_id.simple());
+    assert_eq!(header("Message-ID"), format!("<{}.{}@acme.example>", ids.0, ids.1));
+    assert_eq!(header("From"), "Acme <hello@acme.example>");
+    assert_eq!(header("To"), "ann@people.example");
+    assert_eq!(header("Reply-To"), "help@acme.example");
+    assert_eq!(header("X-Order"), "17");
+    assert!(header("Date").ends_with("+0000"));
+    assert!(header("Subject").starts_with("=?utf-8?b?"));
+    assert!(email.header("Bcc").is_none() && !email.text.contains("archive@"));
+    assert!(!email.text.contains("not sent"));
+    // Both bodies, a line that is a dot, and what mailboxes show first.
+    assert!(email.text.contains("\r\n.\r\n") && email.text.contains(">5 &lt; 6</div>"));
+    assert!(email.text.contains("Hello Ann\r\n") && email.text.contains("<b>Ann</b>"));
+    // One click.
+    let link = header("List-Unsubscribe");
+    let token = link.strip_prefix("<https://longshore.example.com/api/email/unsubscribe/");
+    let token = token.and_then(|token| token.strip_suffix('>')).expect("a link");
+    let whose = inbound::unsubscribe::read(&world.app().secrets, token);
+    assert_eq!(whose, Some((world.place.workspace, message.id.service_id)));
+    assert_eq!(header("List-Unsubscribe-Post"), "List-Unsubscribe=One-Click");
+    // Not where there is nothing to unsubscribe from.
+    message.is_transactional = true;
+    assert_eq!(world.send(&message).await, Outcome::Sent);
+    assert!(relay.taken()[1].header("List-Unsubscribe").is_none());
+}
+
+/// What is meant to come of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Comes {
+    Bounced,
+    Failed,
+    Later,
+}
+
+async fn what_a_relay_does_decides(store: TestStore) {
+    let mut world = World::new(store).await;
+    let relay = Smtp::start(&[], []).await;
+    world.by_relay(relay.url("", ""));
+    let says = Does::Says;
+    for (step, does, comes, words) in [
+        (Step::Connect, says(554, "closed today"), Comes::Later, "554 closed today"),
+        (Step::Connect, Does::Stalls, Comes::Later, "no answer within 1s"),
+        (Step::Connect, Does::Closes, Comes::Later, "connecting"),
+        (Step::Hello, says(550, "who?"), Comes::Later, "550 who?"),
+        (Step::From, says(553, "not you"), Comes::Failed, "553 not you (MAIL FROM)"),
+        (Step::From, says(451, "greylisted"), Comes::Later, "451 greylisted"),
+        (Step::From, says(530, "log in"), Comes::Later, "530 log in"),
+        (Step::From, Does::Stalls, Comes::Later, "MAIL FROM: no answer within 1s"),
+        (Step::To, says(550, "nobody here"), Comes::Bounced, "550 nobody here (RCPT TO)"),
+        (Step::To, says(450, "mailbox busy"), Comes::Later, "450 mailbox busy"),
+        (Step::To, Does::Stalls, Comes::Later, "RCPT TO: no answer"),
+        (Step::To, Does::Closes, Comes::Later, "RCPT TO"),
+        (Step::Data, says(554, "no"), Comes::Bounced, "554 no (DATA)"),
+        (Step::Data, says(421, "shutting down"), Comes::Later, "421 shutting down"),
+        (Step::End, says(552, "too large"), Comes::Bounced, "552 too large"),
+        (Step::End, says(452, "disk full"), Comes::Later, "452 disk full"),
+        (Step::End, Does::Stalls, Comes::Later, "no answer within 1s"),
+        (Step::End, Does::Closes, Comes::Later, "the email's end"),
+    ] {
+        relay.script([(step, does.clone())]);
+        let outcome = world.send(&Message::email("Hello")).await;
+        let came = match &outcome {
+            Outcome::Bounced(_) => Comes::Bounced,
+            Outcome::Failed(_) => Comes::Failed,
+            Outcome::Later { .. } => Comes::Later,
+            other => panic!("{step:?} {does:?}: {other:?}"),
+        };
+        assert_eq!(came, comes, "{step:?} {does:?}: {outcome:?}");
+        assert!(reason(&outcome).contains(words), "{step:?} {does:?}: {outcome:?}");
+        // Mended, it takes the next one.
+        let before = relay.taken().len();
+        assert_eq!(world.send(&Message::email("Hello")).await, Outcome::Sent, "{step:?} {does:?}");
+        assert_eq!(relay.taken().len(), before + 1);
+    }
+    // What is refused about one email is no reason for another connection.
+    let opened = relay.opened();
+    for step in [Step::From, Step::To, Step::Data, Step::End] {
+        relay.script([(step, Does::Says(550, "no"))]);
+        world.send(&Message::email("Hello")).await;
+    }
+    assert_eq!(world.send(&Message::email("Hello")).await, Outcome::Sent);
+    assert_eq!(relay.opened(), opened);
+    // Nobody there.
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    world.by_relay(format!("smtp://{free}"));
+    let outcome = world.send(&Message::email("Hello")).await;
+    assert!(
+        matches!(&outcome, Outcome::Later { reason, .. } if reason.contains("refused")),
+        "{outcome:?}"
+    );
+}
+
+async fn an_email_of_which_nothing_is_known_comes_again_as_the_same(store: TestStore) {
+    let mut world = World::new(store).await;
+    let relay = Smtp::start(&[], [(Step::End, Does::TakesAndCloses)]).await;
+    world.by_relay(relay.url("", ""));
+    let message = Message::email("Hello");
+    assert!(matches!(world.send(&message).await, Outcome::Later { .. }));
+    assert_eq!(world.send(&message).await, Outcome::Sent);
+    let ids: Vec<_> = relay.taken().iter().map(|email| email.header("Message-ID")).collect();
+    assert!(ids.len() == 2 && ids[0].is_some() && ids[0] == ids[1], "{ids:?}");
+}
+
+async fn a_password_is_not_sent_without_tls(store: TestStore) {
+    let mut world = World::new(store).await;
+    let relay = Smtp::start(&["AUTH PLAIN LOGIN"], []).await;
+    world.by_relay(relay.url("ann:pass-word@", ""));
+    let outcome = world.send(&Message::email("Hello")).await;
+    let Outcome::Later { reason, .. } = &outcome else { panic!("{outcome:?}") };
+    assert!(reason.contains("no password is sent") && !reason.contains("pass-word"), "{reason}");
+    assert!(!relay.heard().iter().any(|line| line.starts_with("AUTH")), "{:?}", relay.heard());
+    // An operator may say that it may.
+    world.by_relay(relay.url("ann:pass-word@", "?tls=none"));
+    relay.script([(Step::LogIn, Does::Says(535, "who are you?"))]);
+    let outcome = world.send(&Message::email("Hello")).await;
+    assert!(matches!(&outcome, Outcome::Later { .. }), "{outcome:?}");
+    assert!(self::reason(&outcome).contains("535 who are you? (AUTH)"), "{outcome:?}");
+    assert_eq!(world.send(&Message::email("Hello")).await, Outcome::Sent);
+    // "\0ann\0pass-word".
+    assert!(relay.heard().contains(&"AUTH PLAIN AGFubgBwYXNzLXdvcmQ=".to_owned()));
+    world.by_relay(relay.url("", "?tls=required"));
+    let outcome = world.send(&Message::email("Hello")).await;
+    assert!(self::reason(&outcome).contains("does not offer STARTTLS"), "{outcome:?}");
+}
+
+async fn connections_are_kept_bounded_and_let_go(store: TestStore) {
+    let mut world = World::with(store, |config| {
+        config.smtp.connections = 2;
+        config.smtp.timeout_seconds = 30;
+        config.smtp.idle_seconds = 1;
+    })
+    .await;
+    let slow = (Step::End, Does::Slowly(Duration::from_millis(10)));
+    let relay = Smtp::start(&[], std::iter::repeat_n(slow, 50)).await;
+    world.by_relay(relay.url("", ""));
+    let messages: Vec<Message> = (0..50).map(|n| Message::email(&n.to_string())).collect();
+    let sent = futures::future::join_all(messages.iter().map(|one| world.send(one))).await;
+    assert!(sent.iter().all(|outcome| *outcome == Outcome::Sent), "{sent:?}");
+    assert_eq!((relay.taken().len(), relay.opened(), relay.most_open()), (50, 2, 2));
+    // Without a next email.
+    eventually("unused connections are closed", || async { relay.open() == 0 }).await;
+    assert_eq!(relay.heard().iter().filter(|line| *line == "QUIT").count(), 2);
+}
+
+async fn a_connection_that_is_gone_costs_no_attempt(store: TestStore) {
+    let mut world = World::new(store).await;
+    let relay = Smtp::start(&[], []).await;
+    world.by_relay(relay.url("", ""));
+    for gone in [Does::Closes, Does::Says(421, "you were silent for too long")] {
+        assert_eq!(world.send(&Message::email("Hello")).await, Outcome::Sent);
+        relay.script([(Step::From, gone)]);
+        let opened = relay.opened();
+        assert_eq!(world.send(&Message::email("Hello")).await, Outcome::Sent);
+        assert_eq!(relay.opened(), opened + 1);
+    }
+    assert_eq!(relay.taken().len(), 4);
+}
+
+async fn transactional_emails_wait_for_nobody_else(store: TestStore) {
+    let mut world = World::with(store, |config| {
+        config.smtp.connections = 1;
+        config.smtp.timeout_seconds = 60;
+        config.smtp.accept_seconds = 60;
+    })
+    .await;
+    let relay = Smtp::start(&[], [(Step::End, Does::Stalls)]).await;
+    world.by_relay(relay.url("", ""));
+    let bulk = Message::email("bulk");
+    let mut urgent = Message::email("urgent");
+    urgent.is_transactional = true;
+    let others = async {
+        tokio::join!(world.send(&bulk), world.send(&bulk));
+    };
+    let sent = async {
+        eventually("the one stalls", || async { relay.heard().iter().any(|line| line == "DATA") })
+            .await;
+        world.send(&urgent).await
+    };
+    tokio::select! {
+        () = others => panic!("the relay stalls"),
+        outcome = sent => assert_eq!(outcome, Outcome::Sent),
+    }
+}
+
+async fn what_cannot_be_an_email_is_not_sent(store: TestStore) {
+    let mut world = World::new(store).await;
+    let relay = Smtp::start(&[], []).await;
+    world.by_relay(relay.url("", ""));
+    for profile in [json!({}), json!({ "email": "" }), json!({ "email": "ann" })] {
+        let object = json!({ "body": "x" });
+        let outcome = world.send(&Message::new(Channel::Email, object, profile)).await;
+        assert!(matches!(&outcome, Outcome::Unreachable(_)), "{outcome:?}");
+    }
+    for (object, text) in [
+        (json!({ "body": " " }), "body"),
+        (json!({ "body": "x", "from": "nobody" }), "from"),
+        (json!({ "body": "x", "from": "A <a@b.example>\r\nBcc: c@d.example" }), "from"),
+        (json!({ "body": "x", "reply_to": "nobody" }), "reply_to"),
+        (json!({ "body": "x", "headers": { "Bcc": "c@d.example" } }), "headers.Bcc"),
+        (json!({ "body": "x", "headers": { "X-A": "b\nBcc: c@d.example" } }), "headers.X-A"),
+    ] {
+        let profile = json!({ "email": "ann@people.example" });
+        let outcome = world.send(&Message::new(Channel::Email, object, profile)).await;
+        assert!(matches!(&outcome, Outcome::Failed(why) if why.starts_with(text)), "{outcome:?}");
+    }
+    // An address that the relay cannot be told.
+    let profile = json!({ "email": "änn@people.example" });
+    let message = Message::new(Channel::Email, json!({ "body": "x" }), profile);
+    assert!(matches!(world.send(&message).await, Outcome::Unreachable(_)));
+    assert!(relay.taken().is_empty());
+    let relay = Smtp::start(&["SMTPUTF8", "8BITMIME"], []).await;
+    world.by_relay(relay.url("", ""));
+    assert_eq!(world.send(&message).await, Outcome::Sent);
+    assert_eq!(relay.taken()[0].to, ["änn@people.example"]);
+    world.settings.email = None;
+    assert!(matches!(world.send(&message).await, Outcome::Failed(_)));
+}

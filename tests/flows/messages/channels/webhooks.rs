@@ -1,0 +1,96 @@
+//! Webhooks: what is on the wire, and what the answers mean.
+
+use std::time::Duration;
+
+use longshore::messages::{Channel, Outcome};
+use serde_json::{Value, json};
+
+use super::{Message, World, callback_secret};
+use crate::support::callbacks::verified;
+use crate::support::receiver::{Answer, Receiver};
+use crate::support::stores::{TestStore, on_sqlite};
+
+on_sqlite!(a_request_is_made_as_it_is_given, answers_decide, no_private_network_is_reached,);
+
+fn webhook(url: &str, more: Value) -> Message {
+    let mut object = json!({ "url": url, "request_method": "POST", "body": "{\"a\":1}" });
+    object.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    Message::new(Channel::Webhook, object, json!({}))
+}
+
+async fn a_request_is_made_as_it_is_given(store: TestStore) {
+    let world = World::new(store).await;
+    let receiver = Receiver::start([]).await;
+    let more = json!({ "request_headers": { "X-Order": "17", "Authorization": "Bearer x" } });
+    let message = webhook(&receiver.url("/hook?a=1"), more);
+    for _ in 0..2 {
+        assert_eq!(world.send(&message).await, Outcome::Sent);
+    }
+    let delete = json!({ "request_method": "DELETE", "body": null });
+    assert_eq!(world.send(&webhook(&receiver.url("/gone"), delete)).await, Outcome::Sent);
+    let received = receiver.received();
+    for one in &received[..2] {
+        assert_eq!(verified(one, &callback_secret()), json!({ "a": 1 }));
+        assert_eq!(one.header("webhook-id"), message.id.to_string());
+        assert_eq!((one.header("x-order"), one.header("authorization")), ("17", "Bearer x"));
+        assert_eq!(one.uri, "/hook?a=1");
+    }
+    assert_eq!((&received[2].method, received[2].body.len()), (&reqwest::Method::DELETE, 0));
+}
+
+async fn answers_decide(store: TestStore) {
+    let world = World::new(store).await;
+    let receiver = Receiver::start([]).await;
+    let message = webhook(&receiver.url("/hook?token=hidden-token"), json!({}));
+    for status in [200, 201, 204, 299] {
+        receiver.script([Answer::Status(status)]);
+        assert_eq!(world.send(&message).await, Outcome::Sent, "{status}");
+    }
+    for answer in [
+        Answer::Status(408),
+        Answer::Status(429),
+        Answer::Status(500),
+        Answer::Status(503),
+        Answer::Hang,
+        Answer::Close,
+    ] {
+        receiver.script([answer.clone()]);
+        let outcome = world.send(&message).await;
+        assert!(matches!(&outcome, Outcome::Later { after: None, .. }), "{answer:?}: {outcome:?}");
+    }
+    for answer in [
+        Answer::Says(400, "no hidden-token".into()),
+        Answer::Status(404),
+        Answer::Status(410),
+        Answer::Redirect(receiver.url("/elsewhere")),
+    ] {
+        receiver.script([answer.clone()]);
+        let outcome = world.send(&message).await;
+        let Outcome::Failed(why) = &outcome else { panic!("{answer:?}: {outcome:?}") };
+        assert!(!why.contains("hidden-token"), "{why}");
+    }
+    assert!(receiver.received().iter().all(|one| one.uri.path() == "/hook"));
+    for (asked, waits) in [("7", 7), ("99999999", 3_600), ("Sun, 06 Nov 1994 08:49:37 GMT", 0)] {
+        receiver.script([Answer::Busy(asked.into())]);
+        let outcome = world.send(&message).await;
+        let after = Some(Duration::from_secs(waits));
+        assert!(matches!(&outcome, Outcome::Later { after: a, .. } if *a == after), "{outcome:?}");
+    }
+}
+
+async fn no_private_network_is_reached(store: TestStore) {
+    let world = World::with(store, |config| config.allow_private.clear()).await;
+    let receiver = Receiver::start([]).await;
+    for host in ["127.0.0.1", "localhost", "0x7f.1", "[::ffff:127.0.0.1]"] {
+        let outcome = world.send(&webhook(&receiver.url_at(host, "/hook"), json!({}))).await;
+        assert!(
+            matches!(&outcome, Outcome::Failed(why) if why.contains("loopback")),
+            "{outcome:?}"
+        );
+    }
+    let long = format!("https://acme.example/{}", "x".repeat(3_000));
+    for url in ["", "acme.example", "ftp://acme.example", &long] {
+        assert!(matches!(world.send(&webhook(url, json!({}))).await, Outcome::Failed(_)), "{url}");
+    }
+    assert!(receiver.received().is_empty());
+}

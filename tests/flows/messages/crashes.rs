@@ -1,0 +1,194 @@
+//! Processes that end or hang between two durable effects of a dispatch: every user's message is
+//! taken, under one id, and counted once.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use crate::support::fleet::{Backend, Fleet};
+use crate::support::receiver::{Answer, Receiver};
+use crate::support::{Api, WorkspaceFile, eventually};
+
+const CAMPAIGN: &str = "4f0e6b1a-9c3d-4e7f-8a2b-1c0d9e8f7a71";
+const SEGMENT: &str = "4f0e6b1a-9c3d-4e7f-8a2b-1c0d9e8f7a72";
+const USERS: usize = 90;
+
+fn settings() -> [(&'static str, String); 7] {
+    [
+        ("LONGSHORE_MESSAGES__PART_USERS", "20".to_owned()),
+        ("LONGSHORE_MESSAGES__BATCH_USERS", "6".to_owned()),
+        ("LONGSHORE_MESSAGES__PARTS_IN_FLIGHT", "2".to_owned()),
+        ("LONGSHORE_MESSAGES__RETRY_MS", "100".to_owned()),
+        ("LONGSHORE_MESSAGES__ATTEMPTS", "20".to_owned()),
+        ("LONGSHORE_WORKER__LEASE_MS", "1000".to_owned()),
+        ("LONGSHORE_WORKER__DRAIN_SECONDS", "2".to_owned()),
+    ]
+}
+
+struct Scene {
+    fleet: Fleet,
+    api: Api,
+    receiver: Receiver,
+}
+
+impl Scene {
+    async fn new(backend: Backend) -> Self {
+        let fleet = Fleet::start(backend, &settings()).await;
+        let receiver = Receiver::start([]).await;
+        let audience = json!({ "custom_attribute": {
+            "custom_attribute_name": "number", "comparison": "exists",
+        } });
+        let workspace = WorkspaceFile::new("acme")
+            .permitted(&["messages.send"])
+            .with("segments", json!([{ "id": SEGMENT, "name": "All", "audience": audience }]))
+            .with("campaigns", json!([{ "id": CAMPAIGN, "name": "News", "type": "api" }]));
+        let api = fleet.apply(std::slice::from_ref(&workspace)).await.remove(0);
+        let record = |number: usize| {
+            let id = format!("u{number}");
+            json!({ "external_id": id, "custom_attributes": { "number": number } }).to_string()
+        };
+        fleet.import("acme", &(0..USERS).map(record).collect::<Vec<_>>()).await;
+        Self { fleet, api, receiver }
+    }
+
+    /// Starts a process again, so that it reaches a fail point.
+    async fn restart_with(&mut self, name: &str, failpoints: &str) {
+        self.fleet.terminate(name).await;
+        self.fleet.launch_with(name, &[("FAILPOINTS", failpoints)]).await;
+        self.fleet.ready(name).await;
+    }
+
+    /// Sends to everybody; answers the dispatch's id.
+    async fn send(&self, members: Value) -> String {
+        let mut body = json!({
+            "campaign_id": CAMPAIGN,
+            "messages": { "webhook": {
+                "url": self.receiver.url("/"), "request_method": "POST",
+                "body": "{{${external_id}}}",
+            } },
+        });
+        for (name, value) in members.as_object().expect("members") {
+            body[name] = value.clone();
+        }
+        let answer = self.api.post("/messages/send", &body).await;
+        assert_eq!(answer.status, 201, "{answer:?}");
+        answer.body["dispatch_id"].as_str().expect("a dispatch_id").to_owned()
+    }
+
+    async fn has_ended(&mut self, name: &str) {
+        for _ in 0..3_000 {
+            if !self.fleet.is_running(name) {
+                return;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+        panic!("{name} never reached its fail point\n{}", self.fleet.printed());
+    }
+
+    async fn shown(&self, dispatch: &str) -> Option<Value> {
+        let output = self.fleet.command(&["dispatches", "show", dispatch, "--json"]).await;
+        serde_json::from_slice(&output.stdout).ok()
+    }
+
+    /// Every user's message was taken under one id of its own, and counts once.
+    async fn is_whole(&self, dispatch: &str, users: &BTreeSet<String>) {
+        eventually("all is sent", || async {
+            let shown = self.shown(dispatch).await;
+            shown.is_some_and(|shown| shown["state"] == "done")
+        })
+        .await;
+        let mut ids: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for request in self.receiver.received() {
+            let user = String::from_utf8(request.body.to_vec()).expect("UTF-8");
+            ids.entry(user).or_default().insert(request.header("webhook-id").to_owned());
+        }
+        assert_eq!(&ids.keys().cloned().collect::<BTreeSet<_>>(), users);
+        assert!(ids.values().all(|ids| ids.len() == 1), "{ids:?}");
+        let shown = self.shown(dispatch).await.expect("it is shown");
+        assert_eq!(
+            (&shown["sent"], &shown["waiting"]),
+            (&json!(users.len()), &json!(0)),
+            "{shown}"
+        );
+        assert_eq!(shown["note"], Value::Null, "{shown}");
+        let stats = self.fleet.run(&["campaigns", "stats", "--json"]).await;
+        let stats: Value = serde_json::from_str(stats.trim()).expect("a line of JSON");
+        assert_eq!(stats["sent"], users.len(), "{stats}");
+    }
+}
+
+fn everybody() -> BTreeSet<String> {
+    (0..USERS).map(|number| format!("u{number}")).collect()
+}
+
+/// The process ends at `point`, and another goes on.
+async fn killed_at(backend: Backend, name: &str, point: &str) {
+    let mut scene = Scene::new(backend).await;
+    scene.restart_with(name, &format!("{point}=kill")).await;
+    let dispatch = scene.send(json!({ "broadcast": true, "segment_id": SEGMENT })).await;
+    scene.has_ended(name).await;
+    scene.fleet.launch(name).await;
+    scene.is_whole(&dispatch, &everybody()).await;
+    scene.fleet.close().await;
+}
+
+macro_rules! killed {
+    ($($test:ident: $backend:expr, $name:literal, $point:literal;)+) => {
+        $(#[tokio::test(flavor = "multi_thread")]
+        async fn $test() {
+            killed_at($backend, $name, $point).await;
+        })+
+    };
+}
+
+killed! {
+    planned_alone: Backend::Embedded, "standalone", "dispatch::planned";
+    noted_alone: Backend::Embedded, "standalone", "dispatch::noted@4";
+    committed_alone: Backend::Embedded, "standalone", "dispatch::committed@4";
+    rendered_alone: Backend::Embedded, "standalone", "dispatch::rendered@3";
+    sent_alone: Backend::Embedded, "standalone", "dispatch::sent@5";
+    settled_alone: Backend::Embedded, "standalone", "dispatch::settled@3";
+    leaving_alone: Backend::Embedded, "standalone", "dispatch::leaving@2";
+    left_alone: Backend::Embedded, "standalone", "dispatch::left@2";
+    looked_in_a_fleet: Backend::Fleet(1), "worker-1", "dispatch::looked";
+    noted_in_a_fleet: Backend::Fleet(1), "worker-1", "dispatch::noted@4";
+    committed_in_a_fleet: Backend::Fleet(1), "worker-1", "dispatch::committed@4";
+    rendered_in_a_fleet: Backend::Fleet(1), "worker-1", "dispatch::rendered@3";
+    sent_in_a_fleet: Backend::Fleet(1), "worker-1", "dispatch::sent@5";
+    settled_in_a_fleet: Backend::Fleet(1), "worker-1", "dispatch::settled@3";
+    leaving_in_a_fleet: Backend::Fleet(1), "worker-1", "dispatch::leaving@2";
+    left_in_a_fleet: Backend::Fleet(1), "worker-1", "dispatch::left@2";
+}
+
+/// A worker that slept through its lease hands over what another has handed over meanwhile: under
+/// the same ids, and nothing counts twice.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sleeper_counts_for_nothing() {
+    let mut scene = Scene::new(Backend::Fleet(1)).await;
+    scene.restart_with("worker-1", "dispatch::rendered@2=stop").await;
+    let dispatch = scene.send(json!({ "broadcast": true, "segment_id": SEGMENT })).await;
+    let fleet = &scene.fleet;
+    eventually("the worker sleeps", || async { fleet.is_stopped("worker-1") }).await;
+    scene.fleet.launch("worker-2").await;
+    scene.is_whole(&dispatch, &everybody()).await;
+    scene.fleet.go_on("worker-1");
+    scene.fleet.terminate("worker-1").await;
+    scene.is_whole(&dispatch, &everybody()).await;
+    scene.fleet.close().await;
+}
+
+/// Messages that wait to be tried again are, though their worker was killed.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_waits_outlives_its_worker() {
+    let mut scene = Scene::new(Backend::Embedded).await;
+    scene.receiver.script((0..200).map(|_| Answer::Status(503)));
+    let users = ["u1", "u2", "u3"];
+    let dispatch = scene.send(json!({ "external_user_ids": users })).await;
+    scene.receiver.wait_for(6).await;
+    scene.fleet.kill("standalone");
+    scene.receiver.forget();
+    scene.fleet.launch("standalone").await;
+    let wanted = users.map(str::to_owned).into();
+    scene.is_whole(&dispatch, &wanted).await;
+    scene.fleet.close().await;
+}

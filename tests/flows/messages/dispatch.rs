@@ -1,0 +1,546 @@
+//! Dispatches as a worker does them, with a real receiver: to whom messages go and to whom not,
+//! what is tried again, what is counted. On SQLite and on PostgreSQL.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Cursor;
+use std::time::Duration;
+
+use longshore::messages::dispatch::{self, Listed, Report, State};
+use longshore::messages::order::{Kind, Named, Order, SubscriptionState, Target, Who};
+use longshore::messages::{Channel, MessageId};
+use longshore::store::StoreError;
+use longshore::users::erase;
+use longshore::users::import::{Importer, Input};
+use longshore::worker::{self, Role};
+use longshore::workspaces::{self, Workspace};
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::support::eventually;
+use crate::support::installation::Installation;
+use crate::support::receiver::{Answer, Receiver};
+use crate::support::stores::{TestStore, on_both_stores};
+
+on_both_stores!(World =>
+    named_users_get_a_message_each,
+    a_segment_is_walked_in_parts,
+    subscriptions_are_heeded,
+    what_is_capped_is_not_sent_by_two_sends_at_once,
+    the_control_group_is_left_out_of_campaigns,
+    what_is_refused_for_now_is_sent_again_under_its_id,
+    what_is_never_taken_is_given_up,
+    who_was_erased_is_sent_nothing,
+    a_send_is_cancelled,
+    what_is_gone_ends_a_send_with_a_note,
+    reports_count_once,
+    what_is_old_is_forgotten,
+    a_repeated_order_begins_once,
+);
+
+const CAMPAIGN: &str = "4f0e6b1a-9c3d-4e7f-8a2b-1c0d9e8f7a61";
+const VARIATION: &str = "4f0e6b1a-9c3d-4e7f-8a2b-1c0d9e8f7a62";
+const SEGMENT: &str = "4f0e6b1a-9c3d-4e7f-8a2b-1c0d9e8f7a63";
+const APP: &str = "4f0e6b1a-9c3d-4e7f-8a2b-1c0d9e8f7a64";
+const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
+
+struct World {
+    place: Installation,
+    workspace: Workspace,
+    receiver: Receiver,
+    stop: CancellationToken,
+    worker: Option<JoinHandle<()>>,
+}
+
+fn file(receiver: &Receiver) -> Value {
+    let even = json!({ "custom_attribute": {
+        "custom_attribute_name": "is_even", "comparison": "equals", "value": true,
+    } });
+    json!({
+        "workspace": "acme",
+        "control_group": { "percent": 50 },
+        "segments": [{ "id": SEGMENT, "name": "Even", "audience": even }],
+        "apps": [{ "id": APP, "name": "A", "platform": "ios" }],
+        "campaigns": [{
+            "id": CAMPAIGN, "name": "Welcome", "type": "api", "variations": [{ "id": VARIATION }],
+        }],
+        "frequency_capping": [{ "messages": 2, "days": 7, "channel": "webhook" }],
+        "providers": { "push": {
+            "url": receiver.url("/push"), "secret": "a secret of more than 24 bytes, plain",
+        } },
+    })
+}
+
+impl World {
+    async fn new(store: TestStore) -> Self {
+        let receiver = Receiver::start([]).await;
+        let place = Installation::open(store, &file(&receiver).to_string(), |config| {
+            config.allow_private = vec!["127.0.0.0/8".parse().unwrap()];
+            config.worker.poll_ms = 20;
+            config.messages.part_users = 10;
+            config.messages.batch_users = 3;
+            config.messages.retry_ms = 50;
+        })
+        .await;
+        let mut tx = place.app.store.snapshot().await.unwrap();
+        let workspace = workspaces::by_id(&mut tx, place.workspace).await.unwrap().unwrap();
+        drop(tx);
+        let mut world =
+            Self { place, workspace, receiver, stop: CancellationToken::new(), worker: None };
+        world.work();
+        world
+    }
+
+    fn work(&mut self) {
+        let (app, stop) = (self.place.app.clone(), self.stop.clone());
+        self.worker = Some(tokio::spawn(async move {
+            worker::run(app, &[Role::Messages], stop).await.unwrap();
+        }));
+    }
+
+    /// Ends the worker.
+    async fn rest(&mut self) {
+        self.stop.cancel();
+        self.worker.take().expect("a worker").await.unwrap();
+        self.stop = CancellationToken::new();
+    }
+
+    async fn close(mut self) {
+        self.rest().await;
+        self.place.app.log.close().await;
+    }
+
+    async fn import(&self, records: &[Value]) {
+        let lines: Vec<String> = records.iter().map(Value::to_string).collect();
+        let input = Input::new("records", Cursor::new(lines.join("\n").into_bytes()));
+        let app = &self.place.app;
+        let importer = Importer::new(app.store.clone(), app.clock.clone(), self.workspace.clone());
+        let summary = importer.run(vec![input], |_| {}).await.unwrap();
+        assert_eq!((summary.lines, summary.bad), (records.len() as u64, 0));
+    }
+
+    /// Users u0 and on, of whom every second one is in the segment.
+    async fn crowd(&self, users: usize) {
+        let record = |number: usize| {
+            json!({
+                "external_id": format!("u{number}"),
+                "custom_attributes": { "is_even": number % 2 == 0 },
+            })
+        };
+        self.import(&(0..users).map(record).collect::<Vec<_>>()).await;
+    }
+
+    /// An order of a webhook, for everybody.
+    fn order(&self) -> Order {
+        let webhook = json!({
+            "url": self.receiver.url("/hook"),
+            "request_method": "POST",
+            "body": "{{${external_id}}} {{api_trigger_properties.${word}}}",
+            "message_variation_id": VARIATION,
+        });
+        Order {
+            dispatch_id: Uuid::new_v4(),
+            workspace_id: self.place.workspace,
+            kind: Kind::Send,
+            campaign_id: None,
+            send_id: None,
+            messages: json!({ "webhook": webhook }).as_object().unwrap().clone(),
+            target: Target::default(),
+            subscription_state: SubscriptionState::Subscribed,
+            ignores_capping: false,
+            canvas_entry_properties: None,
+            accepted_at: self.place.app.clock.now_ms(),
+            request_id: "request-7".into(),
+        }
+    }
+
+    fn campaign(&self) -> Order {
+        Order { campaign_id: Some(CAMPAIGN.parse().unwrap()), ..self.order() }
+    }
+
+    async fn begin(&self, order: &Order) {
+        let mut tx = self.place.app.store.write().await.unwrap();
+        dispatch::begin(&mut tx, order).await.unwrap();
+        tx.commit().await.unwrap();
+    }
+
+    async fn shown(&self, order: &Order) -> Listed {
+        let mut tx = self.place.app.store.snapshot().await.unwrap();
+        dispatch::one(&mut tx, order.dispatch_id).await.unwrap().expect("a dispatch")
+    }
+
+    /// Begins an order and waits until it is done.
+    async fn send(&self, order: &Order) -> Listed {
+        self.begin(order).await;
+        self.ends(order, State::Done).await
+    }
+
+    async fn ends(&self, order: &Order, state: State) -> Listed {
+        eventually(&format!("it is {state:?}"), || async {
+            let shown = self.shown(order).await;
+            assert!(!shown.state.is_final() || shown.state == state, "{shown:?}");
+            shown.state == state
+        })
+        .await;
+        self.shown(order).await
+    }
+
+    /// What the receiver got: the bodies by the ids that they came under.
+    fn received(&self) -> BTreeMap<String, String> {
+        let received = self.receiver.received();
+        let one = |request: &crate::support::receiver::Received| {
+            let body = String::from_utf8(request.body.to_vec()).unwrap();
+            (request.header("webhook-id").to_owned(), body)
+        };
+        received.iter().map(one).collect()
+    }
+
+    fn bodies(&self) -> Vec<String> {
+        let mut bodies: Vec<String> =
+            self.received().into_values().map(|body| body.trim().to_owned()).collect();
+        bodies.sort();
+        bodies
+    }
+
+    async fn statistics(&self) -> Value {
+        let mut tx = self.place.app.store.snapshot().await.unwrap();
+        let found = dispatch::statistics(&mut tx, self.place.workspace, None).await.unwrap();
+        serde_json::to_value(found).unwrap()
+    }
+
+    async fn service_id(&self, external_id: &str) -> Uuid {
+        let (store, clock) = (&self.place.app.store, &self.place.app.clock);
+        let shown = erase::show(store, clock, &self.workspace, external_id).await.unwrap();
+        let shown: Value = serde_json::from_str(&shown).unwrap();
+        shown["service_id"].as_str().unwrap().parse().unwrap()
+    }
+
+    async fn receipts(&self, user: Uuid) -> Result<usize, StoreError> {
+        let mut tx = self.place.app.store.snapshot().await?;
+        let receipts = dispatch::receipts(&mut tx, self.place.workspace, &[user], 0).await?;
+        Ok(receipts.len())
+    }
+}
+
+fn named(who: Who, word: &str) -> Named {
+    let properties = json!({ "word": word }).as_object().unwrap().clone();
+    Named {
+        who,
+        trigger_properties: Some(properties),
+        canvas_entry_properties: None,
+        event_properties: None,
+    }
+}
+
+fn external(id: &str) -> Who {
+    Who::ExternalId(id.to_owned())
+}
+
+fn to_users(users: Vec<Named>) -> Target {
+    Target { users, ..Target::default() }
+}
+
+fn segment() -> Option<Uuid> {
+    Some(SEGMENT.parse().unwrap())
+}
+
+async fn named_users_get_a_message_each(world: World) {
+    let alias = json!({ "alias_label": "crm", "alias_name": "ann" });
+    world
+        .import(&[
+            json!({ "external_id": "ann", "user_aliases": alias,
+                    "custom_attributes": { "is_even": true } }),
+            json!({ "external_id": "bob" }),
+            json!({ "external_id": "cy", "custom_attributes": { "is_even": true } }),
+        ])
+        .await;
+    let users = vec![
+        named(external("ann"), "first"),
+        named(Who::Alias { label: "crm".into(), name: "ann".into() }, "second"),
+        named(external("nobody"), "x"),
+        named(Who::ServiceId(world.service_id("bob").await), "third"),
+    ];
+    let order = Order { target: to_users(users.clone()), ..world.campaign() };
+    let listed = world.send(&order).await;
+    assert_eq!((listed.sent, listed.walked, listed.parts_left), (2, 4, 0), "{listed:?}");
+    assert_eq!(world.bodies(), ["ann first", "bob third"]);
+    let statistics = world.statistics().await;
+    assert_eq!(statistics[0]["sent"], 2, "{statistics}");
+    assert_eq!(statistics[0]["variation_id"], VARIATION);
+    // In a segment, those who are named and in it.
+    let target = Target { segment_id: segment(), ..to_users(users) };
+    let listed = world.send(&Order { target, ..world.order() }).await;
+    assert_eq!(listed.sent, 1, "{listed:?}");
+    let shown = world.place.printed(&["console-log", "--json"]).await;
+    let record: Value = serde_json::from_str(&shown[0]).unwrap();
+    assert_eq!((shown.len(), record["segment_id"].as_str()), (1, Some(SEGMENT)), "{shown:?}");
+    assert_eq!((&record["results"]["sent"], &record["call"]), (&json!(1), &json!("send")));
+    let stats = world.place.printed(&["campaigns", "stats", CAMPAIGN, "--json"]).await;
+    let stats: Value = serde_json::from_str(&stats[0]).unwrap();
+    assert_eq!((&stats["name"], &stats["sent"]), (&json!("Welcome"), &json!(2)));
+    let listed = world.place.printed(&["dispatches", "list"]).await;
+    assert_eq!(listed.len(), 3, "{listed:?}");
+    world.close().await;
+}
+
+async fn a_segment_is_walked_in_parts(world: World) {
+    world.crowd(95).await;
+    let target = Target { segment_id: segment(), ..Target::default() };
+    let listed = world.send(&Order { target, ..world.order() }).await;
+    assert_eq!((listed.users, listed.walked, listed.parts), (95, 95, 10), "{listed:?}");
+    assert_eq!(listed.sent, 48, "{listed:?}");
+    let wanted: BTreeSet<String> = (0..95).step_by(2).map(|n| format!("u{n}")).collect();
+    assert_eq!(world.bodies().into_iter().collect::<BTreeSet<_>>(), wanted);
+    assert_eq!(world.receiver.received().len(), 48);
+    world.close().await;
+}
+
+async fn subscriptions_are_heeded(world: World) {
+    let token = json!([{ "app_id": APP, "token": "t" }]);
+    let user = |id: &str, state: &str| json!({ "external_id": id, "push_subscribe": state, "push_tokens": token });
+    world
+        .import(&[
+            user("in", "opted_in"),
+            user("sub", "subscribed"),
+            user("out", "unsubscribed"),
+            json!({ "external_id": "deaf", "push_subscribe": "opted_in" }),
+        ])
+        .await;
+    let push = json!({ "alert": "{{${external_id}}}" });
+    let messages = json!({ "apple_push": push }).as_object().unwrap().clone();
+    for (subscription_state, sent) in [
+        (SubscriptionState::OptedIn, 1),
+        (SubscriptionState::Subscribed, 2),
+        (SubscriptionState::All, 3),
+    ] {
+        let messages = messages.clone();
+        let order = Order { messages, subscription_state, ..world.order() };
+        let listed = world.send(&order).await;
+        assert_eq!((listed.sent, listed.unreachable), (sent, 1), "{listed:?}");
+    }
+    world.close().await;
+}
+
+async fn what_is_capped_is_not_sent_by_two_sends_at_once(world: World) {
+    world.crowd(40).await;
+    let orders: Vec<Order> = (0..4).map(|_| world.campaign()).collect();
+    for order in &orders {
+        world.begin(order).await;
+    }
+    let mut sent = 0;
+    for order in &orders {
+        sent += world.ends(order, State::Done).await.sent;
+    }
+    assert_eq!(sent, 80);
+    let mut by_user: BTreeMap<String, usize> = BTreeMap::new();
+    world.bodies().into_iter().for_each(|user| *by_user.entry(user).or_default() += 1);
+    assert!(by_user.len() == 40 && by_user.values().all(|count| *count == 2), "{by_user:?}");
+    // Neither without a campaign, nor where it is asked so, nor once the days are over.
+    assert_eq!(world.send(&world.order()).await.sent, 40);
+    let overriding = Order { ignores_capping: true, ..world.campaign() };
+    assert_eq!(world.send(&overriding).await.sent, 40);
+    assert_eq!(world.send(&world.campaign()).await.sent, 0);
+    let later = world.place.app.clock.now_ms() + 8 * DAY_MS;
+    world.place.app.clock.set(jiff::Timestamp::from_millisecond(later).unwrap());
+    assert_eq!(world.send(&world.campaign()).await.sent, 40);
+    world.close().await;
+}
+
+async fn the_control_group_is_left_out_of_campaigns(world: World) {
+    world.crowd(60).await;
+    let mut tx = world.place.app.store.snapshot().await.unwrap();
+    let group = workspaces::control_group(&mut tx, world.place.workspace).await.unwrap().unwrap();
+    let members = workspaces::groups::users(&mut tx, world.place.workspace, &group).await.unwrap();
+    drop(tx);
+    let canvas = Order { kind: Kind::Canvas, ..world.order() };
+    assert_eq!(world.send(&canvas).await.sent, 60 - members);
+    let users = (0..40).map(|number| named(external(&format!("u{number}")), "")).collect();
+    let triggered = Order { kind: Kind::Triggered, target: to_users(users), ..world.order() };
+    let by_name = world.send(&triggered).await.sent;
+    let mut in_group = 0;
+    for number in 0..40 {
+        let id = world.service_id(&format!("u{number}")).await;
+        let bucket = longshore::users::service_id::bucket(&id).unwrap();
+        let slice = longshore::users::service_id::slice_of(bucket);
+        in_group += i64::from(group.slices.contains(&slice));
+    }
+    assert_eq!(by_name, 40 - in_group);
+    assert_eq!(world.send(&world.order()).await.sent, 60);
+    world.close().await;
+}
+
+async fn what_is_refused_for_now_is_sent_again_under_its_id(world: World) {
+    world.crowd(8).await;
+    world.receiver.script((0..10).map(|_| Answer::Status(503)));
+    let listed = world.send(&world.campaign()).await;
+    assert_eq!((listed.sent, listed.failed), (8, 0), "{listed:?}");
+    assert_eq!(world.receiver.received().len(), 18);
+    assert_eq!(world.received().len(), 8);
+    assert_eq!(world.statistics().await[0]["sent"], 8);
+    // What no other attempt can help is not tried again.
+    world.receiver.script((0..8).map(|_| Answer::Status(400)));
+    let listed = world.send(&world.order()).await;
+    assert_eq!((listed.sent, listed.failed), (0, 8), "{listed:?}");
+    assert_eq!(world.receiver.received().len(), 26);
+    world.close().await;
+}
+
+async fn what_is_never_taken_is_given_up(world: World) {
+    world.crowd(2).await;
+    world.receiver.script((0..10_000).map(|_| Answer::Status(503)));
+    let order = world.campaign();
+    world.begin(&order).await;
+    world.receiver.wait_for(4).await;
+    assert_eq!(world.shown(&order).await.state, State::Running);
+    let later = world.place.app.clock.now_ms() + 2 * DAY_MS;
+    world.place.app.clock.set(jiff::Timestamp::from_millisecond(later).unwrap());
+    let listed = world.ends(&order, State::Done).await;
+    assert_eq!((listed.sent, listed.failed), (0, 2), "{listed:?}");
+    assert_eq!(world.statistics().await[0]["failed"], 2);
+    world.close().await;
+}
+
+async fn who_was_erased_is_sent_nothing(mut world: World) {
+    world.crowd(3).await;
+    world.rest().await;
+    let waits = world.order();
+    let users = ["u0", "u1"].map(|id| named(external(id), "")).to_vec();
+    let order = Order { target: to_users(users), ..world.order() };
+    world.begin(&order).await;
+    let app = world.place.app.clone();
+    erase::erase(&app.store, &world.workspace, "u0").await.unwrap();
+    // Of another send its message waits to be tried again.
+    world.receiver.script((0..3).map(|_| Answer::Status(503)));
+    world.work();
+    let listed = world.ends(&order, State::Done).await;
+    assert_eq!(listed.sent, 1, "{listed:?}");
+    world.receiver.forget();
+    world.receiver.script((0..2_000).map(|_| Answer::Status(503)));
+    let before = world.receiver.received().len();
+    world.begin(&waits).await;
+    world.receiver.wait_for(before + 2).await;
+    erase::erase(&app.store, &world.workspace, "u1").await.unwrap();
+    world.receiver.forget();
+    let listed = world.ends(&waits, State::Done).await;
+    assert_eq!((listed.sent, listed.failed), (1, 0), "{listed:?}");
+    world.close().await;
+}
+
+async fn a_send_is_cancelled(world: World) {
+    world.crowd(30).await;
+    world.receiver.script((0..10_000).map(|_| Answer::Status(503)));
+    let order = world.order();
+    world.begin(&order).await;
+    world.receiver.wait_for(3).await;
+    let id = order.dispatch_id.simple().to_string();
+    let said = world.place.printed(&["dispatches", "cancel", &id]).await;
+    assert_eq!(said, [format!("{id} is cancelled")]);
+    world.receiver.forget();
+    assert_eq!(world.shown(&order).await.state, State::Cancelled);
+    // A later one goes through, and what was cancelled says nothing more.
+    world.send(&world.order()).await;
+    let count = world.receiver.received().len();
+    assert!(world.received().len() <= 60);
+    let listed = world.shown(&order).await;
+    assert_eq!(listed.state, State::Cancelled);
+    let failed = world.place.run(&["dispatches", "cancel", &id]).await;
+    assert!(!failed.status.success());
+    assert_eq!(world.receiver.received().len(), count);
+    world.close().await;
+}
+
+async fn what_is_gone_ends_a_send_with_a_note(world: World) {
+    world.crowd(3).await;
+    let gone = Uuid::new_v4();
+    let users = to_users(vec![named(external("u1"), "")]);
+    let by_campaign = Order { campaign_id: Some(gone), ..world.order() };
+    let by_segment =
+        Order { target: Target { segment_id: Some(gone), ..Target::default() }, ..world.order() };
+    let named = Order { campaign_id: Some(gone), target: users, ..world.order() };
+    let by_workspace = Order { workspace_id: 4_711, ..world.order() };
+    for (order, note) in [
+        (by_campaign, "the campaign"),
+        (by_segment, "the segment"),
+        (named, "the campaign"),
+        (by_workspace, "the workspace is gone"),
+    ] {
+        world.begin(&order).await;
+        let listed = world.ends(&order, State::Failed).await;
+        assert!(listed.note.as_deref().unwrap_or_default().contains(note), "{listed:?}");
+    }
+    assert!(world.receiver.received().is_empty());
+    world.close().await;
+}
+
+async fn reports_count_once(world: World) {
+    world.crowd(2).await;
+    let order = world.campaign();
+    world.send(&order).await;
+    let user = world.service_id("u0").await;
+    assert_eq!(world.receipts(user).await.unwrap(), 1);
+    let id =
+        MessageId { dispatch_id: order.dispatch_id, service_id: user, channel: Channel::Webhook };
+    let report = async |report: Report| {
+        let mut tx = world.place.app.store.write().await.unwrap();
+        let told = dispatch::reported(&mut tx, world.place.workspace, &id, report).await.unwrap();
+        tx.commit().await.unwrap();
+        told
+    };
+    assert!(report(Report::Delivered).await && !report(Report::Delivered).await);
+    assert_eq!(world.receipts(user).await.unwrap(), 1);
+    assert!(report(Report::Bounced("full".into())).await);
+    assert!(!report(Report::Delivered).await && !report(Report::Bounced("full".into())).await);
+    assert_eq!(world.receipts(user).await.unwrap(), 0);
+    let statistics = world.statistics().await;
+    let counts = ["sent", "delivered", "bounced"].map(|name| statistics[0][name].as_i64().unwrap());
+    assert_eq!(counts, [2, 1, 1], "{statistics}");
+    world.close().await;
+}
+
+async fn what_is_old_is_forgotten(mut world: World) {
+    world.crowd(12).await;
+    let order = world.campaign();
+    world.send(&order).await;
+    world.rest().await;
+    let app = &world.place.app;
+    dispatch::sweep::sweep(app, &CancellationToken::new()).await.unwrap();
+    assert_eq!(world.shown(&order).await.state, State::Done);
+    // As if it had ended a day before what is kept.
+    let mut tx = app.store.write().await.unwrap();
+    let before = app.clock.now_ms() - 31 * DAY_MS;
+    let sql = sqlx::AssertSqlSafe(format!("UPDATE dispatches SET finished_at = {before}"));
+    match &mut tx {
+        longshore::store::Tx::Postgres(tx) => {
+            sqlx::query(sql).execute(&mut **tx).await.unwrap();
+        }
+        longshore::store::Tx::Sqlite(tx) => {
+            sqlx::query(sql).execute(&mut **tx).await.unwrap();
+        }
+    }
+    tx.commit().await.unwrap();
+    dispatch::sweep::sweep(app, &CancellationToken::new()).await.unwrap();
+    let mut tx = app.store.snapshot().await.unwrap();
+    assert!(dispatch::one(&mut tx, order.dispatch_id).await.unwrap().is_none());
+    drop(tx);
+    assert_eq!(world.receipts(world.service_id("u0").await).await.unwrap(), 0);
+    assert_eq!(world.statistics().await[0]["sent"], 12);
+    world.place.app.log.close().await;
+}
+
+async fn a_repeated_order_begins_once(world: World) {
+    world.crowd(5).await;
+    let order = world.order();
+    world.begin(&order).await;
+    world.begin(&order).await;
+    world.ends(&order, State::Done).await;
+    world.begin(&order).await;
+    let users = to_users(vec![named(external("u1"), "")]);
+    let other = Order { target: users, ..world.order() };
+    world.begin(&other).await;
+    world.begin(&other).await;
+    assert_eq!(world.ends(&other, State::Done).await.parts, 1);
+    tokio::time::timeout(Duration::from_secs(60), world.receiver.wait_for(6)).await.unwrap();
+    assert_eq!(world.receiver.received().len(), 6);
+    world.close().await;
+}

@@ -1,0 +1,267 @@
+//! What comes back, on a running installation: reports of providers and of the relay, each counted
+//! once however often it comes, and users who want no more emails.
+
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use jiff::Timestamp;
+use reqwest::{Client, Method, Response};
+use serde_json::{Value, json};
+use sha2::Sha256;
+
+use crate::support::fleet::{Backend, Fleet};
+use crate::support::receiver::Receiver;
+use crate::support::smtp::Smtp;
+use crate::support::{Api, WorkspaceFile, eventually};
+
+const CAMPAIGN: &str = "cccc0000-0000-4000-8000-000000000001";
+const IOS: &str = "cccc0000-0000-4000-8000-000000000002";
+
+const FEEDBACK_SECRET: &str = "secret-of-the-providers-feedback";
+const EVENTS_SECRET: &str = "secret-of-the-events-of-the-relay";
+
+struct World {
+    fleet: Fleet,
+    api: Api,
+    relay: Smtp,
+    provider: Receiver,
+}
+
+impl World {
+    async fn start(backend: Backend) -> Self {
+        let (relay, provider) = (Smtp::start(&[], []).await, Receiver::start([]).await);
+        let workspace = WorkspaceFile::new("acme")
+            .with_percent(None)
+            .permitted(&["messages.send"])
+            .with("campaigns", json!([{ "id": CAMPAIGN, "name": "Welcome", "type": "api" }]))
+            .with("apps", json!([{ "id": IOS, "name": "Acme", "platform": "ios" }]))
+            .with(
+                "email",
+                json!({
+                    "smtp": relay.url("", ""), "from": "hello@acme.example",
+                    "events_secret": EVENTS_SECRET,
+                }),
+            )
+            .with(
+                "providers",
+                json!({
+                    "push": { "url": provider.url("/push"), "secret": "secret-of-the-push-provider" },
+                    "feedback_secret": FEEDBACK_SECRET,
+                }),
+            );
+        let fleet = Fleet::start(backend, &[]).await;
+        let api = fleet.apply(&[workspace]).await.remove(0);
+        let ann = json!({
+            "external_id": "ann", "email": "ann@people.example", "first_name": "Ann",
+            "push_tokens": [
+                { "app_id": IOS, "token": "old" }, { "app_id": IOS, "token": "new" },
+            ],
+        });
+        fleet.import("acme", &[ann.to_string()]).await;
+        Self { fleet, api, relay, provider }
+    }
+
+    /// Sends Ann an email and a push message; answers their ids, as the relay and the provider
+    /// were given them.
+    async fn send(&self) -> (String, String) {
+        let body = json!({
+            "external_user_ids": ["ann"], "campaign_id": CAMPAIGN,
+            "messages": {
+                "email": {
+                    "app_id": IOS, "from": "hello@acme.example", "subject": "Hi",
+                    "body": "<p>Hi</p>",
+                },
+                "apple_push": { "alert": "Hi" },
+            },
+        });
+        let (emails, pushes) = (self.relay.taken().len(), self.provider.received().len());
+        let answer = self.api.post("/messages/send", &body).await;
+        assert!(answer.status.is_success(), "{answer:?}");
+        let received = self.provider.wait_for(pushes + 1).await;
+        eventually("the email is there", || async { self.relay.taken().len() > emails }).await;
+        let email = self.relay.taken().pop().expect("an email");
+        let id = email.header("Message-ID").expect("a Message-ID");
+        (id, received[pushes].header("webhook-id").to_owned())
+    }
+
+    async fn ann(&self) -> Value {
+        let shown = self.fleet.run(&["users", "show", "ann", "--json"]).await;
+        serde_json::from_str(&shown).expect("JSON")
+    }
+
+    /// Sent, delivered and bounced, by a channel.
+    async fn counts(&self, channel: &str) -> [i64; 3] {
+        let lines = self.fleet.run(&["campaigns", "stats", CAMPAIGN, "--json"]).await;
+        let lines = lines.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+        let found = lines.into_iter().find(|line| line["channel"] == channel);
+        ["sent", "delivered", "bounced"]
+            .map(|name| found.as_ref().map_or(0, |line| line[name].as_i64().expect("a number")))
+    }
+
+    /// Signs a report and makes it.
+    async fn report(&self, path: &str, secret: &str, body: &Value) -> u16 {
+        let (now, text) = (Timestamp::now().as_second(), body.to_string());
+        let signature = sign(secret, "report-1", now, &text);
+        self.post(path, ["report-1", &now.to_string(), &signature], text).await.status().as_u16()
+    }
+
+    async fn post(&self, path: &str, [id, time, signature]: [&str; 3], body: String) -> Response {
+        let request = Client::new().post(format!("{}{path}", self.fleet.base()));
+        let request = request.header("webhook-id", id).header("webhook-timestamp", time);
+        let request = request.header("webhook-signature", signature);
+        let request = request.header("content-type", "application/json");
+        request.body(body).send().await.expect("an answer")
+    }
+}
+
+fn sign(secret: &str, id: &str, time: i64, body: &str) -> String {
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).expect("any length serves");
+    mac.update(format!("{id}.{time}.{body}").as_bytes());
+    format!("v1,{}", BASE64_STANDARD.encode(mac.finalize().into_bytes()))
+}
+
+const PUSH: &str = "/feedback/push?workspace=acme";
+const EVENTS: &str = "/email/events?workspace=acme";
+
+async fn reports_are_heeded_once(backend: Backend) {
+    let world = World::start(backend).await;
+    let (email, push) = world.send().await;
+    // What became of them; said twice it is known once.
+    let delivered = json!({ "reports": [{ "type": "delivered", "id": push }] });
+    let bounced = json!({ "events": [
+        { "type": "processed", "id": email },
+        { "type": "bounced", "id": email, "code": 550, "reason": "No such user" },
+        { "type": "bounced", "id": "<of-others@acme.example>" },
+    ] });
+    for _ in 0..2 {
+        assert_eq!(world.report(PUSH, FEEDBACK_SECRET, &delivered).await, 200);
+        assert_eq!(world.report(EVENTS, EVENTS_SECRET, &bounced).await, 200);
+    }
+    eventually("all is counted", || async {
+        world.counts("apple_push").await == [1, 1, 0] && world.counts("email").await == [1, 0, 1]
+    })
+    .await;
+    // A device that is gone is removed from the profile, and an invalid number is listed.
+    let gone = json!({ "reports": [
+        { "type": "unregistered_device", "id": push, "token": "old", "app_id": IOS },
+        { "type": "unregistered_device", "id": push, "token": "never-there" },
+        { "type": "invalid_number", "number": "+15550177" },
+    ] });
+    for _ in 0..2 {
+        assert_eq!(world.report(PUSH, FEEDBACK_SECRET, &gone).await, 200);
+        let ann = world.ann().await;
+        assert_eq!(ann["push_tokens"], json!([{ "app_id": IOS, "token": "new" }]));
+        assert_eq!(ann["first_name"], "Ann");
+    }
+    let listed = world.fleet.run(&["invalid-numbers", "list", "--json"]).await;
+    assert!(listed.lines().count() == 1 && listed.contains("15550177"), "{listed}");
+    // Anything wrong in one: nothing of it is written.
+    let wrong = json!({ "reports": [
+        { "type": "unregistered_device", "id": push, "token": "new" }, { "type": "read" },
+    ] });
+    assert_eq!(world.report(PUSH, FEEDBACK_SECRET, &wrong).await, 400);
+    assert_eq!(world.ann().await["push_tokens"].as_array().map(Vec::len), Some(1));
+    world.fleet.close().await;
+}
+
+async fn nobody_reports_who_does_not_sign(backend: Backend) {
+    let world = World::start(backend).await;
+    let (_, push) = world.send().await;
+    let gone = json!({ "reports": [
+        { "type": "unregistered_device", "id": push, "token": "old" },
+    ] });
+    for (path, secret) in [
+        (PUSH, EVENTS_SECRET),
+        (PUSH, ""),
+        ("/feedback/push", FEEDBACK_SECRET),
+        ("/feedback/push?workspace=", FEEDBACK_SECRET),
+        ("/feedback/push?workspace=other", FEEDBACK_SECRET),
+        ("/feedback/push?workspace=acme&workspace=acme", FEEDBACK_SECRET),
+        (EVENTS, FEEDBACK_SECRET),
+    ] {
+        assert_eq!(world.report(path, secret, &gone).await, 401, "{path} {secret}");
+    }
+    assert_eq!(world.report("/feedback/fax?workspace=acme", FEEDBACK_SECRET, &gone).await, 404);
+    let (now, text) = (Timestamp::now().as_second(), gone.to_string());
+    for (time, body) in [(now - 400, &text), (now + 400, &text), (now, &text.replace("old", "new"))]
+    {
+        let signature = sign(FEEDBACK_SECRET, "a", time, &text);
+        let answer = world.post(PUSH, ["a", &time.to_string(), &signature], body.clone()).await;
+        assert_eq!(answer.status(), 401, "{time}");
+    }
+    let unsigned = Client::new().post(format!("{}{PUSH}", world.fleet.base())).json(&gone);
+    assert_eq!(unsigned.send().await.unwrap().status(), 401);
+    assert_eq!(world.ann().await["push_tokens"].as_array().map(Vec::len), Some(2));
+    // One of several signatures does, as while the secret is changed.
+    let signature = format!("v1,AAAA {}", sign(FEEDBACK_SECRET, "a", now, &text));
+    let answer = world.post(PUSH, ["a", &now.to_string(), &signature], text).await;
+    assert_eq!(answer.status(), 200);
+    assert_eq!(world.ann().await["push_tokens"].as_array().map(Vec::len), Some(1));
+    world.fleet.close().await;
+}
+
+async fn one_click_unsubscribes(backend: Backend) {
+    let world = World::start(backend).await;
+    world.send().await;
+    let email = world.relay.taken().pop().expect("an email");
+    assert_eq!(
+        email.header("List-Unsubscribe-Post").as_deref(),
+        Some("List-Unsubscribe=One-Click")
+    );
+    let link = email.header("List-Unsubscribe").expect("a link");
+    let link = link.trim_matches(['<', '>']).to_owned();
+    assert!(link.starts_with(world.fleet.base()), "{link}");
+    let call = |method: Method, url: String| async move {
+        let form = "List-Unsubscribe=One-Click";
+        let request = Client::new().request(method, url).body(form);
+        let request = request.header("content-type", "application/x-www-form-urlencoded");
+        let response = request.send().await.expect("an answer");
+        (response.status().as_u16(), response.text().await.expect("a text"))
+    };
+    // Looking at it changes nothing.
+    let (status, page) = call(Method::GET, link.clone()).await;
+    assert!(status == 200 && page.contains("<form method=\"post\">"), "{page}");
+    assert_eq!(call(Method::HEAD, link.clone()).await.0, 200);
+    world.fleet.applied().await;
+    assert_eq!(world.ann().await.get("email_subscribe"), None);
+    // A link that somebody has made up.
+    let last = if link.ends_with('A') { "B" } else { "A" };
+    let forged = format!("{}{last}", &link[..link.len() - 1]);
+    for method in [Method::GET, Method::POST] {
+        assert_eq!(call(method, forged.clone()).await.0, 404);
+    }
+    for _ in 0..2 {
+        assert_eq!(call(Method::POST, link.clone()).await.0, 200);
+    }
+    world.fleet.applied().await;
+    assert_eq!(world.ann().await["email_subscribe"], "unsubscribed");
+    assert_eq!(world.ann().await["first_name"], "Ann");
+    world.fleet.close().await;
+}
+
+macro_rules! on_both {
+    ($($test:ident $on_fleet:ident,)+) => {
+        $(#[tokio::test(flavor = "multi_thread")]
+        async fn $on_fleet() {
+            $test(Backend::Fleet(1)).await;
+        })+
+
+        mod alone {
+            use super::*;
+
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $test() {
+                super::$test(Backend::Embedded).await;
+            })+
+        }
+    };
+}
+
+on_both!(
+    reports_are_heeded_once reports_to_a_fleet_are_heeded_once,
+    one_click_unsubscribes one_click_unsubscribes_at_a_fleet,
+);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_reports_who_does_not_sign_the_request() {
+    nobody_reports_who_does_not_sign(Backend::Embedded).await;
+}

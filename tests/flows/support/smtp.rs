@@ -1,0 +1,290 @@
+//! A relay on this machine that misbehaves as it is told, step by step, and writes down what it
+//! hears.
+
+use std::collections::{HashMap, VecDeque};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
+
+/// How far a conversation is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Step {
+    Connect,
+    Hello,
+    LogIn,
+    From,
+    To,
+    Data,
+    /// All of the email is there.
+    End,
+    Reset,
+}
+
+/// What is done in the place of what is right.
+#[derive(Clone, Debug)]
+pub enum Does {
+    Says(u16, &'static str),
+    /// What is right, after a while.
+    Slowly(Duration),
+    /// Nothing, ever.
+    Stalls,
+    Closes,
+    /// Takes the email, and closes without a word.
+    TakesAndCloses,
+}
+
+/// An email that was taken, from its first header to its last line, without stuffing.
+#[derive(Clone, Debug)]
+pub struct Taken {
+    pub from: String,
+    pub to: Vec<String>,
+    pub text: String,
+}
+
+impl Taken {
+    /// A header, unfolded.
+    pub fn header(&self, name: &str) -> Option<String> {
+        let (head, _) = self.text.split_once("\r\n\r\n")?;
+        let head = head.replace("\r\n ", " ").replace("\r\n\t", " ");
+        head.lines().find_map(|line| {
+            let (found, value) = line.split_once(": ")?;
+            found.eq_ignore_ascii_case(name).then(|| value.to_owned())
+        })
+    }
+}
+
+/// Listens until it is dropped.
+pub struct Smtp {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    stop: CancellationToken,
+}
+
+#[derive(Default)]
+struct Shared {
+    /// What EHLO is answered beside the name.
+    offers: Vec<&'static str>,
+    script: Mutex<HashMap<Step, VecDeque<Does>>>,
+    taken: Mutex<Vec<Taken>>,
+    heard: Mutex<Vec<String>>,
+    opened: AtomicUsize,
+    open: AtomicUsize,
+    most_open: AtomicUsize,
+}
+
+impl Smtp {
+    /// Does at each step what `script` says for it, one after the other, and else what is right.
+    pub async fn start(
+        offers: &[&'static str],
+        script: impl IntoIterator<Item = (Step, Does)>,
+    ) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let shared = Arc::new(Shared { offers: offers.to_vec(), ..Shared::default() });
+        let (stop, serving) = (CancellationToken::new(), shared.clone());
+        let smtp = Self { address, shared, stop: stop.clone() };
+        smtp.script(script);
+        tokio::spawn(async move {
+            loop {
+                let accepted = tokio::select! {
+                    accepted = listener.accept() => accepted,
+                    () = stop.cancelled() => return,
+                };
+                let Ok((stream, _)) = accepted else { return };
+                let (shared, stop) = (serving.clone(), stop.clone());
+                tokio::spawn(async move {
+                    shared.opened.fetch_add(1, Ordering::SeqCst);
+                    let open = shared.open.fetch_add(1, Ordering::SeqCst) + 1;
+                    shared.most_open.fetch_max(open, Ordering::SeqCst);
+                    tokio::select! {
+                        // A client that hangs up is no fault of the relay.
+                        ended = converse(stream, &shared) => ended.unwrap_or_default(),
+                        () = stop.cancelled() => {}
+                    }
+                    shared.open.fetch_sub(1, Ordering::SeqCst);
+                });
+            }
+        });
+        smtp
+    }
+
+    /// Adds to the script.
+    pub fn script(&self, script: impl IntoIterator<Item = (Step, Does)>) {
+        let mut all = self.shared.script.lock().unwrap();
+        for (step, does) in script {
+            all.entry(step).or_default().push_back(does);
+        }
+    }
+
+    /// Its address as a workspace file has it, with `login` (`user:password@`) and `query`.
+    pub fn url(&self, login: &str, query: &str) -> String {
+        format!("smtp://{login}{}{query}", self.address)
+    }
+
+    pub fn taken(&self) -> Vec<Taken> {
+        self.shared.taken.lock().unwrap().clone()
+    }
+
+    /// Every line but those of emails.
+    pub fn heard(&self) -> Vec<String> {
+        self.shared.heard.lock().unwrap().clone()
+    }
+
+    /// Connections there have been.
+    pub fn opened(&self) -> usize {
+        self.shared.opened.load(Ordering::SeqCst)
+    }
+
+    /// Connections there are.
+    pub fn open(&self) -> usize {
+        self.shared.open.load(Ordering::SeqCst)
+    }
+
+    /// Connections there have been at once.
+    pub fn most_open(&self) -> usize {
+        self.shared.most_open.load(Ordering::SeqCst)
+    }
+}
+
+impl Drop for Smtp {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+impl Shared {
+    fn next(&self, step: Step) -> Option<Does> {
+        self.script.lock().unwrap().get_mut(&step)?.pop_front()
+    }
+}
+
+/// A conversation to its end.
+async fn converse(stream: TcpStream, shared: &Shared) -> std::io::Result<()> {
+    stream.set_nodelay(true)?;
+    let mut stream = BufReader::new(stream);
+    let hello = "220 relay.example";
+    if !answer(&mut stream, shared, Step::Connect, hello).await? {
+        return Ok(());
+    }
+    let (mut from, mut to) = (String::new(), Vec::new());
+    let mut line = String::new();
+    loop {
+        line.clear();
+        if stream.read_line(&mut line).await? == 0 {
+            return Ok(());
+        }
+        let said = line.trim_end().to_owned();
+        shared.heard.lock().unwrap().push(said.clone());
+        let word = said.split([' ', ':']).next().unwrap_or_default().to_ascii_uppercase();
+        let address = || said.split(['<', '>']).nth(1).unwrap_or_default().to_owned();
+        let (step, right) = match word.as_str() {
+            "EHLO" => {
+                let mut lines = vec!["relay.example"];
+                lines.extend(&shared.offers);
+                let last = lines.pop().unwrap_or_default();
+                let lines: String = lines.iter().map(|line| format!("250-{line}\r\n")).collect();
+                (Step::Hello, format!("{lines}250 {last}"))
+            }
+            "AUTH" => (Step::LogIn, "235 welcome".to_owned()),
+            "MAIL" => {
+                (from, to) = (address(), Vec::new());
+                (Step::From, "250 OK".to_owned())
+            }
+            "RCPT" => {
+                to.push(address());
+                (Step::To, "250 OK".to_owned())
+            }
+            "DATA" => (Step::Data, "354 go on".to_owned()),
+            "RSET" => (Step::Reset, "250 OK".to_owned()),
+            "QUIT" => {
+                stream.write_all(b"221 bye\r\n").await?;
+                return Ok(());
+            }
+            _ => (Step::Reset, "500 what?".to_owned()),
+        };
+        let is_scripted = step == Step::Data && has(shared, Step::Data);
+        if !answer(&mut stream, shared, step, &right).await? {
+            return Ok(());
+        }
+        if step == Step::Data && !is_scripted {
+            let text = email(&mut stream).await?;
+            let taken = Taken { from: from.clone(), to: to.clone(), text };
+            if !end(&mut stream, shared, taken).await? {
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn has(shared: &Shared, step: Step) -> bool {
+    shared.script.lock().unwrap().get(&step).is_some_and(|next| !next.is_empty())
+}
+
+/// Answers as scripted, or what is right; whether it goes on.
+async fn answer(
+    stream: &mut BufReader<TcpStream>,
+    shared: &Shared,
+    step: Step,
+    right: &str,
+) -> std::io::Result<bool> {
+    let said = match shared.next(step) {
+        None => right.to_owned(),
+        Some(Does::Says(code, text)) => format!("{code} {text}"),
+        Some(Does::Slowly(time)) => {
+            tokio::time::sleep(time).await;
+            right.to_owned()
+        }
+        Some(Does::Stalls) => std::future::pending().await,
+        Some(Does::Closes | Does::TakesAndCloses) => return Ok(false),
+    };
+    stream.write_all(format!("{said}\r\n").as_bytes()).await?;
+    Ok(true)
+}
+
+/// What is said once an email is there.
+async fn end(
+    stream: &mut BufReader<TcpStream>,
+    shared: &Shared,
+    taken: Taken,
+) -> std::io::Result<bool> {
+    let next = shared.next(Step::End);
+    let takes = match &next {
+        None | Some(Does::Slowly(_) | Does::TakesAndCloses) => true,
+        Some(Does::Says(code, _)) => *code < 300,
+        Some(Does::Stalls | Does::Closes) => false,
+    };
+    if let Some(Does::Slowly(time)) = &next {
+        tokio::time::sleep(*time).await;
+    }
+    if takes {
+        shared.taken.lock().unwrap().push(taken);
+    }
+    let said = match next {
+        None | Some(Does::Slowly(_)) => "250 taken".to_owned(),
+        Some(Does::Says(code, text)) => format!("{code} {text}"),
+        Some(Does::Stalls) => std::future::pending().await,
+        Some(Does::Closes | Does::TakesAndCloses) => return Ok(false),
+    };
+    stream.write_all(format!("{said}\r\n").as_bytes()).await?;
+    Ok(true)
+}
+
+/// The lines to the last dot.
+async fn email(stream: &mut BufReader<TcpStream>) -> std::io::Result<String> {
+    let (mut text, mut line) = (String::new(), String::new());
+    loop {
+        line.clear();
+        if stream.read_line(&mut line).await? == 0 {
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
+        if line == ".\r\n" {
+            return Ok(text);
+        }
+        text.push_str(line.strip_prefix('.').unwrap_or(&line));
+    }
+}
