@@ -30,6 +30,7 @@ const WITHOUT_PUSH: &str = "key-of-who-has-no-push-provider";
 const START: &str = "/messages/live_activity/start";
 const APP: &str = "7d1f3c1a-54b1-4c0e-9b1e-2f6f8a1d0c33";
 const ANDROID: &str = "7d1f3c1a-54b1-4c0e-9b1e-2f6f8a1d0c34";
+const APP_OF_OTHERS: &str = "7d1f3c1a-54b1-4c0e-9b1e-2f6f8a1d0c35";
 const SEGMENT: &str = "5f0e6b1a-9c3d-4e7f-8a2b-1c0d9e8f7a6b";
 const SEGMENT_OF_OTHERS: &str = "5f0e6b1a-9c3d-4e7f-8a2b-1c0d9e8f7a6c";
 
@@ -44,10 +45,10 @@ struct World {
 fn file() -> String {
     let key = |secret: &str, permission: &str| json!({ "name": secret, "secret": secret, "permissions": [permission] });
     let start = "messages.live_activity.start";
-    let apps = json!([
-        { "id": APP, "name": "iOS", "platform": "ios", "activity_types": ["Delivery", "Game"] },
-        { "id": ANDROID, "name": "A", "platform": "android", "activity_types": ["Delivery"] },
-    ]);
+    let app = |id: &str, platform: &str| {
+        let types = ["Delivery", "Game"];
+        json!({ "id": id, "name": "App", "platform": platform, "activity_types": types })
+    };
     let segment = |id: &str| {
         let audience = json!({ "custom_attribute": {
             "custom_attribute_name": "tier", "comparison": "exists",
@@ -55,14 +56,16 @@ fn file() -> String {
         json!([{ "id": id, "name": "VIP", "audience": audience }])
     };
     let acme = json!({
-        "workspace": "acme", "keys": [key(KEY, start), key(MAY_NOT, "users.track")], "apps": apps,
+        "workspace": "acme", "keys": [key(KEY, start), key(MAY_NOT, "users.track")],
+        "apps": [app(APP, "ios"), app(ANDROID, "android")],
         "segments": segment(SEGMENT),
         "providers": { "push": {
             "url": "https://push.acme.example/", "secret": "a-secret-of-more-than-24-bytes-plain",
         } },
     });
     let other = json!({
-        "workspace": "other", "keys": [key(WITHOUT_PUSH, start)], "apps": apps,
+        "workspace": "other", "keys": [key(WITHOUT_PUSH, start)],
+        "apps": [app(APP_OF_OTHERS, "ios")],
         "segments": segment(SEGMENT_OF_OTHERS),
     });
     format!("{acme}\n---\n{other}\n")
@@ -187,7 +190,9 @@ async fn what_cannot_be_started_is_refused_in_words_of_its_own(world: World) {
         check_refused(&world.calls.post(START, &wrong).await, part);
     }
     let without = world.calls.with_key(WITHOUT_PUSH);
-    check_refused(&without.post(START, &body(json!({}))).await, "no providers.push");
+    let of_others = body(json!({ "app_id": APP_OF_OTHERS }));
+    check_refused(&world.calls.post(START, &of_others).await, "app_id is that of no iOS app");
+    check_refused(&without.post(START, &of_others).await, "no providers.push");
     let no_key = world.calls.post_once(START, "", &body(json!({}))).await;
     check_refused(&no_key, "Idempotency-Key must be");
     // All else is said as everywhere.
