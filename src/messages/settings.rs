@@ -4,6 +4,7 @@
 mod known;
 
 use std::collections::{HashMap, HashSet};
+use std::fmt;
 
 use ipnet::IpNet;
 use secrecy::{ExposeSecret as _, SecretString};
