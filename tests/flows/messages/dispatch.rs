@@ -67,7 +67,7 @@ fn file(receiver: &Receiver) -> Value {
         }],
         "frequency_capping": [{ "messages": 2, "days": 7, "channel": "webhook" }],
         "providers": { "push": {
-            "url": receiver.url("/push"), "secret": "a secret of more than 24 bytes, plain",
+            "url": receiver.url("/push"), "secret": "a-secret-of-more-than-24-bytes,-plain",
         } },
     })
 }
