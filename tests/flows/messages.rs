@@ -3,6 +3,7 @@
 #[cfg(feature = "failpoints")]
 mod channels;
 mod conversions;
+#[cfg(feature = "failpoints")]
 mod crashes;
 mod dispatch;
 mod erasing;

@@ -3,6 +3,7 @@
 use longshore::deliveries::signature;
 use reqwest::{Method, RequestBuilder};
 use serde_json::json;
+use uuid::Uuid;
 
 use crate::support::api::{Answer, answer};
 use crate::support::fleet::{Backend, Fleet};
@@ -76,6 +77,8 @@ pub fn workspace(name: &str) -> WorkspaceFile {
         ("Tags", "array"),
     ];
     let fields = fields.map(|(name, kind)| json!({ "name": name, "type": kind }));
+    // An app is of one workspace.
+    let app = if name == "acme" { APP.to_owned() } else { Uuid::new_v4().to_string() };
     WorkspaceFile::new(name)
         .with(
             "campaigns",
@@ -107,7 +110,7 @@ pub fn workspace(name: &str) -> WorkspaceFile {
         .with(
             "apps",
             json!([{
-                "id": APP, "name": "Acme", "platform": "ios", "activity_types": ["Delivery"],
+                "id": app, "name": "Acme", "platform": "ios", "activity_types": ["Delivery"],
             }]),
         )
         // Nobody listens there either.
