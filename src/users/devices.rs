@@ -1,8 +1,10 @@
 //! Push tokens that no device has any more.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::large_rows::lock_users;
@@ -20,10 +22,19 @@ pub struct Gone {
     pub token: String,
 }
 
+/// What tells a token from another.
+#[derive(Deserialize)]
+struct Stored<'a> {
+    #[serde(borrow)]
+    app_id: Cow<'a, str>,
+    #[serde(borrow)]
+    token: Cow<'a, str>,
+}
+
 impl Gone {
-    fn is(&self, token: &Value) -> bool {
-        let is_of_app = |app_id: &String| token["app_id"] == **app_id;
-        token["token"] == *self.token && self.app_id.as_ref().is_none_or(is_of_app)
+    fn is(&self, stored: &Stored<'_>) -> bool {
+        let is_of_app = |app_id: &String| *app_id == stored.app_id;
+        self.token == stored.token && self.app_id.as_ref().is_none_or(is_of_app)
     }
 }
 
@@ -57,16 +68,20 @@ pub async fn forget(tx: &mut Tx, workspace: i32, gone: &[Gone]) -> Result<usize,
 /// The document without some tokens; none where it has none of them, or cannot be read.
 fn without(document: &str, gone: &[&Gone]) -> Option<String> {
     let mut profile = Profile::parse(document).ok()?;
-    let tokens = profile.get(Field::PushTokens)?;
-    let mut tokens: Vec<Value> = serde_json::from_str(tokens).ok()?;
-    let before = tokens.len();
-    tokens.retain(|token| !gone.iter().any(|gone| gone.is(token)));
-    if tokens.len() == before {
+    let stored = profile.get(Field::PushTokens)?.to_owned();
+    let tokens: Vec<&RawValue> = serde_json::from_str(&stored).ok()?;
+    let is_gone = |token: &RawValue| {
+        let token = serde_json::from_str::<Stored<'_>>(token.get());
+        token.is_ok_and(|token| gone.iter().any(|gone| gone.is(&token)))
+    };
+    let left: Vec<&str> =
+        tokens.iter().filter(|token| !is_gone(token)).map(|token| token.get()).collect();
+    if left.len() == tokens.len() {
         return None;
     }
-    match tokens.is_empty() {
+    match left.is_empty() {
         true => profile.clear(Field::PushTokens),
-        false => profile.set_json(Field::PushTokens, Value::from(tokens).to_string()),
+        false => profile.set_json(Field::PushTokens, format!("[{}]", left.join(","))),
     }
     Some(profile.to_document())
 }

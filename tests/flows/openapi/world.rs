@@ -100,7 +100,6 @@ pub fn workspace(name: &str) -> WorkspaceFile {
                 "smtp": "smtp://127.0.0.1:1", "from": "hello@acme.example", "events_secret": SECRET,
             }),
         )
-        .with("providers", json!({ "feedback_secret": SECRET }))
         .with(
             "segments",
             json!([{ "id": SEGMENT, "name": "VIP", "audience": {
@@ -116,7 +115,10 @@ pub fn workspace(name: &str) -> WorkspaceFile {
         // Nobody listens there either.
         .with(
             "providers",
-            json!({ "push": { "url": "http://127.0.0.1:1/", "secret": "a-secret-of-the-provider" } }),
+            json!({
+                "push": { "url": "http://127.0.0.1:1/", "secret": "a-secret-of-the-provider" },
+                "feedback_secret": SECRET,
+            }),
         )
         .with("canvases", json!([{ "id": CANVAS, "name": "Onboarding" }]))
         .with("catalogs", json!([{ "name": CATALOG, "fields": fields }]))

@@ -53,9 +53,10 @@ async fn an_email_is_whole(store: TestStore) {
     assert!(header("Subject").starts_with("=?utf-8?b?"));
     assert!(email.header("Bcc").is_none() && !email.text.contains("archive@"));
     assert!(!email.text.contains("not sent"));
-    // Both bodies, a line that is a dot, and what mailboxes show first.
-    assert!(email.text.contains("\r\n.\r\n") && email.text.contains(">5 &lt; 6</div>"));
-    assert!(email.text.contains("Hello Ann\r\n") && email.text.contains("<b>Ann</b>"));
+    // Both bodies, a line that is a dot, and what mailboxes show first; long lines are encoded.
+    let text = email.text.replace("=\r\n", "").replace("=3D", "=");
+    assert!(text.contains("\r\n.\r\n") && text.contains(">5 &lt; 6</div>"), "{text}");
+    assert!(text.contains("Hello Ann\r\n") && text.contains("<b>Ann</b>"), "{text}");
     // One click.
     let link = header("List-Unsubscribe");
     let token = link.strip_prefix("<https://longshore.example.com/api/email/unsubscribe/");
@@ -79,8 +80,6 @@ enum Comes {
 
 async fn what_a_relay_does_decides(store: TestStore) {
     let mut world = World::new(store).await;
-    let relay = Smtp::start(&[], []).await;
-    world.by_relay(relay.url("", ""));
     let says = Does::Says;
     for (step, does, comes, words) in [
         (Step::Connect, says(554, "closed today"), Comes::Later, "554 closed today"),
@@ -102,7 +101,8 @@ async fn what_a_relay_does_decides(store: TestStore) {
         (Step::End, Does::Stalls, Comes::Later, "no answer within 1s"),
         (Step::End, Does::Closes, Comes::Later, "the email's end"),
     ] {
-        relay.script([(step, does.clone())]);
+        let relay = Smtp::start(&[], [(step, does.clone())]).await;
+        world.by_relay(relay.url("", ""));
         let outcome = world.send(&Message::email("Hello")).await;
         let came = match &outcome {
             Outcome::Bounced(_) => Comes::Bounced,
@@ -113,11 +113,13 @@ async fn what_a_relay_does_decides(store: TestStore) {
         assert_eq!(came, comes, "{step:?} {does:?}: {outcome:?}");
         assert!(reason(&outcome).contains(words), "{step:?} {does:?}: {outcome:?}");
         // Mended, it takes the next one.
-        let before = relay.taken().len();
         assert_eq!(world.send(&Message::email("Hello")).await, Outcome::Sent, "{step:?} {does:?}");
-        assert_eq!(relay.taken().len(), before + 1);
+        assert_eq!(relay.taken().len(), 1);
     }
     // What is refused about one email is no reason for another connection.
+    let relay = Smtp::start(&[], []).await;
+    world.by_relay(relay.url("", ""));
+    assert_eq!(world.send(&Message::email("Hello")).await, Outcome::Sent);
     let opened = relay.opened();
     for step in [Step::From, Step::To, Step::Data, Step::End] {
         relay.script([(step, Does::Says(550, "no"))]);
