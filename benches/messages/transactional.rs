@@ -1,6 +1,7 @@
 //! Transactional emails, from the call to the SMTP server.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -20,7 +21,7 @@ pub struct Transactional {
     /// When each came, by its subject: nanoseconds since the epoch.
     taken: Arc<Mutex<HashMap<String, i128>>>,
     /// Emails so far.
-    sent: Mutex<usize>,
+    sent: AtomicUsize,
 }
 
 impl Transactional {
@@ -30,7 +31,7 @@ impl Transactional {
         let server = MailServer::start(move |mail: Mail| {
             own.lock().expect("no thread panics").insert(mail.subject, mail.at);
         });
-        Self { server: server.await, taken, sent: Mutex::new(0) }
+        Self { server: server.await, taken, sent: AtomicUsize::new(0) }
     }
 
     /// The workspace with the campaign, and where its emails go.
@@ -56,10 +57,7 @@ impl Transactional {
         pace: Duration,
         count: usize,
     ) -> Vec<(&'static str, f64)> {
-        let first = {
-            let mut sent = self.sent.lock().expect("no thread panics");
-            std::mem::replace(&mut *sent, *sent + count)
-        };
+        let first = self.sent.fetch_add(count, Ordering::SeqCst);
         let (began, began_at) = (Instant::now(), now());
         let calls = (0..count).map(async |place| {
             let number = first + place;

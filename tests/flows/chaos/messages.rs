@@ -21,7 +21,7 @@ use uuid::Uuid;
 use super::{WORKERS, count, seed};
 use crate::support::fleet::{Backend, Fleet, free_port};
 use crate::support::takers::{Mark, Takers, WIRED, external_id};
-use crate::support::{Api, WorkspaceFile, leftovers};
+use crate::support::{Api, WorkspaceFile, leftovers, stores};
 
 const GATEWAYS: [&str; 2] = ["gateway", "gateway-2"];
 
@@ -307,6 +307,9 @@ async fn messages() {
         users.flat_map(|user| WIRED.map(|channel| mark(order, channel, *user)))
     });
     let (repeated, refused) = scene.takers.check_all(must);
+    let sent = "SELECT count(*) FROM messages WHERE state = 'sent'";
+    let all = over_wire / WIRED.len() * CHANNELS;
+    assert_eq!(stores::count(&scene.fleet.database_url(), sent).await, all as i64);
     scene.check_cards(&dispatches.into_iter().zip(orders.iter()).collect()).await;
     println!(
         "  {over_wire} messages and the cards are there once; came again under the same id: \

@@ -1,5 +1,5 @@
 //! `POST /messages/live_activity/start`: what is taken and becomes an order, and what is refused
-//! in this call's own words; on SQLite and on PostgreSQL.
+//! in this call's own words, on SQLite and on PostgreSQL; what the push provider is given.
 
 use std::time::Duration;
 
@@ -15,8 +15,11 @@ use tower::ServiceExt as _;
 use uuid::Uuid;
 
 use crate::support::calls::Calls;
+use crate::support::fleet::{Backend, Fleet};
 use crate::support::installation::Installation;
+use crate::support::receiver::Receiver;
 use crate::support::stores::{TestStore, on_both_stores};
+use crate::support::{WorkspaceFile, callbacks, leftovers};
 
 on_both_stores!(World =>
     a_start_becomes_an_order,
@@ -30,6 +33,7 @@ const WITHOUT_PUSH: &str = "key-of-who-has-no-push-provider";
 const START: &str = "/messages/live_activity/start";
 const APP: &str = "7d1f3c1a-54b1-4c0e-9b1e-2f6f8a1d0c33";
 const ANDROID: &str = "7d1f3c1a-54b1-4c0e-9b1e-2f6f8a1d0c34";
+const APP_OF_OTHERS: &str = "7d1f3c1a-54b1-4c0e-9b1e-2f6f8a1d0c35";
 const SEGMENT: &str = "5f0e6b1a-9c3d-4e7f-8a2b-1c0d9e8f7a6b";
 const SEGMENT_OF_OTHERS: &str = "5f0e6b1a-9c3d-4e7f-8a2b-1c0d9e8f7a6c";
 
@@ -44,10 +48,10 @@ struct World {
 fn file() -> String {
     let key = |secret: &str, permission: &str| json!({ "name": secret, "secret": secret, "permissions": [permission] });
     let start = "messages.live_activity.start";
-    let apps = json!([
-        { "id": APP, "name": "iOS", "platform": "ios", "activity_types": ["Delivery", "Game"] },
-        { "id": ANDROID, "name": "A", "platform": "android", "activity_types": ["Delivery"] },
-    ]);
+    let app = |id: &str, platform: &str| {
+        let types = ["Delivery", "Game"];
+        json!({ "id": id, "name": "App", "platform": platform, "activity_types": types })
+    };
     let segment = |id: &str| {
         let audience = json!({ "custom_attribute": {
             "custom_attribute_name": "tier", "comparison": "exists",
@@ -55,14 +59,16 @@ fn file() -> String {
         json!([{ "id": id, "name": "VIP", "audience": audience }])
     };
     let acme = json!({
-        "workspace": "acme", "keys": [key(KEY, start), key(MAY_NOT, "users.track")], "apps": apps,
+        "workspace": "acme", "keys": [key(KEY, start), key(MAY_NOT, "users.track")],
+        "apps": [app(APP, "ios"), app(ANDROID, "android")],
         "segments": segment(SEGMENT),
         "providers": { "push": {
             "url": "https://push.acme.example/", "secret": "a-secret-of-more-than-24-bytes-plain",
         } },
     });
     let other = json!({
-        "workspace": "other", "keys": [key(WITHOUT_PUSH, start)], "apps": apps,
+        "workspace": "other", "keys": [key(WITHOUT_PUSH, start)],
+        "apps": [app(APP_OF_OTHERS, "ios")],
         "segments": segment(SEGMENT_OF_OTHERS),
     });
     format!("{acme}\n---\n{other}\n")
@@ -187,7 +193,9 @@ async fn what_cannot_be_started_is_refused_in_words_of_its_own(world: World) {
         check_refused(&world.calls.post(START, &wrong).await, part);
     }
     let without = world.calls.with_key(WITHOUT_PUSH);
-    check_refused(&without.post(START, &body(json!({}))).await, "no providers.push");
+    let of_others = body(json!({ "app_id": APP_OF_OTHERS }));
+    check_refused(&world.calls.post(START, &of_others).await, "app_id is that of no iOS app");
+    check_refused(&without.post(START, &of_others).await, "no providers.push");
     let no_key = world.calls.post_once(START, "", &body(json!({}))).await;
     check_refused(&no_key, "Idempotency-Key must be");
     // All else is said as everywhere.
@@ -249,4 +257,70 @@ async fn a_start_under_a_key_is_taken_once(world: World) {
     assert_eq!(world.calls.post_once(START, "b", &to_segment).await.0, 201);
     check_refused(&world.calls.post(START, &to_segment).await, "no segment of the workspace");
     assert_eq!(world.orders().await.len(), 2);
+}
+
+/// All the way: on the devices that can start it, of who is meant and wants it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_comes_to_the_push_provider() {
+    const SECRET: &str = "a-secret-of-more-than-24-bytes-plain";
+    let receiver = Receiver::start([]).await;
+    let fleet = Fleet::start(Backend::Embedded, &[]).await;
+    let everybody = json!({ "custom_attribute": {
+        "custom_attribute_name": "tier", "comparison": "does_not_equal", "value": true,
+    } });
+    let file = WorkspaceFile::new("acme")
+        .permitted(&["messages.live_activity.start"])
+        .with("segments", json!([{ "id": SEGMENT, "name": "All", "audience": everybody }]))
+        .with(
+            "apps",
+            json!([{ "id": APP, "name": "iOS", "platform": "ios", "activity_types": ["Delivery"] }]),
+        )
+        .with(
+            "providers",
+            json!({ "push": { "url": receiver.url("/push"), "secret": SECRET } }),
+        )
+        // They are not looked at.
+        .with("frequency_capping", json!([{ "messages": 1, "days": 7 }]));
+    let api = fleet.apply(&[file]).await.remove(0);
+    let token = |kind: &str, token: &str, app: &str| json!({ "app_id": app, "token": token, "device_id": "d", "kind": kind });
+    let (start, alert) = ("live_activity", "alert");
+    let users = [
+        json!({ "external_id": "ann", "first_name": "Ann", "push_tokens": [
+            token(start, "a1", APP), token(start, "a2", APP), token(alert, "a3", APP),
+            token(start, "a4", ANDROID),
+        ] }),
+        json!({ "external_id": "ben", "push_tokens": [token(alert, "b1", APP)] }),
+        json!({ "external_id": "eve", "push_subscribe": "unsubscribed",
+                "push_tokens": [token(start, "e1", APP)] }),
+    ];
+    fleet.import("acme", &users.map(|user| user.to_string())).await;
+    let alert = json!({ "title": "For {{${first_name}}}", "body": { "loc-key": "ON_ITS_WAY" } });
+    let mut body = to("segment_id", SEGMENT.into());
+    body["notification"] = json!({ "alert": alert });
+    body["content_state"] = json!({ "text": "{{${first_name}}} is data here" });
+    for times in 1..=2 {
+        let answer = api.post(START, &body).await;
+        assert_eq!(answer.status, 201, "{answer:?}");
+        receiver.wait_for(times).await;
+    }
+    leftovers::no_work(&fleet).await;
+    let received = receiver.received();
+    let [first, second] = received.as_slice() else { panic!("{received:?}") };
+    assert_ne!(first.header("webhook-id"), second.header("webhook-id"));
+    let message = callbacks::verified(first, SECRET.as_bytes());
+    assert_eq!(message["id"], first.header("webhook-id"));
+    assert_eq!(message["channel"], "live_activity");
+    assert_eq!(message["user"]["external_id"], "ann");
+    let device = |token: &str| json!({ "app_id": APP, "token": token, "device_id": "d" });
+    assert_eq!(message["to"]["tokens"], json!([device("a1"), device("a2")]));
+    let message = &message["message"];
+    assert_eq!(message["activity_id"], "order-7");
+    assert_eq!(message["activity_attributes_type"], "Delivery");
+    assert_eq!(message["aps"]["event"], "start");
+    assert_eq!(
+        message["aps"]["alert"],
+        json!({ "title": "For Ann", "body": { "loc-key": "ON_ITS_WAY" } })
+    );
+    assert_eq!(message["aps"]["content-state"], body["content_state"]);
+    fleet.close().await;
 }

@@ -1,10 +1,13 @@
 """An SMTP server that takes every message, and tells of each on standard output before it says
 so to the client: a line of when that was (nanoseconds since the epoch), the Message-ID, the
-recipients and the Subject, with tabs between. The first line is its port."""
+recipients and the Subject, with tabs between. The first line is its port. It ends with whoever
+has started it: at the end of standard input."""
 
 import asyncio
+import os
 import re
 import sys
+import threading
 import time
 
 from aiosmtpd.smtp import SMTP
@@ -31,6 +34,11 @@ def tell(*words):
     sys.stdout.flush()
 
 
+def end_with_input():
+    sys.stdin.read()
+    os._exit(0)
+
+
 async def main():
     loop = asyncio.get_running_loop()
 
@@ -42,4 +50,5 @@ async def main():
     await server.serve_forever()
 
 
+threading.Thread(target=end_with_input, daemon=True).start()
 asyncio.run(main())

@@ -1,7 +1,9 @@
 //! A gateway with something of everything.
 
+use longshore::deliveries::signature;
 use reqwest::{Method, RequestBuilder};
 use serde_json::json;
+use uuid::Uuid;
 
 use crate::support::api::{Answer, answer};
 use crate::support::fleet::{Backend, Fleet};
@@ -13,6 +15,9 @@ pub const SEGMENT: &str = "8a1d0f5e-2c3b-4d6a-9e7f-0123456789ab";
 pub const RECEIPT: &str = "7d0c41a8-3f5e-4b7a-9c1d-2e6f8a90b1c2";
 pub const APP: &str = "7d1f3c1a-54b1-4c0e-9b1e-2f6f8a1d0c33";
 pub const CATALOG: &str = "restaurants";
+
+/// What reports are signed with.
+const SECRET: &str = "secret-that-reports-are-signed-with";
 
 pub struct World {
     pub fleet: Fleet,
@@ -44,6 +49,17 @@ impl World {
         api.request(method, path)
     }
 
+    /// A report for the workspace, signed as it must be.
+    pub fn signed(&self, path: &str, body: &str) -> RequestBuilder {
+        let now = jiff::Timestamp::now().as_second();
+        let signed = signature::sign(SECRET.as_bytes(), "report".into(), now, body);
+        let request = reqwest::Client::new();
+        let request = request.post(format!("{}{path}?workspace=acme", self.fleet.base()));
+        let request = request.header("webhook-id", signed.id);
+        let request = request.header("webhook-timestamp", signed.timestamp);
+        request.header("webhook-signature", signed.signature).body(body.to_owned())
+    }
+
     /// A call without any.
     pub async fn keyless(&self, method: Method, path: &str) -> Answer {
         answer(reqwest::Client::new().request(method, format!("{}{path}", self.fleet.base()))).await
@@ -61,6 +77,8 @@ pub fn workspace(name: &str) -> WorkspaceFile {
         ("Tags", "array"),
     ];
     let fields = fields.map(|(name, kind)| json!({ "name": name, "type": kind }));
+    // An app is of one workspace.
+    let app = if name == "acme" { APP.to_owned() } else { Uuid::new_v4().to_string() };
     WorkspaceFile::new(name)
         .with(
             "campaigns",
@@ -76,7 +94,13 @@ pub fn workspace(name: &str) -> WorkspaceFile {
             }]),
         )
         // Nobody listens there.
-        .with("email", json!({ "smtp": "smtp://127.0.0.1:1", "from": "hello@acme.example" }))
+        .with(
+            "email",
+            json!({
+                "smtp": "smtp://127.0.0.1:1", "from": "hello@acme.example", "events_secret": SECRET,
+            }),
+        )
+        .with("providers", json!({ "feedback_secret": SECRET }))
         .with(
             "segments",
             json!([{ "id": SEGMENT, "name": "VIP", "audience": {
@@ -86,7 +110,7 @@ pub fn workspace(name: &str) -> WorkspaceFile {
         .with(
             "apps",
             json!([{
-                "id": APP, "name": "Acme", "platform": "ios", "activity_types": ["Delivery"],
+                "id": app, "name": "Acme", "platform": "ios", "activity_types": ["Delivery"],
             }]),
         )
         // Nobody listens there either.

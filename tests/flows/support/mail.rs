@@ -27,7 +27,7 @@ impl MailServer {
     /// Has `taken` told of each email, just before the client hears of it.
     pub async fn start(mut taken: impl FnMut(Mail) + Send + 'static) -> Self {
         let mut command = Command::new(python::interpreter("messages/requirements.txt").await);
-        command.arg(python::file("messages/mail.py")).stdin(Stdio::null()).stdout(Stdio::piped());
+        command.arg(python::file("messages/mail.py")).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut server = command.spawn().expect("the SMTP server starts");
         let mut lines = BufReader::new(server.stdout.take().expect("it is piped")).lines();
         let (port, told) = tokio::sync::oneshot::channel();
