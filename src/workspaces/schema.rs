@@ -274,9 +274,11 @@ pub(super) struct RateLimitFile {
 #[serde(deny_unknown_fields)]
 pub(super) struct ExportLimitsFile {
     /// Users in one export; 500000 when absent.
+    #[serde(default)]
     #[schemars(schema_with = "number")]
     pub users: Option<Text>,
     /// Bytes of one export, such as 5GiB; that when absent.
+    #[serde(default)]
     #[schemars(schema_with = "number")]
     pub bytes: Option<Text>,
 }
@@ -373,6 +375,7 @@ pub(super) struct CampaignFile {
     /// of the API has; without `from` that of the workspace's `email` is taken.
     pub email: Option<Verbatim>,
     /// Emails of a transactional campaign that are covered in an hour.
+    #[serde(default)]
     #[schemars(schema_with = "number")]
     pub sla_per_hour: Option<Text>,
     /// What starts a triggered campaign, and only that: `purchase`, an object with `product_id`
@@ -476,5 +479,22 @@ mod tests {
             published == super::json_schema(),
             "renew it: cargo run -- apply --schema > deploy/workspace.schema.json"
         );
+    }
+
+    #[test]
+    fn the_published_example_fits_it() {
+        const HERE: &str = "https://acme.example/workspace";
+        let schema = serde_json::from_str(&super::json_schema()).unwrap();
+        let (mut schemas, mut compiler) = (boon::Schemas::new(), boon::Compiler::new());
+        compiler.add_resource(HERE, schema).unwrap();
+        let schema = compiler.compile(HERE, &mut schemas).unwrap();
+        let example = include_str!("../../deploy/example.yaml");
+        let documents: Vec<serde_json::Value> = serde_saphyr::from_multiple(example).unwrap();
+        assert_eq!(documents.len(), 2);
+        for document in documents {
+            if let Err(error) = schemas.validate(&document, schema) {
+                panic!("{error:#}");
+            }
+        }
     }
 }

@@ -26,6 +26,7 @@ pub(in crate::workspaces) struct CappingFile {
     #[schemars(schema_with = "number")]
     pub days: Text,
     /// Of the messages object; absent: all channels together.
+    #[serde(default)]
     #[schemars(schema_with = "message_channel")]
     pub channel: Option<Text>,
 }

@@ -10,7 +10,8 @@ use longshore::messages::{Channel, settings};
 use longshore::secrets::SecretKey;
 use longshore::setup;
 use longshore::store::Store;
-use longshore::workspaces::{self, by_name};
+use longshore::workspaces::apply::{Options, apply};
+use longshore::workspaces::{self, by_name, file};
 use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
@@ -72,6 +73,19 @@ impl World {
             assert!(!text.contains("hidden"), "a secret was printed: {text}");
         }
         if output.status.success() { Ok(out) } else { Err(error) }
+    }
+
+    /// Applies a file in this process.
+    async fn apply_here(&self, file: &Value, prune: bool) -> Result<(), String> {
+        let environment = |name: &str| match name {
+            "SMTP_PASSWORD" => Some(PASSWORD.to_owned()),
+            "SECRET" => Some(SECRET.to_owned()),
+            _ => None,
+        };
+        let declared = file::read(&file.to_string(), &environment).unwrap();
+        let options = Options { dry_run: false, prune };
+        let applied = apply(&self.app, &declared.workspaces[0], options).await;
+        applied.map(drop).map_err(|error| error.to_string())
     }
 
     async fn workspace(&self) -> i32 {
@@ -313,7 +327,7 @@ async fn what_cannot_be_sent_is_refused_with_its_place(world: World) {
             "no such group",
         ),
     ] {
-        let error = world.apply(&with(acme(), "campaigns", campaign(messages)), &[]).await;
+        let error = world.apply_here(&with(acme(), "campaigns", campaign(messages)), false).await;
         let error = error.unwrap_err();
         let line = error.lines().find(|line| line.contains(path));
         let line = line.unwrap_or_else(|| panic!("{path}: {error}"));
@@ -327,23 +341,23 @@ async fn what_cannot_be_sent_is_refused_with_its_place(world: World) {
         campaign[0]["messages"]["email"]["message_variation_id"] = json!(named);
         with(acme(), "campaigns", campaign)
     };
-    let error = world.apply(&of_variation(SEGMENT, GROUP), &[]).await.unwrap_err();
+    let error = world.apply_here(&of_variation(SEGMENT, GROUP), false).await.unwrap_err();
     assert!(error.contains("email.message_variation_id: "), "{error}");
-    world.apply(&of_variation(SEGMENT, SEGMENT), &[]).await.unwrap();
+    world.apply_here(&of_variation(SEGMENT, SEGMENT), false).await.unwrap();
 
     // What was declared before counts as long as it is not pruned.
     let canvases = json!([{ "id": SEGMENT, "name": "c", "messages": { "web_push": { "alert": "a", "title": "t" } } }]);
     let bare = with(json!({ "workspace": "acme" }), "canvases", canvases);
-    let error = world.apply(&bare, &["--prune"]).await.unwrap_err();
+    let error = world.apply_here(&bare, true).await.unwrap_err();
     assert!(error.contains("canvases[0].messages.web_push: "), "{error}");
-    world.apply(&bare, &[]).await.unwrap();
+    world.apply_here(&bare, false).await.unwrap();
 
     // An email without a sender of its own needs one of the workspace.
     let mut file = acme();
     file["email"]["from"] = Value::Null;
     file["campaigns"] =
         json!([{ "id": GROUP, "name": "r", "type": "transactional", "email": { "body": "x" } }]);
-    let error = world.apply(&file, &[]).await.unwrap_err();
+    let error = world.apply_here(&file, false).await.unwrap_err();
     assert!(error.contains("campaigns[0].email.from: "), "{error}");
 }
 
@@ -406,7 +420,7 @@ async fn doctor_tries_relays_and_providers_and_sends_nothing(world: World) {
     let text = |found: &Value| found["text"].as_str().unwrap().to_owned();
 
     provider.script([Answer::Status(405)]);
-    world.apply(&file(&login(&relay), &provider.url("/push")), &[]).await.unwrap();
+    world.apply_here(&file(&login(&relay), &provider.url("/push")), false).await.unwrap();
     let [email, push] = world.doctor(true).await.try_into().unwrap();
     assert!(email["ok"] == true && push["ok"] == true, "{email} {push}");
     assert!(text(&email).ends_with("takes emails, with the login, without TLS"), "{email}");
@@ -418,7 +432,7 @@ async fn doctor_tries_relays_and_providers_and_sends_nothing(world: World) {
     // Without TLS a password stays here.
     let plain = format!("smtp://acme:{PASSWORD}@{}", relay.address);
     provider.script([Answer::Status(503)]);
-    world.apply(&file(&plain, &provider.url("/push")), &[]).await.unwrap();
+    world.apply_here(&file(&plain, &provider.url("/push")), false).await.unwrap();
     let [email, push] = world.doctor(true).await.try_into().unwrap();
     assert!(email["ok"] == false && text(&email).contains("STARTTLS"), "{email}");
     assert!(email["mend"].as_str().unwrap().contains("?tls=none"), "{email}");
@@ -428,14 +442,17 @@ async fn doctor_tries_relays_and_providers_and_sends_nothing(world: World) {
     let refusing = Relay::start("535 5.7.8 not you").await;
     let moved = Answer::Redirect("http://127.0.0.1:1/".into());
     provider.script([moved]);
-    world.apply(&file(&login(&refusing), &provider.url("/push")), &[]).await.unwrap();
+    world.apply_here(&file(&login(&refusing), &provider.url("/push")), false).await.unwrap();
     let [email, push] = world.doctor(true).await.try_into().unwrap();
     assert!(email["ok"] == false && text(&email).contains("535 5.7.8 not you"), "{email}");
     assert!(email["mend"].as_str().unwrap().contains("user and password"), "{email}");
     assert!(push["ok"] == false && push["mend"].as_str().unwrap().contains("redirects"), "{push}");
 
     // Nobody is there, and nobody may be asked.
-    world.apply(&file(&format!("smtp://{closed}"), &provider.url("/push")), &[]).await.unwrap();
+    world
+        .apply_here(&file(&format!("smtp://{closed}"), &provider.url("/push")), false)
+        .await
+        .unwrap();
     let before = provider.received().len();
     let [email, push] = world.doctor(false).await.try_into().unwrap();
     assert!(email["ok"] == false && email["mend"].as_str().unwrap().contains("email.smtp"));
