@@ -4,6 +4,7 @@
 mod known;
 
 use std::collections::{HashMap, HashSet};
+use std::fmt;
 
 use ipnet::IpNet;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -12,6 +13,7 @@ use uuid::Uuid;
 
 use super::Channel;
 use super::relay::Relay;
+use crate::deliveries::shown;
 use crate::workspaces::DeclaredApp;
 
 pub use known::{KnownSettings, of};
@@ -49,8 +51,8 @@ pub struct ApiCampaign {
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Secret(pub Vec<u8>);
 
-impl std::fmt::Debug for Secret {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("***")
     }
 }
@@ -91,18 +93,32 @@ impl PartialEq for Email {
 }
 
 /// Where the states of transactional emails are told.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatusPostback {
     pub url: String,
     pub secret: Secret,
 }
 
 /// Who takes messages of a channel over HTTP.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Provider {
     pub url: String,
     /// What requests to it are signed with.
     pub secret: Secret,
+}
+
+// Of the address, too, something may be secret.
+
+impl fmt::Debug for StatusPostback {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StatusPostback").field("url", &shown(&self.url)).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Provider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Provider").field("url", &shown(&self.url)).finish_non_exhaustive()
+    }
 }
 
 /// No more than so many messages in so many days, by one channel or by all.

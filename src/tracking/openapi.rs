@@ -239,7 +239,7 @@ fn field_schema(field: Field, generator: &mut SchemaGenerator) -> Option<Value> 
         Field::EmailSubscribe | Field::PushSubscribe => json!({ "enum": check::SUBSCRIPTION }),
         Field::PushTokens => objects(
             json!({
-                "app_id": text(0, MAX_TEXT), "token": text(0, MAX_TEXT),
+                "app_id": text(1, MAX_TEXT), "token": text(1, MAX_TEXT),
                 "device_id": or_null(text(0, MAX_TEXT)),
                 "kind": or_null(json!({ "enum": check::TOKEN_KINDS })),
             }),
@@ -247,7 +247,7 @@ fn field_schema(field: Field, generator: &mut SchemaGenerator) -> Option<Value> 
         ),
         Field::SubscriptionGroups => objects(
             json!({
-                "subscription_group_id": text(0, MAX_TEXT),
+                "subscription_group_id": text(1, MAX_TEXT),
                 "subscription_state": { "enum": check::GROUP_STATES },
             }),
             &["subscription_group_id", "subscription_state"],

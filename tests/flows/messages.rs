@@ -3,6 +3,7 @@
 #[cfg(feature = "failpoints")]
 mod channels;
 mod conversions;
+#[cfg(feature = "failpoints")]
 mod crashes;
 mod dispatch;
 mod erasing;
@@ -17,6 +18,7 @@ mod send_limits;
 mod send_repeats;
 mod sending;
 mod settings;
+mod tls;
 mod transactional;
 mod triggers;
 mod waves;

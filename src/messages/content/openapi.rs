@@ -9,28 +9,31 @@ use crate::messages::Channel;
 use crate::messages::template::MAX_SOURCE;
 
 shape! {
-    /// What is sent, by channel. Texts are templates in Liquid, at any depth; a channel that the
-    /// workspace cannot send by is reported in `errors`, and the others go.
+    /// What is sent, by channel. Texts are templates in Liquid, at any depth. What cannot be sent
+    /// is reported in `errors`, and the others go: one must be right.
     pub Messages = |_| {
-        let channels = Channel::OF_MESSAGES.map(|channel| {
+        let any = Channel::OF_MESSAGES.map(|channel| {
             let about = match channel {
                 Channel::WhatsApp => "Not in what is scheduled.".to_owned(),
                 _ => format!("At most {MAX_VALUES} values in {MAX_DEPTH} levels; unknown members are passed on."),
             };
-            (channel.name().to_owned(), saying(&about, message(channel)))
+            (channel.name().to_owned(), json!({ "description": about }))
         });
-        json!({ "type": "object", "properties": Map::from_iter(channels) })
+        let right = Channel::OF_MESSAGES.map(|channel| json!({
+            "properties": { channel.name(): message(channel) }, "required": [channel.name()],
+        }));
+        json!({ "type": "object", "properties": Map::from_iter(any), "anyOf": right })
     }
 }
 
-/// A message object, or null.
+/// A message object.
 fn message(channel: Channel) -> Value {
     let members = members(channel);
     let properties = members.iter().map(|member| (member.name.to_owned(), value(member)));
     let required: Vec<&str> =
         members.iter().filter(|member| member.is_required).map(|member| member.name).collect();
     let mut object = json!({
-        "type": ["object", "null"],
+        "type": "object",
         "properties": Map::from_iter(properties),
         "required": required,
     });
@@ -41,11 +44,7 @@ fn message(channel: Channel) -> Value {
                 "required": [one],
             })
         };
-        object["anyOf"] = json!([
-            { "type": "null" },
-            one(TIME_TO_LIVE, EXPIRE_AT),
-            one(EXPIRE_AT, TIME_TO_LIVE),
-        ]);
+        object["anyOf"] = json!([one(TIME_TO_LIVE, EXPIRE_AT), one(EXPIRE_AT, TIME_TO_LIVE),]);
     }
     object
 }

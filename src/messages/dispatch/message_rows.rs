@@ -176,15 +176,23 @@ pub(super) async fn settle(
             let reasons: Vec<Option<&str>> =
                 settled.iter().map(|one| one.reason.as_deref()).collect();
             sqlx::query_as(
+                // The limit keeps it at a look into the index for each; left to the planner, all
+                // messages are read while there are no statistics. One that somebody else
+                // settles meanwhile is theirs: its place is another then.
                 "UPDATE messages
                  SET state = new.state, attempts = messages.attempts + 1, next_at = new.next_at,
                      sent_at = new.sent_at, reason = new.reason
-                 FROM unnest($3::uuid[], $4::text[], $5::text[], $6::bigint[], $7::bigint[],
-                             $8::text[])
-                      AS new (service_id, channel, state, next_at, sent_at, reason)
-                 WHERE messages.workspace_id = $1 AND messages.service_id = new.service_id
-                   AND messages.dispatch_id = $2 AND messages.channel = new.channel
-                   AND messages.state IN ('pending', 'waiting')
+                 FROM (SELECT found.place, settled.*
+                       FROM unnest($3::uuid[], $4::text[], $5::text[], $6::bigint[],
+                                   $7::bigint[], $8::text[])
+                            AS settled (service_id, channel, state, next_at, sent_at, reason)
+                       CROSS JOIN LATERAL (
+                           SELECT ctid AS place FROM messages
+                           WHERE workspace_id = $1 AND service_id = settled.service_id
+                             AND dispatch_id = $2 AND channel = settled.channel
+                             AND state IN ('pending', 'waiting')
+                           LIMIT 1) AS found) AS new
+                 WHERE messages.ctid = new.place
                  RETURNING messages.channel, messages.state",
             )
             .bind(workspace)
@@ -208,15 +216,22 @@ pub(super) async fn settle(
                 })
                 .collect();
             sqlx::query_as(
+                // The limit keeps SQLite from reading all messages of the workspace, to look for
+                // each among those that are settled.
                 "UPDATE messages
-                 SET state = new.value ->> 2, attempts = attempts + 1,
-                     next_at = new.value ->> 3, sent_at = new.value ->> 4,
-                     reason = new.value ->> 5
-                 FROM json_each($3) AS new
-                 WHERE workspace_id = $1 AND service_id = unhex(new.value ->> 0)
-                   AND dispatch_id = $2 AND channel = new.value ->> 1
-                   AND state IN ('pending', 'waiting')
-                 RETURNING channel, state",
+                 SET state = new.state, attempts = messages.attempts + 1, next_at = new.next_at,
+                     sent_at = new.sent_at, reason = new.reason
+                 FROM (SELECT $1 AS workspace_id, unhex(value ->> 0) AS service_id,
+                              $2 AS dispatch_id, value ->> 1 AS channel, value ->> 2 AS state,
+                              value ->> 3 AS next_at, value ->> 4 AS sent_at,
+                              value ->> 5 AS reason
+                       FROM json_each($3) LIMIT -1 OFFSET 0) AS new
+                 WHERE messages.workspace_id = new.workspace_id
+                   AND messages.service_id = new.service_id
+                   AND messages.dispatch_id = new.dispatch_id
+                   AND messages.channel = new.channel
+                   AND messages.state IN ('pending', 'waiting')
+                 RETURNING channel, messages.state",
             )
             .bind(workspace)
             .bind(dispatch)

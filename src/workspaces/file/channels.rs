@@ -277,7 +277,7 @@ providers:
                 "line 2: frequency_capping[0].channel: \"fax\": one of apple_push,",
             ),
             (
-                format!("subscription_groups: [{{id: {ID}, channel: email, from: '1'}}]\n"),
+                format!("subscription_groups: [{{id: {ID}, channel: email, from: '12345'}}]\n"),
                 "line 2: subscription_groups[0].channel: \"email\": sms or whats_app",
             ),
             (

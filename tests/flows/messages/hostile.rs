@@ -2,6 +2,8 @@
 //! receiver: templates and conditions that would take for ever, trees without end, users who are
 //! erased before their message goes.
 
+use std::sync::atomic::{AtomicI64, Ordering};
+
 use reqwest::{Method, header};
 use serde_json::{Value, json};
 

@@ -57,7 +57,11 @@ async fn conforms(backend: Backend) {
     let report = std::fs::read(directory.path().join("report.json")).expect("a report");
     let report: Value = serde_json::from_slice(&report).expect("JSON");
     // It leaves out where it has read the document.
-    let others = CONTRACT.operations().filter(|(path, ..)| *path != "/openapi.json").count();
+    // Reports are signed, which it cannot do.
+    let is_tested = |path: &str, operation: &Value| {
+        path != "/openapi.json" && operation["security"] != json!([{ "Signature": [] }])
+    };
+    let others = CONTRACT.operations().filter(|(path, _, one)| is_tested(path, one)).count();
     assert_eq!(report["operations"]["tested"], others, "{report}");
     for phase in ["examples", "coverage", "fuzzing", "stateful"] {
         assert_eq!(report["phases"][phase]["status"], "success", "{phase}: {report}");

@@ -1,5 +1,6 @@
 //! A gateway with something of everything.
 
+use longshore::deliveries::signature;
 use reqwest::{Method, RequestBuilder};
 use serde_json::json;
 use uuid::Uuid;
@@ -14,6 +15,9 @@ pub const SEGMENT: &str = "8a1d0f5e-2c3b-4d6a-9e7f-0123456789ab";
 pub const RECEIPT: &str = "7d0c41a8-3f5e-4b7a-9c1d-2e6f8a90b1c2";
 pub const APP: &str = "7d1f3c1a-54b1-4c0e-9b1e-2f6f8a1d0c33";
 pub const CATALOG: &str = "restaurants";
+
+/// What reports are signed with.
+const SECRET: &str = "secret-that-reports-are-signed-with";
 
 pub struct World {
     pub fleet: Fleet,
@@ -43,6 +47,17 @@ impl World {
     pub fn keyed(&self, method: Method, path: &str) -> RequestBuilder {
         let api = if path.starts_with("/scim") { &self.scim } else { &self.api };
         api.request(method, path)
+    }
+
+    /// A report for the workspace, signed as it must be.
+    pub fn signed(&self, path: &str, body: &str) -> RequestBuilder {
+        let now = jiff::Timestamp::now().as_second();
+        let signed = signature::sign(SECRET.as_bytes(), "report".into(), now, body);
+        let request = reqwest::Client::new();
+        let request = request.post(format!("{}{path}?workspace=acme", self.fleet.base()));
+        let request = request.header("webhook-id", signed.id);
+        let request = request.header("webhook-timestamp", signed.timestamp);
+        request.header("webhook-signature", signed.signature).body(body.to_owned())
     }
 
     /// A call without any.
@@ -79,7 +94,13 @@ pub fn workspace(name: &str) -> WorkspaceFile {
             }]),
         )
         // Nobody listens there.
-        .with("email", json!({ "smtp": "smtp://127.0.0.1:1", "from": "hello@acme.example" }))
+        .with(
+            "email",
+            json!({
+                "smtp": "smtp://127.0.0.1:1", "from": "hello@acme.example", "events_secret": SECRET,
+            }),
+        )
+        .with("providers", json!({ "feedback_secret": SECRET }))
         .with(
             "segments",
             json!([{ "id": SEGMENT, "name": "VIP", "audience": {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::*;
 
 /// Far more than is needed here, and far less than what it guards against would take.
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = Duration::from_secs(60);
 
 /// Threads that render have far more.
 const SMALL_STACK: usize = 512 << 10;
