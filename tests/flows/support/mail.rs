@@ -9,6 +9,7 @@ use super::python;
 #[derive(Clone, Debug)]
 pub struct Mail {
     /// When: nanoseconds since the epoch.
+    #[allow(dead_code, reason = "benches measure by it")]
     pub at: i128,
     /// As it is in the header, in angle brackets.
     pub message_id: String,

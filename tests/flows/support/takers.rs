@@ -59,6 +59,10 @@ pub fn external_id(number: usize) -> String {
     format!("u{number}")
 }
 
+fn address(number: usize) -> String {
+    format!("{}@acme.example", external_id(number))
+}
+
 fn read(text: &str) -> Option<Mark> {
     let (_, mark) = text.split_once("mark:")?;
     let mut parts = mark.split_once(';')?.0.split(':');
@@ -86,7 +90,7 @@ struct Ledger {
 impl Ledger {
     fn enter(&self, mark: Option<Mark>, id: &str, what: impl Fn() -> String) {
         let Some(mark) = mark.filter(|_| !id.is_empty()) else {
-            return self.blame(format!("without a mark or an id: {}", what()));
+            return self.blame(format!("without a mark of its user or an id: {}", what()));
         };
         let mut taken = self.taken.lock().expect("no test panics here");
         match taken.get_mut(&mark) {
@@ -128,7 +132,7 @@ impl Takers {
         let (ledger, stop) = (Arc::new(Ledger::default()), CancellationToken::new());
         let of_mail = ledger.clone();
         let mail = MailServer::start(move |mail: Mail| {
-            let mark = read(&mail.subject);
+            let mark = read(&mail.subject).filter(|(.., user)| mail.to == address(*user as usize));
             of_mail.enter(mark, &mail.message_id, || format!("{mail:?}"));
         });
         let mail = mail.await;
@@ -177,7 +181,7 @@ impl Takers {
             |id: &str| json!({ "subscription_group_id": id, "subscription_state": "subscribed" });
         json!({
             "external_id": external_id(number),
-            "email": format!("{}@acme.example", external_id(number)),
+            "email": address(number),
             "phone": format!("+1555{number:07}"),
             "push_tokens": APPS.map(token),
             "subscription_groups": [group(SMS_GROUP), group(WHATS_APP_GROUP)],
