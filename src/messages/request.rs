@@ -108,10 +108,8 @@ pub fn budget(body: &Members) -> Budget {
         users.is_some_and(|users| users.as_array().is_none_or(|users| !users.is_empty()))
     };
     let is_there = |name: &&str| member(body, name).is_some();
-    match USERS.iter().any(|name| is_named(name)) {
-        false if ["segment_id", "audience"].iter().any(|name| is_there(name)) => {
-            Budget::MessagesSendAudience
-        }
+    match USERS.iter().any(is_named) {
+        false if ["segment_id", "audience"].iter().any(is_there) => Budget::MessagesSendAudience,
         _ => Budget::MessagesSend,
     }
 }

@@ -10,9 +10,12 @@ use crate::workspaces;
 /// How long a changed key may still be used.
 const KEPT_FOR: Duration = Duration::from_secs(5);
 
-/// By workspace, with when they were read.
+/// A key, and when it was read.
+type Read = (Instant, Arc<[u8]>);
+
+/// By workspace.
 #[derive(Default)]
-pub struct Secrets(Mutex<HashMap<i32, (Instant, Arc<[u8]>)>>);
+pub struct Secrets(Mutex<HashMap<i32, Read>>);
 
 /// The key that signs a workspace's callbacks; the error is for the operator.
 pub async fn callback_secret(app: &App, workspace: i32) -> Result<Arc<[u8]>, String> {

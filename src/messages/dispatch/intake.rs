@@ -48,7 +48,7 @@ impl Handler for BeginOrders {
     type Prepared<'m> = Vec<Order>;
     type Applied = ();
 
-    async fn prepare<'m>(&self, messages: &'m [Message]) -> Result<Vec<Order>, OrderError> {
+    async fn prepare(&self, messages: &[Message]) -> Result<Vec<Order>, OrderError> {
         messages.iter().map(|message| Ok(Order::from_log(message)?)).collect()
     }
 

@@ -164,10 +164,10 @@ impl<'a> Value<'a> {
 
     /// The member of that name; of texts and arrays `size`, `first` and `last`.
     pub fn member(&self, name: &str, work: &mut Work) -> Result<Value<'a>, Stop> {
-        if let Self::Object(object) = self {
-            if let Some(value) = object.get(name) {
-                return Ok(Self::of(value));
-            }
+        if let Self::Object(object) = self
+            && let Some(value) = object.get(name)
+        {
+            return Ok(Self::of(value));
         }
         Ok(match name {
             "size" => self.size(work)?.map_or(Self::Nil, Self::count),

@@ -61,8 +61,11 @@ struct Starts<'a> {
     /// How often, so far.
     counts: HashMap<(Uuid, Uuid), usize>,
     /// By campaign, and by which time it is for the user.
-    users: BTreeMap<(Uuid, usize), (Option<&'a Triggered>, Vec<Start<'a>>)>,
+    users: BTreeMap<(Uuid, usize), Together<'a>>,
 }
+
+/// Users whom a campaign starts for in one order, if there is room.
+type Together<'a> = (Option<&'a Triggered>, Vec<Start<'a>>);
 
 impl<'a> Starts<'a> {
     /// A purchase of a user, of the product of some campaigns.

@@ -185,7 +185,7 @@ impl Takers {
             "phone": format!("+1555{number:07}"),
             "push_tokens": APPS.map(token),
             "subscription_groups": [group(SMS_GROUP), group(WHATS_APP_GROUP)],
-            "custom_attributes": { "number": number, "tier": if number % 2 == 0 { "gold" } else { "tin" } },
+            "custom_attributes": { "number": number, "tier": if number.is_multiple_of(2) { "gold" } else { "tin" } },
         })
         .to_string()
     }

@@ -20,10 +20,10 @@ fn calculate<'a>(
 ) -> Made<'a> {
     work.step(1)?;
     let (one, two) = (number(one), number(two));
-    if let (Number::Int(one), Number::Int(two)) = (one, two) {
-        if let Some(result) = ints(one, two) {
-            return Ok(Value::Int(result));
-        }
+    if let (Number::Int(one), Number::Int(two)) = (one, two)
+        && let Some(result) = ints(one, two)
+    {
+        return Ok(Value::Int(result));
     }
     Ok(Value::float(tidy(floats(one.as_float(), two.as_float()))))
 }
