@@ -5,6 +5,8 @@ use serde_json::json;
 use super::sending::{CANVAS, Sending, from_now, message};
 use crate::support::fleet::Backend;
 
+const HOUR: i64 = 3_600_000;
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_erased_user_has_no_messages_alone() {
     is_erased(Backend::Embedded).await;
@@ -27,9 +29,10 @@ async fn is_erased(backend: Backend) {
     })
     .await;
     sending.import(&[("ann", None), ("bob", None), ("cid", None)]).await;
-    sending.schedule(json!({ "time": from_now(2_000).to_string() })).await;
+    sending.schedule(json!({ "time": from_now(HOUR).to_string() })).await;
     // One who is gone before it is sent gets nothing.
     sending.fleet.run(&["users", "delete", "cid"]).await;
+    sending.pass(HOUR).await;
     sending.at_rest(2).await;
     assert_eq!(sending.users(), ["ann", "bob"]);
     let kept = async || {
