@@ -10,7 +10,6 @@ mod erasing;
 mod firing;
 mod hostile;
 mod live_activity;
-mod relay;
 mod reports;
 mod schedule_api;
 mod send_api;

@@ -100,7 +100,7 @@ async fn attributes_are_applied_once() {
     let _ = request.send().await;
     ended(&mut scene.fleet, "standalone", failpoints).await;
     scene.fleet.launch("standalone").await;
-    let email = scene.relay.wait_for(1).await.remove(0);
+    let email = scene.taken(1).await.remove(0);
     assert!(email.text.contains("<p>gold</p>"), "{}", email.text);
     assert_eq!(scene.users().await[0]["custom_attributes"]["visits"], 6);
     scene.fleet.close().await;
@@ -150,7 +150,7 @@ async fn a_log_that_is_away_delays_and_loses_nothing() {
     });
     let scene = Scene::on(fleet.await, []).await;
     scene.sent(&to("ann", json!({}))).await;
-    scene.relay.wait_for(1).await;
+    scene.taken(1).await;
     broker.set(Way::Closed);
     let dispatch = scene.sent(&to("bob", json!({}))).await;
     eventually("the append has failed", || async {
