@@ -129,7 +129,7 @@ impl Scene {
                 }
                 None => {
                     body["broadcast"] = true.into();
-                    if number % 2 == 0 {
+                    if number.is_multiple_of(2) {
                         body["segment_id"] = SEGMENT.into();
                     } else {
                         let tier = |value: &str| {
