@@ -125,7 +125,7 @@ impl World {
         let record = |number: usize| {
             json!({
                 "external_id": format!("u{number}"),
-                "custom_attributes": { "is_even": number % 2 == 0 },
+                "custom_attributes": { "is_even": number.is_multiple_of(2) },
             })
         };
         self.import(&(0..users).map(record).collect::<Vec<_>>()).await;
