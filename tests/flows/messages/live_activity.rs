@@ -19,7 +19,7 @@ use crate::support::fleet::{Backend, Fleet};
 use crate::support::installation::Installation;
 use crate::support::receiver::Receiver;
 use crate::support::stores::{TestStore, on_both_stores};
-use crate::support::{WorkspaceFile, callbacks, leftovers};
+use crate::support::{WorkspaceFile, callbacks, eventually, leftovers};
 
 on_both_stores!(World =>
     a_start_becomes_an_order,
@@ -254,9 +254,15 @@ async fn a_start_under_a_key_is_taken_once(world: World) {
     assert_eq!(world.calls.post_once(START, "b", &to_segment).await.0, 201);
     let without: String = file().replace(SEGMENT, &Uuid::new_v4().to_string());
     world.place.apply(&without, true).await;
-    assert_eq!(world.calls.post_once(START, "b", &to_segment).await.0, 201);
+    // What is declared is kept for some seconds.
+    eventually("the segment is forgotten", || async {
+        world.calls.post(START, &to_segment).await.0 == 400
+    })
+    .await;
     check_refused(&world.calls.post(START, &to_segment).await, "no segment of the workspace");
-    assert_eq!(world.orders().await.len(), 2);
+    let orders = world.orders().await.len();
+    assert_eq!(world.calls.post_once(START, "b", &to_segment).await.0, 201);
+    assert_eq!(world.orders().await.len(), orders);
 }
 
 /// All the way: on the devices that can start it, of who is meant and wants it.
