@@ -131,6 +131,8 @@ pub async fn add_wave(
     }
     if wave.is_last {
         rows::make_whole(tx, dispatch_id).await?;
+        // Where the round was there already, it may be done.
+        state::finish(tx, dispatch_id).await?;
     }
     Ok(())
 }
