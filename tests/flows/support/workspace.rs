@@ -83,7 +83,7 @@ impl WorkspaceFile {
     /// As if no call were limited.
     pub fn unlimited(self) -> Self {
         let most = json!({ "requests": 1_000_000_000, "seconds": 3_600 });
-        self.with("rate_limits", json!({ "users.track": most }))
+        self.with("rate_limits", json!({ "users.track": most, "messages.send.audience": most }))
     }
 
     /// The secret of the callbacks as written in the file.
