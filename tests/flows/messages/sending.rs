@@ -151,6 +151,8 @@ impl Sending {
                                   reached_at = reached_at - {ms}, missed_at = missed_at - {ms}"
         ))
         .await;
+        // Its waves are known by their moments.
+        self.execute(&format!("UPDATE dispatch_waves SET number = number - {ms}")).await;
         self.execute("UPDATE claims SET due_at = 0 WHERE kind = 'schedule'").await;
     }
 }
