@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use aws_sdk_s3::error::DisplayErrorContext;
+use aws_sdk_s3::error::{DisplayErrorContext, ProvideErrorMetadata as _};
 use longshore::objects::{AzureSettings, S3Settings};
 use rdkafka::ClientConfig;
 use rdkafka::admin::{AdminClient, AdminOptions};
 use rdkafka::client::DefaultClientContext;
 
-use super::servers;
+use super::{eventually, servers};
 
 /// Something on a server, removed when this is dropped.
 pub enum Temporary {
@@ -69,17 +69,28 @@ async fn delete_topics(prefix: &str) {
     }
 }
 
-/// Removes a bucket with all that is in it.
+/// Removes a bucket with all that is in it. Writes that come late put something into it again
+/// while it is emptied, so that it may take more than one round.
 pub async fn remove_bucket(settings: &S3Settings) {
     let (client, bucket) = (servers::s3_client(settings), &settings.bucket);
-    for key in servers::s3_objects(settings).await {
-        client.delete_object().bucket(bucket).key(key).send().await.expect("an object is removed");
-    }
-    for upload in servers::s3_uploads(settings).await {
-        let abort = client.abort_multipart_upload().bucket(bucket);
-        let abort = abort.set_key(upload.key).set_upload_id(upload.upload_id);
-        abort.send().await.expect("an upload is aborted");
-    }
-    let removed = client.delete_bucket().bucket(bucket).send().await;
-    removed.unwrap_or_else(|error| panic!("{bucket}: {}", DisplayErrorContext(error)));
+    eventually("a bucket is removed", || async {
+        for key in servers::s3_objects(settings).await {
+            let removed = client.delete_object().bucket(bucket).key(key).send().await;
+            removed.expect("an object is removed");
+        }
+        for upload in servers::s3_uploads(settings).await {
+            let abort = client.abort_multipart_upload().bucket(bucket);
+            let abort = abort.set_key(upload.key).set_upload_id(upload.upload_id);
+            if let Err(error) = abort.send().await {
+                let gone = error.code() == Some("NoSuchUpload");
+                assert!(gone, "{bucket}: {}", DisplayErrorContext(error));
+            }
+        }
+        match client.delete_bucket().bucket(bucket).send().await {
+            Ok(_) => true,
+            Err(error) if error.code() == Some("BucketNotEmpty") => false,
+            Err(error) => panic!("{bucket}: {}", DisplayErrorContext(error)),
+        }
+    })
+    .await;
 }
