@@ -1,6 +1,6 @@
 //! Whether trying again can help, and how long to wait before it.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rand::RngExt as _;
 use tokio_util::sync::CancellationToken;
@@ -33,6 +33,29 @@ pub async fn wait(pause: Duration, stop: &CancellationToken) {
 pub fn pause(attempt: u32, base: Duration, cap: Duration) -> Duration {
     let doubled = base.saturating_mul(1u32 << attempt.saturating_sub(1).min(20));
     doubled.min(cap).mul_f64(rand::rng().random_range(0.5..=1.0))
+}
+
+/// Tries of what must not be given up lightly, within a bounded time.
+pub struct Tries {
+    until: Instant,
+    failures: u32,
+}
+
+impl Tries {
+    pub fn within(time: Duration) -> Self {
+        Self { until: Instant::now() + time, failures: 0 }
+    }
+
+    /// Waits before another try; false where the time is up.
+    pub async fn again(&mut self) -> bool {
+        self.failures = self.failures.saturating_add(1);
+        let pause = pause(self.failures, Duration::from_millis(50), Duration::from_secs(2));
+        if Instant::now() + pause > self.until {
+            return false;
+        }
+        tokio::time::sleep(pause).await;
+        true
+    }
 }
 
 #[cfg(test)]

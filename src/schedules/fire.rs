@@ -187,11 +187,10 @@ pub async fn give_up(
     claim: &Claim,
     error: Option<&FireError>,
 ) -> Result<(), ClaimError> {
+    let reason = error.map_or_else(|| "it ended its worker".into(), ToString::to_string);
     let mut tx = app.store.write().await?;
-    if let Some(schedule) = find(&mut tx, claim).await?
-        && schedule.ended_at.is_none()
-    {
-        let reason = error.map_or_else(|| "it ended its worker".into(), ToString::to_string);
+    let open = find(&mut tx, claim).await?.filter(|schedule| schedule.ended_at.is_none());
+    if let Some(schedule) = &open {
         let now = claims::now(&mut tx).await?;
         let is_begun = schedule.sent_at.is_some();
         let fired = Fired {
@@ -201,15 +200,17 @@ pub async fn give_up(
             ended_at: Some(now),
             error: Some(&reason),
         };
-        rows::fired(&mut tx, &schedule, &fired).await?;
+        rows::fired(&mut tx, schedule, &fired).await?;
         if is_begun {
             dispatch::end_waves(&mut tx, schedule.dispatch_id).await?;
         }
-        metrics::counter!("longshore_schedules_fired_total", "outcome" => "missed").increment(1);
-        tracing::error!(schedule = %schedule.id, reason, "a schedule cannot be sent");
     }
     claims::finish(&mut tx, claim).await?;
     tx.commit().await?;
+    if let Some(schedule) = open {
+        metrics::counter!("longshore_schedules_fired_total", "outcome" => "missed").increment(1);
+        tracing::error!(schedule = %schedule.id, reason, "a schedule cannot be sent");
+    }
     tell_missed(app).await;
     Ok(())
 }

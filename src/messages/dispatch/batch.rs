@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::capping::Allowance;
 use super::error::DispatchError;
 use super::job::Job;
-use super::message_rows::{self, Common, New, Open, RowState};
+use super::message_rows::{self, Common, New, Open, RowState, Settled};
 use super::part_rows::{self, Moved, Part, Whom};
 use super::settle::{self, Counts};
 use crate::app::App;
@@ -28,6 +28,9 @@ const PASSED: i64 = 5_000;
 
 /// Bytes of profiles that are read at once, about.
 const PAGE_BYTES: usize = 4 << 20;
+
+/// Users that are read first, as long as nobody knows how large they are.
+const FIRST: i64 = 50;
 
 /// A user, and the messages that they get.
 pub(super) struct User {
@@ -52,8 +55,14 @@ pub(super) struct Due {
 #[derive(Default)]
 pub(super) struct Batch {
     pub users: Vec<User>,
-    /// Messages whose user is gone.
-    pub orphans: Vec<(Uuid, Channel)>,
+    /// Messages that can go nowhere any more.
+    pub ended: Vec<Settled>,
+}
+
+impl Batch {
+    pub fn is_empty(&self) -> bool {
+        self.users.is_empty() && self.ended.is_empty()
+    }
 }
 
 /// Goes through the users of a part.
@@ -90,8 +99,23 @@ struct Chosen {
 
 impl Walk {
     pub fn new(app: &App, job: Arc<Job>, part: Part, claim: Claim) -> Self {
-        let limit = i64::from(app.config.messages.batch_users);
+        let limit = FIRST.min(i64::from(app.config.messages.batch_users));
         Self { app: app.clone(), job, part, claim, limit }
+    }
+
+    /// Has as many users read next time as fit, by those that were.
+    fn adapt(&mut self, users: usize, bytes: usize) {
+        if users > 0 {
+            let fitting = users * PAGE_BYTES / bytes.max(1);
+            self.limit = (fitting as i64).clamp(1, i64::from(self.app.config.messages.batch_users));
+        }
+    }
+
+    /// Has the claim begin anew: what was open is through.
+    pub async fn progress(&self) -> Result<(), DispatchError> {
+        let mut tx = self.app.store.write().await?;
+        claims::progress(&mut tx, &self.claim, self.app.config.lease()).await?;
+        Ok(tx.commit().await?)
     }
 
     pub fn common(&self) -> Common {
@@ -136,12 +160,7 @@ impl Walk {
             Whom::Named(named) => self.named(&mut tx, named).await?,
             Whom::Stretch(from, to) => self.stretch(&mut tx, *from, *to).await?,
         };
-        let bytes: usize = page.users.iter().map(|user| user.doc.len()).sum();
-        if !page.users.is_empty() {
-            let fitting = page.users.len() * PAGE_BYTES / bytes.max(1);
-            let most = i64::from(self.app.config.messages.batch_users);
-            self.limit = (fitting as i64).clamp(1, most);
-        }
+        self.adapt(page.users.len(), page.users.iter().map(|user| user.doc.len()).sum());
         if self.job.needs_activity(self.part.wave.as_ref()) {
             let ids: Vec<Uuid> = page.users.iter().map(|user| user.service_id).collect();
             page.activity = activity(&mut tx, self.job.order.workspace_id, &ids).await?;
@@ -234,14 +253,13 @@ impl Walk {
         let users = chosen.into_iter().map(|chosen| chosen.user);
         Ok(Batch {
             users: users.filter(|user| !user.messages.is_empty()).collect(),
-            orphans: Vec::new(),
+            ended: Vec::new(),
         })
     }
 
     /// Messages that were noted before and are to be handed over at `now`.
-    pub async fn open(&self, now: i64) -> Result<Option<Batch>, DispatchError> {
-        let limit = i64::from(self.app.config.messages.batch_users);
-        let common = self.common();
+    pub async fn open(&mut self, now: i64) -> Result<Option<Batch>, DispatchError> {
+        let (common, limit) = (self.common(), self.limit);
         let mut tx = self.app.store.snapshot().await?;
         let open = message_rows::open(&mut tx, common.dispatch, common.part, now, limit).await?;
         if open.is_empty() {
@@ -263,6 +281,7 @@ impl Walk {
         )
         .await?;
         drop(tx);
+        self.adapt(stored.len(), stored.iter().map(|user| user.doc.len()).sum());
         let job = self.job.clone();
         Ok(Some(compute(&self.app, move || reopen(&job, open, stored, wanted)).await?))
     }
@@ -371,17 +390,24 @@ fn reopen(
             Some((id, User { recipient, named, messages: Vec::new() }))
         })
         .collect();
-    let mut orphans = Vec::new();
+    let mut ended = Vec::new();
     for Open { service_id, channel, attempts, created_at } in open {
         let index = job.content.messages().iter().position(|message| message.channel == channel);
-        match (users.get_mut(&service_id), index) {
+        let (state, why) = match (users.get_mut(&service_id), index) {
             (Some(user), Some(index)) => {
-                user.messages.push(Due { index, channel, attempts, created_at });
+                // Perhaps hours after they were noted.
+                if is_subscribed(&user.recipient, channel, job.order.subscription_state) {
+                    user.messages.push(Due { index, channel, attempts, created_at });
+                    continue;
+                }
+                (RowState::Unreachable, "the user has unsubscribed")
             }
-            _ => orphans.push((service_id, channel)),
-        }
+            _ => (RowState::Failed, "the user or the message is gone"),
+        };
+        ended.push(Settled::ended(service_id, channel, state, Some(why.to_owned())));
     }
-    Batch { users: users.into_values().collect(), orphans }
+    let users = users.into_values().filter(|user| !user.messages.is_empty());
+    Batch { users: users.collect(), ended }
 }
 
 /// Who is meant by names, each user once, with the first name's properties.

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use uuid::Uuid;
 
 use super::part_rows::Part;
+use crate::deliveries::kept;
 use crate::messages::Channel;
 use crate::store::{StoreError, Tx, execute, on};
 use crate::users::rows::json_array;
@@ -157,13 +158,22 @@ pub(super) struct Settled {
     pub reason: Option<String>,
 }
 
-/// Writes down what became of messages that were open; answers of which channel they were and
-/// what they came to, so that each counts once.
+impl Settled {
+    /// What came to an end, with the reason as it is kept.
+    pub fn ended(service_id: Uuid, channel: Channel, state: RowState, why: Option<String>) -> Self {
+        let reason = why.map(|why| kept(&why));
+        Self { service_id, channel, state, next_at: None, sent_at: None, reason }
+    }
+}
+
+/// Writes down what became of messages that were open, or given up as their dispatch was cancelled
+/// while they were on their way; answers which it was that are written now, and what they came to,
+/// so that each counts once.
 pub(super) async fn settle(
     tx: &mut Tx,
     common: Common,
-    settled: &[Settled],
-) -> Result<Vec<(Channel, String)>, StoreError> {
+    settled: &[&Settled],
+) -> Result<Vec<(Uuid, Channel, String)>, StoreError> {
     let Common { workspace, dispatch, .. } = common;
     Ok(match tx {
         _ if settled.is_empty() => Vec::new(),
@@ -178,7 +188,8 @@ pub(super) async fn settle(
             sqlx::query_as(
                 // The limit keeps it at a look into the index for each; left to the planner, all
                 // messages are read while there are no statistics. One that somebody else
-                // settles meanwhile is theirs: its place is another then.
+                // changes meanwhile is left out: its place is another then, or, where PostgreSQL
+                // does not look at places again, its state.
                 "UPDATE messages
                  SET state = new.state, attempts = messages.attempts + 1, next_at = new.next_at,
                      sent_at = new.sent_at, reason = new.reason
@@ -190,10 +201,11 @@ pub(super) async fn settle(
                            SELECT ctid AS place FROM messages
                            WHERE workspace_id = $1 AND service_id = settled.service_id
                              AND dispatch_id = $2 AND channel = settled.channel
-                             AND state IN ('pending', 'waiting')
                            LIMIT 1) AS found) AS new
                  WHERE messages.ctid = new.place
-                 RETURNING messages.channel, messages.state",
+                   AND (messages.state IN ('pending', 'waiting')
+                        OR messages.state = 'cancelled' AND new.state <> 'waiting')
+                 RETURNING messages.service_id, messages.channel, messages.state",
             )
             .bind(workspace)
             .bind(dispatch)
@@ -230,8 +242,9 @@ pub(super) async fn settle(
                    AND messages.service_id = new.service_id
                    AND messages.dispatch_id = new.dispatch_id
                    AND messages.channel = new.channel
-                   AND messages.state IN ('pending', 'waiting')
-                 RETURNING channel, messages.state",
+                   AND (messages.state IN ('pending', 'waiting')
+                        OR messages.state = 'cancelled' AND new.state <> 'waiting')
+                 RETURNING service_id, channel, messages.state",
             )
             .bind(workspace)
             .bind(dispatch)
@@ -296,13 +309,13 @@ pub(super) async fn fail_open(
     .bind(dispatch).bind(part).bind(reason).fetch_all(c).await?))
 }
 
-/// Gives up what waits of a dispatch that ends early.
-pub(super) async fn drop_waiting(tx: &mut Tx, dispatch: Uuid) -> Result<(), StoreError> {
+/// Gives up what is open of a dispatch that ends early, so that it counts for nothing.
+pub(super) async fn cancel_open(tx: &mut Tx, dispatch: Uuid) -> Result<(), StoreError> {
     execute!(
         tx,
         sqlx::query(
             "UPDATE messages SET state = 'cancelled', next_at = NULL
-             WHERE dispatch_id = $1 AND state = 'waiting'",
+             WHERE dispatch_id = $1 AND state IN ('pending', 'waiting')",
         )
         .bind(dispatch)
     );

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::Semaphore;
+use tokio::sync::mpsc::unbounded_channel;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
@@ -20,7 +21,7 @@ use super::{Engine, State, rows, state, telemetry};
 use crate::app::App;
 use crate::claims::{self, Claim, ClaimError, Kind};
 use crate::faults::fail_point;
-use crate::retry::{self, Retry as _};
+use crate::retry::{self, Retry as _, Tries};
 use crate::store::Tx;
 
 /// The longest pause before a part is tried again whose work could not be done.
@@ -57,7 +58,11 @@ async fn work_on(
     stop: &CancellationToken,
 ) -> Result<(), DispatchError> {
     match load(&engine.app, claim).await? {
-        Some(walk) => Work { engine: engine.clone(), walk, stop: stop.clone() }.run().await,
+        Some(walk) => {
+            let work =
+                Work { engine: engine.clone(), walk, rest: Batch::default(), stop: stop.clone() };
+            work.run().await
+        }
         None => {
             let mut tx = engine.app.store.write().await?;
             claims::finish(&mut tx, claim).await?;
@@ -91,6 +96,8 @@ async fn load(app: &App, claim: &Claim) -> Result<Option<Walk>, DispatchError> {
 struct Work {
     engine: Arc<Engine>,
     walk: Walk,
+    /// Messages that are noted and not rendered yet.
+    rest: Batch,
     stop: CancellationToken,
 }
 
@@ -106,7 +113,7 @@ impl Work {
             let next = self.next().await;
             let settled = sending.await.unwrap_or_else(|panic| {
                 std::panic::resume_unwind(panic.into_panic());
-            });
+            })?;
             fail_point!("dispatch::sent");
             if let Ok(None) = next
                 && !self.stop.is_cancelled()
@@ -124,71 +131,83 @@ impl Work {
 
     /// Hands over what was noted before: by a worker that did not come to settle it, or for
     /// another attempt whose time has come.
-    async fn take_up(&self) -> Result<(), DispatchError> {
+    async fn take_up(&mut self) -> Result<(), DispatchError> {
         let now = self.walk.app.clock.now_ms();
         while let Some(batch) = self.walk.open(now).await? {
-            let ready = self.render(batch).await?;
-            let settled = self.send(ready).await;
-            if self.stop.is_cancelled() {
+            self.rest = batch;
+            while !self.rest.is_empty() {
+                let ready = self.render().await?;
+                let settled = self.send(ready).await?;
                 self.settle(settled).await?;
-                return Err(DispatchError::Stopped);
+                if self.stop.is_cancelled() {
+                    return Err(DispatchError::Stopped);
+                }
             }
-            self.settle(settled).await?;
+            self.walk.progress().await?;
         }
         Ok(())
     }
 
-    /// The next messages; none where all users were looked at.
+    /// The next messages, as many as are held at once; none where all users were looked at.
     async fn next(&mut self) -> Result<Option<Ready>, DispatchError> {
         while !self.stop.is_cancelled() {
+            if !self.rest.is_empty() {
+                return Ok(Some(self.render().await?));
+            }
             match self.walk.next(&self.stop).await? {
                 None => return Ok(None),
-                Some(batch) if batch.users.is_empty() => {}
-                Some(batch) => return Ok(Some(self.render(batch).await?)),
+                Some(batch) => self.rest = batch,
             }
         }
         Err(DispatchError::Stopped)
     }
 
-    async fn render(&self, batch: Batch) -> Result<Ready, DispatchError> {
+    async fn render(&mut self) -> Result<Ready, DispatchError> {
         let (app, job, stop) = (&self.walk.app, self.walk.job.clone(), self.stop.clone());
-        let now = app.clock.now_ms();
-        compute(app, move || send::render(&job, batch, now, &stop)).await
+        let (batch, now) = (std::mem::take(&mut self.rest), app.clock.now_ms());
+        let (ready, rest) = compute(app, move || send::render(&job, batch, now, &stop)).await?;
+        self.rest = rest;
+        Ok(ready)
     }
 
-    fn send(&self, ready: Ready) -> impl Future<Output = Vec<Settled>> + Send + 'static {
+    /// Hands messages over; answers what became of the last ones, which is not written down.
+    fn send(
+        &self,
+        ready: Ready,
+    ) -> impl Future<Output = Result<Vec<Settled>, DispatchError>> + Send + 'static {
         fail_point!("dispatch::rendered");
         let (engine, job, stop) = (self.engine.clone(), self.walk.job.clone(), self.stop.clone());
         let is_named = matches!(self.walk.part.whom, Whom::Named(_));
+        let common = self.walk.common();
         async move {
             let sends: &Semaphore = if is_named { &engine.named } else { &engine.parts };
-            send::send(&engine.app, &job, sends, ready, &stop).await
+            let (told, came) = unbounded_channel();
+            let sending = send::send(&engine.app, &job, sends, ready, &stop, told);
+            let keeping = settle::keep(&engine.app, &job.order, common, came);
+            tokio::join!(sending, keeping).1
         }
     }
 
-    /// Writes down what became of messages. It needs no claim: what was handed over was.
-    async fn settle(&self, mut settled: Vec<Settled>) -> Result<(), DispatchError> {
-        if settled.is_empty() {
-            return Ok(());
-        }
+    async fn settle(&self, settled: Vec<Settled>) -> Result<(), DispatchError> {
         let walk = &self.walk;
-        let mut tx = walk.app.store.write().await?;
-        let counts = settle::settle(&mut tx, &walk.job.order, walk.common(), &mut settled).await?;
-        tx.commit().await?;
-        fail_point!("dispatch::settled");
-        counts.emit();
-        Ok(())
+        settle::note(&walk.app, &walk.job.order, walk.common(), settled).await
     }
 
     /// Writes down what became of the last messages, and leaves the part: as done, or until the
     /// next message that waits.
     async fn leave(&self, mut settled: Vec<Settled>) -> Result<(), DispatchError> {
-        match self.try_leave(&mut settled).await {
-            Err(DispatchError::Lost) => {
-                self.settle(settled).await?;
-                Err(DispatchError::Lost)
+        let mut tries = Tries::within(self.walk.app.config.lease());
+        loop {
+            match self.try_leave(&mut settled).await {
+                Err(DispatchError::Store(error)) if error.can_retry() && tries.again().await => {
+                    tracing::warn!(%error, "a part cannot be left yet");
+                }
+                Err(DispatchError::Lost) => {
+                    self.settle(settled).await?;
+                    return Err(DispatchError::Lost);
+                }
+                result => return result,
             }
-            result => result,
         }
     }
 
@@ -275,8 +294,11 @@ async fn try_give_up(
         }
         return Ok(tx.commit().await?);
     }
-    rows::lock_open(&mut tx, id).await?;
+    let is_open = rows::lock_open(&mut tx, id).await?;
     claims::finish(&mut tx, claim).await?;
+    if !is_open {
+        return Ok(tx.commit().await?);
+    }
     let failed = message_rows::fail_open(&mut tx, id, part.number, &why).await?;
     let mut counts = Counts::default();
     failed.iter().for_each(|channel| counts.add(*channel, RowState::Failed));

@@ -1,11 +1,15 @@
 //! What is asked and told about messages from elsewhere: who was sent what, and what became of it
 //! after its channel had it.
 
+use std::collections::BTreeMap;
+
 use uuid::Uuid;
 
+use super::message_rows::RowState;
+use super::report_rows::Added;
 use super::settle::Counts;
-use super::{job, report_rows, rows};
-use crate::messages::MessageId;
+use super::{job, part_rows, report_rows, rows};
+use crate::messages::{Channel, MessageId};
 use crate::store::{StoreError, Tx};
 
 pub use super::report_rows::Receipt;
@@ -29,36 +33,50 @@ pub async fn receipts(
     report_rows::receipts(tx, workspace_id, users, since).await
 }
 
-/// Notes what a channel says of a message, once; answers whether there is such a message of which
-/// it was not known.
+/// Notes what channels say of messages, each thing once; answers how many were not known. They are
+/// given in the order of their ids, and counted once all are noted: in the order in which others
+/// write, too.
 pub async fn reported(
     tx: &mut Tx,
     workspace_id: i32,
-    id: &MessageId,
-    report: Report,
-) -> Result<bool, StoreError> {
-    let Some(told) = report_rows::report(tx, workspace_id, id, &report).await? else {
-        return Ok(false);
-    };
-    let mut added = report_rows::Added::default();
-    let mut counts = Counts::default();
-    match report {
-        Report::Delivered => added.delivered = 1,
-        Report::Bounced(_) => added.bounced = 1,
+    reports: &[(MessageId, Report)],
+) -> Result<usize, StoreError> {
+    let (mut noted, mut emitted) = (0, Counts::default());
+    let mut parts: BTreeMap<(Uuid, i64), Counts> = BTreeMap::new();
+    let mut of_campaigns: BTreeMap<(Uuid, Uuid, Channel), Added> = BTreeMap::new();
+    for (id, report) in reports {
+        let Some(told) = report_rows::report(tx, workspace_id, id, report).await? else { continue };
+        noted += 1;
+        let mut added = Added::default();
+        match report {
+            Report::Delivered => added.delivered = 1,
+            Report::Bounced(_) => added.bounced = 1,
+        }
+        // Its worker has not come to say that it was sent, and need not any more.
+        if told.was_open {
+            added.sent = 1;
+            let part = parts.entry((id.dispatch_id, told.part)).or_default();
+            part.add(id.channel, RowState::Sent);
+            emitted.add(id.channel, RowState::Sent);
+        }
+        if let Some(campaign) = told.campaign_id {
+            *of_campaigns.entry((campaign, id.dispatch_id, id.channel)).or_default() += added;
+        }
     }
-    // Its worker has not come to say that it was sent, and need not any more.
-    if told.was_open {
-        added.sent = 1;
-        counts.add(id.channel, super::message_rows::RowState::Sent);
-        super::part_rows::count(tx, id.dispatch_id, told.part, &counts).await?;
+    for ((dispatch, part), counts) in &parts {
+        part_rows::count(tx, *dispatch, *part, counts).await?;
     }
-    if let Some(campaign) = told.campaign_id
-        && let Some(dispatch) = rows::load(tx, id.dispatch_id).await?
-    {
-        let variation = job::variation(&dispatch.order, id.channel);
-        let of = (workspace_id, campaign, variation, id.channel.name());
-        report_rows::add_statistics(tx, of, &added).await?;
+    let mut statistics: BTreeMap<(Uuid, String, &str), Added> = BTreeMap::new();
+    for ((campaign, dispatch, channel), added) in of_campaigns {
+        if let Some(dispatch) = rows::load(tx, dispatch).await? {
+            let variation = job::variation(&dispatch.order, channel).to_owned();
+            *statistics.entry((campaign, variation, channel.name())).or_default() += added;
+        }
     }
-    counts.emit();
-    Ok(true)
+    for ((campaign, variation, channel), added) in &statistics {
+        let of = (workspace_id, *campaign, variation.as_str(), *channel);
+        report_rows::add_statistics(tx, of, added).await?;
+    }
+    emitted.emit();
+    Ok(noted)
 }

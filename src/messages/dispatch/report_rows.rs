@@ -1,5 +1,7 @@
 //! The SQL of what is told of dispatches: lists, statistics, receipts, the console.
 
+use std::ops::AddAssign;
+
 use serde::Serialize;
 use serde_json::Value;
 use uuid::Uuid;
@@ -36,6 +38,17 @@ impl Added {
             RowState::Failed => self.failed += count,
             RowState::Bounced => self.bounced += count,
         }
+    }
+}
+
+impl AddAssign for Added {
+    fn add_assign(&mut self, other: Self) {
+        self.sent += other.sent;
+        self.delivered += other.delivered;
+        self.bounced += other.bounced;
+        self.unreachable += other.unreachable;
+        self.aborted += other.aborted;
+        self.failed += other.failed;
     }
 }
 
@@ -358,9 +371,9 @@ pub(super) async fn report(
     // Two that come at once: the second waits here, and finds what the first one wrote.
     let locked = if tx.is_postgres() { "FOR UPDATE" } else { "" };
     let sql = sqlx::AssertSqlSafe(format!(
-        "SELECT campaign_id, part, state IN ('pending', 'waiting') FROM messages
+        "SELECT campaign_id, part, state IN ('pending', 'waiting', 'cancelled') FROM messages
          WHERE workspace_id = $1 AND service_id = $2 AND dispatch_id = $3 AND channel = $4
-           AND state IN ('pending', 'waiting', 'sent', $5) {locked}"
+           AND state IN ('pending', 'waiting', 'cancelled', 'sent', $5) {locked}"
     ));
     let found: Option<(Option<Uuid>, i64, bool)> = on!(&mut *tx, c => sqlx::query_as(sql)
         .bind(workspace).bind(id.service_id).bind(id.dispatch_id).bind(id.channel.name())

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use futures::{FutureExt as _, StreamExt as _};
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
+use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -18,7 +19,7 @@ use crate::clock::{hours, millis};
 use crate::messages::content::Rendered;
 use crate::messages::order::Named;
 use crate::messages::template::{Scope, Stop};
-use crate::messages::{Channel, MessageId, Outcome, Outgoing, channels};
+use crate::messages::{MessageId, Outcome, Outgoing, channels};
 use crate::panics;
 use crate::retry::pause;
 
@@ -31,8 +32,9 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// How long messages that are being handed over may take yet when the worker must stop.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Characters of a reason that are kept.
-const REASON: usize = 500;
+/// Bytes of rendered texts that a part holds at once, about; twice, since the next are rendered
+/// meanwhile.
+const HELD_BYTES: usize = 4 << 20;
 
 /// Messages that are rendered, and what became of those that could not be.
 pub(super) struct Ready {
@@ -42,52 +44,71 @@ pub(super) struct Ready {
     settled: Vec<Settled>,
 }
 
-/// Renders messages. One that cannot be rendered is its own user's loss alone.
-pub(super) fn render(job: &Job, batch: Batch, now: i64, stop: &CancellationToken) -> Ready {
+/// Renders messages of a batch, as many as are held at once; answers the rest, too. One that
+/// cannot be rendered is its own user's loss alone.
+pub(super) fn render(
+    job: &Job,
+    batch: Batch,
+    now: i64,
+    stop: &CancellationToken,
+) -> (Ready, Batch) {
     let began = Instant::now();
-    let Batch { users, orphans } = batch;
-    let mut messages = Vec::new();
-    let mut settled: Vec<Settled> = orphans
-        .into_iter()
-        .map(|(user, channel)| {
-            ended(user, channel, RowState::Failed, Some("the user or the message is gone".into()))
-        })
-        .collect();
-    for (place, user) in users.iter().enumerate() {
-        if stop.is_cancelled() {
-            break;
-        }
-        let named = user.named.as_deref();
-        let entry = entry_properties(job, named);
-        let scope = Scope {
-            profile: &user.recipient.profile,
-            event_properties: named.and_then(|named| named.event_properties.as_ref()),
-            api_trigger_properties: named.and_then(|named| named.trigger_properties.as_ref()),
-            canvas_entry_properties: entry.as_ref().or(job.order.canvas_entry_properties.as_ref()),
-            now,
-        };
+    let (mut users, mut messages, mut settled) = (Vec::new(), Vec::new(), batch.ended);
+    let (mut waiting, mut bytes) = (batch.users.into_iter(), 0);
+    while bytes < HELD_BYTES && !stop.is_cancelled() {
+        let Some(user) = waiting.next() else { break };
         for due in &user.messages {
-            let message = &job.content.messages()[due.index];
-            let id = user.recipient.service_id;
-            let rendered = catch_unwind(AssertUnwindSafe(|| message.render(&scope)));
-            let (state, reason) = match rendered {
-                Ok(Ok(rendered)) => {
-                    messages.push((place, *due, rendered));
-                    continue;
+            match render_one(job, &user, *due, now) {
+                Ok(rendered) => {
+                    bytes += rendered.object.values().map(text_bytes).sum::<usize>();
+                    messages.push((users.len(), *due, rendered));
                 }
-                Ok(Err(Stop::Aborted(reason))) => (RowState::Aborted, reason),
-                Ok(Err(Stop::Failed(reason))) => (RowState::Failed, reason),
-                Err(panic) => {
-                    let text = format!("rendering panicked: {}", panics::text(&*panic));
-                    tracing::error!(channel = due.channel.name(), "{text}");
-                    (RowState::Failed, text)
+                Err((state, reason)) => {
+                    let id = user.recipient.service_id;
+                    settled.push(Settled::ended(id, due.channel, state, Some(reason)));
                 }
-            };
-            settled.push(ended(id, due.channel, state, Some(reason)));
+            }
         }
+        users.push(user);
     }
     metrics::histogram!("longshore_dispatch_render_seconds").record(began.elapsed());
-    Ready { users, messages, settled }
+    let rest = Batch { users: waiting.collect(), ended: Vec::new() };
+    (Ready { users, messages, settled }, rest)
+}
+
+fn render_one(job: &Job, user: &User, due: Due, now: i64) -> Result<Rendered, (RowState, String)> {
+    let named = user.named.as_deref();
+    let entry = entry_properties(job, named);
+    let scope = Scope {
+        profile: &user.recipient.profile,
+        event_properties: named.and_then(|named| named.event_properties.as_ref()),
+        api_trigger_properties: named.and_then(|named| named.trigger_properties.as_ref()),
+        canvas_entry_properties: entry.as_ref().or(job.order.canvas_entry_properties.as_ref()),
+        now,
+    };
+    let message = &job.content.messages()[due.index];
+    match catch_unwind(AssertUnwindSafe(|| message.render(&scope))) {
+        Ok(Ok(rendered)) => Ok(rendered),
+        Ok(Err(Stop::Aborted(reason))) => Err((RowState::Aborted, reason)),
+        Ok(Err(Stop::Failed(reason))) => Err((RowState::Failed, reason)),
+        Err(panic) => {
+            let text = format!("rendering panicked: {}", panics::text(&*panic));
+            tracing::error!(channel = due.channel.name(), "{text}");
+            Err((RowState::Failed, text))
+        }
+    }
+}
+
+/// Bytes of the texts in a value, about what it takes.
+fn text_bytes(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len(),
+        Value::Array(values) => values.iter().map(text_bytes).sum(),
+        Value::Object(members) => {
+            members.iter().map(|(name, value)| name.len() + text_bytes(value)).sum()
+        }
+        _ => 0,
+    }
 }
 
 /// A user's own entry properties over those of all; none where they have none of their own.
@@ -98,13 +119,8 @@ fn entry_properties(job: &Job, named: Option<&Named>) -> Option<Map<String, Valu
     Some(all)
 }
 
-fn ended(service_id: Uuid, channel: Channel, state: RowState, reason: Option<String>) -> Settled {
-    let reason = reason.map(|reason| reason.chars().take(REASON).collect());
-    Settled { service_id, channel, state, next_at: None, sent_at: None, reason }
-}
-
-/// Hands messages over side by side, as far as `sends` has room; answers what became of all. Told
-/// to stop it begins none, and those it has begun it soon leaves: nothing is said of them, and
+/// Hands messages over side by side, as far as `sends` has room, and tells what became of each.
+/// Told to stop it begins none, and those it has begun it soon leaves: nothing is said of them, and
 /// they are handed over again.
 pub(super) async fn send(
     app: &App,
@@ -112,32 +128,35 @@ pub(super) async fn send(
     sends: &Semaphore,
     ready: Ready,
     stop: &CancellationToken,
-) -> Vec<Settled> {
-    let Ready { users, messages, mut settled } = ready;
+    told: UnboundedSender<Settled>,
+) {
+    let Ready { users, messages, settled } = ready;
     let grace = async {
         stop.cancelled().await;
         tokio::time::sleep(GRACE).await;
     }
     .shared();
-    let (users, limit) = (&users, app.config.messages.sends_in_flight);
-    let handed = futures::stream::iter(messages).map(|(place, due, rendered)| {
+    let (users, told, limit) = (&users, &told, app.config.messages.sends_in_flight);
+    // Who is told does not hang up.
+    let tell = |settled| drop(told.send(settled));
+    settled.into_iter().for_each(tell);
+    let messages = futures::stream::iter(messages);
+    let handing = messages.for_each_concurrent(limit, |(place, due, rendered)| {
         let (user, grace) = (&users[place], grace.clone());
         async move {
             let _permit = tokio::select! {
                 biased;
-                () = stop.cancelled() => return None,
-                permit = sends.acquire() => permit.ok()?,
+                () = stop.cancelled() => return,
+                Ok(permit) = sends.acquire() => permit,
             };
             let handed = hand_over(app, job, user, due, &rendered);
             tokio::select! {
-                outcome = handed => Some(after(app, user.recipient.service_id, due, outcome)),
-                () = grace => None,
+                outcome = handed => tell(after(app, user.recipient.service_id, due, outcome)),
+                () = grace => {}
             }
         }
     });
-    let outcomes: Vec<Option<Settled>> = handed.buffer_unordered(limit).collect().await;
-    settled.extend(outcomes.into_iter().flatten());
-    settled
+    handing.await;
 }
 
 async fn hand_over(app: &App, job: &Job, user: &User, due: Due, rendered: &Rendered) -> Outcome {
@@ -173,23 +192,26 @@ fn after(app: &App, user: Uuid, due: Due, outcome: Outcome) -> Settled {
     let Due { channel, attempts, created_at, .. } = due;
     match outcome {
         Outcome::Sent => {
-            Settled { sent_at: Some(now), ..ended(user, channel, RowState::Sent, None) }
+            Settled { sent_at: Some(now), ..Settled::ended(user, channel, RowState::Sent, None) }
         }
-        Outcome::Unreachable(why) => ended(user, channel, RowState::Unreachable, Some(why)),
-        Outcome::Bounced(why) => {
-            Settled { sent_at: Some(now), ..ended(user, channel, RowState::Bounced, Some(why)) }
+        Outcome::Unreachable(why) => {
+            Settled::ended(user, channel, RowState::Unreachable, Some(why))
         }
-        Outcome::Failed(why) => ended(user, channel, RowState::Failed, Some(why)),
+        Outcome::Bounced(why) => Settled {
+            sent_at: Some(now),
+            ..Settled::ended(user, channel, RowState::Bounced, Some(why))
+        },
+        Outcome::Failed(why) => Settled::ended(user, channel, RowState::Failed, Some(why)),
         Outcome::Later { reason, after } => {
             let until = created_at.saturating_add(millis(hours(config.retry_hours)));
             if now >= until {
-                return ended(user, channel, RowState::Failed, Some(reason));
+                return Settled::ended(user, channel, RowState::Failed, Some(reason));
             }
             let base = Duration::from_millis(config.retry_ms);
             let attempt = attempts.unsigned_abs().saturating_add(1);
             let wait = pause(attempt, base, LONGEST_PAUSE).max(after.unwrap_or_default());
             let next_at = now.saturating_add(millis(wait)).min(until);
-            let waiting = ended(user, channel, RowState::Waiting, Some(reason));
+            let waiting = Settled::ended(user, channel, RowState::Waiting, Some(reason));
             Settled { next_at: Some(next_at), ..waiting }
         }
     }

@@ -1,13 +1,23 @@
 //! What messages came to, counted: in the transaction that says it of each.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::time::Duration;
+
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::time::{Instant, timeout_at};
 
 use super::error::DispatchError;
 use super::message_rows::{self, Common, RowState, Settled};
 use super::{job, part_rows, report_rows};
+use crate::app::App;
+use crate::faults::fail_point;
 use crate::messages::Channel;
 use crate::messages::order::Order;
+use crate::retry::{Retry as _, Tries};
 use crate::store::{StoreError, Tx};
+
+/// How long what became of a message waits for that of others, to be written down with it.
+const WITHIN: Duration = Duration::from_secs(1);
 
 /// How many messages came to what, in all and by channel.
 #[derive(Clone, Debug, Default)]
@@ -82,12 +92,73 @@ pub(super) async fn settle(
 ) -> Result<Counts, DispatchError> {
     // Two workers that settle the same, one of them late, wait for each other in order.
     settled.sort_unstable_by_key(|one| (one.service_id, one.channel));
+    let mut left: Vec<&Settled> = settled.iter().collect();
     let mut counts = Counts::default();
-    for (channel, state) in message_rows::settle(tx, common, settled).await? {
-        if let Some(state) = RowState::from_name(&state) {
-            counts.add(channel, state);
+    // Again for those that somebody else changed at the same moment, if they are still open.
+    for _ in 0..2 {
+        let mut written = HashSet::new();
+        for (user, channel, state) in message_rows::settle(tx, common, &left).await? {
+            if let Some(state) = RowState::from_name(&state) {
+                counts.add(channel, state);
+            }
+            written.insert((user, channel));
         }
+        left.retain(|one| !written.contains(&(one.service_id, one.channel)));
     }
     count(tx, order, common, &counts).await?;
     Ok(counts)
+}
+
+/// Writes down what became of messages, tried again for as long as a lease, since what is not
+/// written down is handed over once more. It needs no claim: what was handed over was.
+pub(super) async fn note(
+    app: &App,
+    order: &Order,
+    common: Common,
+    mut settled: Vec<Settled>,
+) -> Result<(), DispatchError> {
+    if settled.is_empty() {
+        return Ok(());
+    }
+    let mut tries = Tries::within(app.config.lease());
+    loop {
+        let noted = async {
+            let mut tx = app.store.write().await?;
+            let counts = settle(&mut tx, order, common, &mut settled).await?;
+            tx.commit().await?;
+            Ok(counts)
+        };
+        match noted.await {
+            Err(DispatchError::Store(error)) if error.can_retry() && tries.again().await => {
+                tracing::warn!(%error, "what became of messages cannot be noted yet");
+            }
+            noted => {
+                fail_point!("dispatch::settled");
+                noted?.emit();
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Writes down what becomes of messages as it comes: that of quick ones all at once, for which
+/// nobody waits long. Answers what came last and is not written down.
+pub(super) async fn keep(
+    app: &App,
+    order: &Order,
+    common: Common,
+    mut came: UnboundedReceiver<Settled>,
+) -> Result<Vec<Settled>, DispatchError> {
+    let mut settled = Vec::new();
+    let mut until = Instant::now() + WITHIN;
+    loop {
+        match timeout_at(until, came.recv()).await {
+            Ok(Some(one)) => settled.push(one),
+            Ok(None) => return Ok(settled),
+            Err(_) => {
+                note(app, order, common, std::mem::take(&mut settled)).await?;
+                until = Instant::now() + WITHIN;
+            }
+        }
+    }
 }

@@ -23,7 +23,7 @@ pub(super) async fn finish(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Ends a dispatch early: nobody works on it any more, and what waits is dropped. Answers whether
+/// Ends a dispatch early: nobody works on it any more, and what is open is given up. Answers whether
 /// it had not ended already.
 pub(super) async fn end(
     tx: &mut Tx,
@@ -38,7 +38,7 @@ pub(super) async fn end(
     if !is_ended {
         return Ok(false);
     }
-    message_rows::drop_waiting(tx, id).await?;
+    message_rows::cancel_open(tx, id).await?;
     if let Some(dispatch) = rows::load(tx, id).await? {
         telemetry::ended(state, dispatch.order.accepted_at, now);
     }

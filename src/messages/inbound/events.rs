@@ -81,9 +81,7 @@ pub fn read(body: &JsonText, now: i64) -> Result<Vec<News>, ApiError> {
 /// Tells what became of emails, in one transaction.
 pub async fn apply(app: &App, workspace: i32, news: &[News]) -> Result<(), ApiError> {
     let mut tx = app.calls.write().await?;
-    for news in news {
-        tell(app, &mut tx, workspace, news).await?;
-    }
+    tell(app, &mut tx, workspace, news).await?;
     tx.commit().await?;
     for news in news {
         metrics::counter!("longshore_message_reports_total", "type" => news.became.name())

@@ -103,9 +103,7 @@ pub async fn apply(app: &App, workspace: i32, feedback: &Feedback) -> Result<(),
     if !invalid.is_empty() {
         sms::add(&mut tx, workspace, invalid, SAID_BY_PROVIDER, app.clock.now_ms()).await?;
     }
-    for news in news {
-        tell(app, &mut tx, workspace, news).await?;
-    }
+    tell(app, &mut tx, workspace, news).await?;
     tx.commit().await?;
     let count = |kind: &'static str, count: usize| {
         metrics::counter!("longshore_message_reports_total", "type" => kind)

@@ -40,25 +40,26 @@ pub struct News {
     pub reason: Option<String>,
 }
 
-/// Tells transactional emails and dispatches, in the caller's transaction.
-pub async fn tell(app: &App, tx: &mut Tx, workspace: i32, news: &News) -> Result<(), StoreError> {
-    let reason = || news.reason.clone().unwrap_or_default();
-    let what = match news.became {
-        Became::Processed => Reported::Processed,
-        Became::Delivered => Reported::Delivered,
-        Became::Bounced | Became::Failed => Reported::Bounced(reason()),
-    };
-    let report = transactional::reports::Report { what, at: news.at };
-    if news.id.channel == Channel::Email
-        && transactional::reported(tx, app, workspace, &news.id, &report).await?
-    {
-        return Ok(());
+/// Tells transactional emails and dispatches, in the caller's transaction. News are given in the
+/// order of their ids.
+pub async fn tell(app: &App, tx: &mut Tx, workspace: i32, news: &[News]) -> Result<(), StoreError> {
+    let mut of_dispatches = Vec::new();
+    for news in news {
+        let reason = || news.reason.clone().unwrap_or_default();
+        let (what, report) = match news.became {
+            Became::Processed => (Reported::Processed, None),
+            Became::Delivered => (Reported::Delivered, Some(dispatch::Report::Delivered)),
+            Became::Bounced | Became::Failed => {
+                (Reported::Bounced(reason()), Some(dispatch::Report::Bounced(reason())))
+            }
+        };
+        let transactional = transactional::reports::Report { what, at: news.at };
+        let is_transactional = news.id.channel == Channel::Email
+            && transactional::reported(tx, app, workspace, &news.id, &transactional).await?;
+        if !is_transactional {
+            of_dispatches.extend(report.map(|report| (news.id, report)));
+        }
     }
-    let report = match news.became {
-        Became::Processed => return Ok(()),
-        Became::Delivered => dispatch::Report::Delivered,
-        Became::Bounced | Became::Failed => dispatch::Report::Bounced(reason()),
-    };
-    dispatch::reported(tx, workspace, &news.id, report).await?;
+    dispatch::reported(tx, workspace, &of_dispatches).await?;
     Ok(())
 }

@@ -339,7 +339,8 @@ macro_rules! waiting {
     ($lock:literal) => {
         concat!(
             "UPDATE transactional_emails
-             SET again_at = $1 + $2 * (appended + 2), appended = appended + 1
+             SET again_at = $1 + $2 * (2 + CASE WHEN appended < 4 THEN appended ELSE 4 END),
+                 appended = appended + 1
              WHERE dispatch_id IN (
                  SELECT dispatch_id FROM transactional_emails
                  WHERE state = 'processing' AND again_at <= $1
@@ -352,7 +353,7 @@ macro_rules! waiting {
 }
 
 /// Some of those that wait for too long, the first first. From now on they wait anew, longer each
-/// time.
+/// time, but never long: it may be the log that was away.
 pub async fn waiting(
     tx: &mut Tx,
     now: i64,

@@ -9,7 +9,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Map, Value};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -25,13 +25,14 @@ use super::{State, sla};
 use crate::app::App;
 use crate::campaigns::{self, Campaign, Kind};
 use crate::clock::{hours, millis};
+use crate::deliveries::kept;
 use crate::faults::fail_point;
 use crate::log::Message;
 use crate::messages::content::{Content, Rendered};
 use crate::messages::settings::{self, Settings};
 use crate::messages::template::{Scope, Stop};
 use crate::messages::{Channel, MessageId, Outcome, Outgoing, Recipient, channels};
-use crate::retry::{Retry, pause};
+use crate::retry::{Retry, Tries, pause};
 use crate::store::{StoreError, Tx};
 use crate::tracking::apply::{ApplyError, Ingest};
 use crate::tracking::at_once::{self, Applied};
@@ -84,7 +85,21 @@ pub struct Lane {
     app: App,
     ingest: Ingest,
     contents: Contents,
-    rooms: Mutex<HashMap<i32, Arc<Semaphore>>>,
+    rooms: Mutex<HashMap<i32, Room>>,
+}
+
+/// How many emails of a workspace may wait to be under way, and be it.
+#[derive(Clone)]
+struct Room {
+    waiting: Arc<Semaphore>,
+    places: Arc<Semaphore>,
+}
+
+impl Room {
+    fn new(most: usize) -> Self {
+        let [waiting, places] = [(); 2].map(|()| Arc::new(Semaphore::new(most)));
+        Self { waiting, places }
+    }
 }
 
 /// An email that is this worker's.
@@ -106,7 +121,7 @@ enum End {
 
 impl End {
     fn aborted(reason: impl Into<String>) -> Self {
-        Self::Step(State::Aborted, Some(reason.into()))
+        Self::Step(State::Aborted, Some(kept(&reason.into())))
     }
 }
 
@@ -135,12 +150,14 @@ impl Lane {
     }
 
     async fn room(&self, workspace: i32) -> Option<OwnedSemaphorePermit> {
-        let room = {
+        let Room { waiting, places } = {
             let mut rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
             let most = self.app.config.transactional.in_flight;
-            rooms.entry(workspace).or_insert_with(|| Arc::new(Semaphore::new(most))).clone()
+            rooms.entry(workspace).or_insert_with(|| Room::new(most)).clone()
         };
-        timeout(ROOM_PATIENCE, room.acquire_owned()).await.ok()?.ok()
+        // Who waits keeps a place from other workspaces: it is as many as are under way.
+        let _waits = waiting.try_acquire_owned().ok()?;
+        timeout(ROOM_PATIENCE, places.acquire_owned()).await.ok()?.ok()
     }
 
     /// Claims the email, writes the recipient's attributes and finds who is meant, at once or not
@@ -200,23 +217,19 @@ impl Lane {
         }
     }
 
-    async fn see_through(&self, mut begun: Begun) -> Result<(), SendError> {
+    async fn see_through(&self, begun: Begun) -> Result<(), SendError> {
         let settings = match settings::of(&self.app, begun.email.workspace_id).await {
             Ok(settings) => settings,
             Err(error) => return Ok(self.put_off(&begun, &error.to_string(), None).await?),
         };
         let end = self.hand_over(&begun, &settings).await;
         fail_point!("transactional::answered");
-        let began = Instant::now();
-        let mut failures = 0;
+        let mut tries = Tries::within(self.app.config.lease());
         // What the relay has must be noted, or it is handed over once more.
         loop {
-            match self.settle(&mut begun, &settings, &end).await {
-                Err(error) if error.can_retry() && began.elapsed() < self.app.config.lease() => {
+            match self.settle(&begun, &settings, &end).await {
+                Err(error) if error.can_retry() && tries.again().await => {
                     tracing::warn!(%error, "what became of an email cannot be noted yet");
-                    failures += 1;
-                    let pause = pause(failures, Duration::from_millis(50), Duration::from_secs(2));
-                    tokio::time::sleep(pause).await;
                 }
                 settled => return Ok(settled?),
             }
@@ -324,7 +337,7 @@ impl Lane {
     /// Notes what became of an email, with its postback.
     async fn settle(
         &self,
-        begun: &mut Begun,
+        begun: &Begun,
         settings: &Settings,
         end: &End,
     ) -> Result<(), StoreError> {
@@ -341,8 +354,10 @@ impl Lane {
         };
         let mut tx = self.app.store.write().await?;
         let change = Change { state, at: now, reason };
-        let email = &mut begun.email;
-        let noted = step(&mut tx, &self.app, settings, email, Some(begun.owner), &change).await?;
+        // As it is in the store: what is not committed is tried again.
+        let mut email = begun.email.clone();
+        let noted =
+            step(&mut tx, &self.app, settings, &mut email, Some(begun.owner), &change).await?;
         if !noted {
             // The relay has reported of it already, or another worker has it.
             tracing::info!("what became of an email is known already");
@@ -350,7 +365,7 @@ impl Lane {
         }
         tx.commit().await?;
         fail_point!("transactional::settled");
-        sla::count(email);
+        sla::count(&email);
         let (email_state, took) = (state.name(), now - email.received_at);
         tracing::info!(dispatch = %email.dispatch_id, state = email_state, took, "settled");
         Ok(())
@@ -388,7 +403,7 @@ impl From<Outcome> for End {
                 tracing::info!(why, "the user cannot be sent emails");
                 Self::aborted(NOT_EMAILABLE)
             }
-            Outcome::Bounced(reason) => Self::Step(State::Bounced, Some(reason)),
+            Outcome::Bounced(reason) => Self::Step(State::Bounced, Some(kept(&reason))),
             Outcome::Failed(reason) => Self::aborted(reason),
             Outcome::Later { reason, after } => Self::Later { reason, after },
         }

@@ -483,9 +483,10 @@ async fn reports_count_once(world: World) {
         MessageId { dispatch_id: order.dispatch_id, service_id: user, channel: Channel::Webhook };
     let report = async |report: Report| {
         let mut tx = world.place.app.store.write().await.unwrap();
-        let told = dispatch::reported(&mut tx, world.place.workspace, &id, report).await.unwrap();
+        let reports = [(id, report)];
+        let told = dispatch::reported(&mut tx, world.place.workspace, &reports).await.unwrap();
         tx.commit().await.unwrap();
-        told
+        told == 1
     };
     assert!(report(Report::Delivered).await && !report(Report::Delivered).await);
     assert_eq!(world.receipts(user).await.unwrap(), 1);
