@@ -90,6 +90,29 @@ impl Job {
         Ok(Self { order, settings, content, audiences, left_out, youngest, zone })
     }
 
+    /// One that sends messages of no dispatch.
+    #[cfg(test)]
+    pub fn of_messages(messages: &serde_json::Map<String, Value>) -> Self {
+        let settings = Arc::new(Settings::default());
+        let (content, kept, _) = Content::read(messages, Place::Send, &settings);
+        let order = Order {
+            dispatch_id: Uuid::nil(),
+            workspace_id: 1,
+            kind: Kind::Send,
+            campaign_id: None,
+            send_id: None,
+            messages: kept,
+            target: crate::messages::order::Target::default(),
+            subscription_state: crate::messages::order::SubscriptionState::All,
+            ignores_capping: false,
+            canvas_entry_properties: None,
+            accepted_at: 0,
+            request_id: "r".into(),
+        };
+        let (audiences, left_out, zone) = (Vec::new(), Vec::new(), TimeZone::UTC);
+        Self { order, settings, content, audiences, left_out, youngest: None, zone }
+    }
+
     /// Whether a user's activity is looked at.
     pub fn needs_activity(&self, wave: Option<&Wave>) -> bool {
         let is_optimal = |wave: &Wave| wave.timing == crate::schedules::Timing::Optimal;

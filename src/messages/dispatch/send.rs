@@ -216,3 +216,36 @@ fn after(app: &App, user: Uuid, due: Due, outcome: Outcome) -> Settled {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::messages::{Channel, Recipient};
+
+    #[test]
+    fn few_large_messages_are_held_at_once() {
+        let webhook = json!({
+            "url": "https://acme.example/", "request_method": "POST",
+            "body": "x".repeat(900_000),
+        });
+        let job = Job::of_messages(json!({ "webhook": webhook }).as_object().unwrap());
+        let user = |number: u128| {
+            let recipient = Recipient::read(Uuid::from_u128(number), "{}").unwrap();
+            let channel = Channel::Webhook;
+            let due = Due { index: 0, channel, attempts: 0, created_at: 0 };
+            User { recipient, named: None, messages: vec![due] }
+        };
+        let mut batch = Batch { users: (0..23).map(user).collect(), ended: Vec::new() };
+        let mut seen = Vec::new();
+        while !batch.is_empty() {
+            let (ready, rest) = render(&job, batch, 0, &CancellationToken::new());
+            assert!((1..=5).contains(&ready.messages.len()), "{}", ready.messages.len());
+            let places = ready.messages.iter().map(|(place, ..)| *place);
+            seen.extend(places.map(|place| ready.users[place].recipient.service_id.as_u128()));
+            batch = rest;
+        }
+        assert_eq!(seen, (0..23).collect::<Vec<_>>());
+    }
+}

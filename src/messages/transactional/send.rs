@@ -100,6 +100,12 @@ impl Room {
         let [waiting, places] = [(); 2].map(|()| Arc::new(Semaphore::new(most)));
         Self { waiting, places }
     }
+
+    /// Who waits keeps others from the lane: no more do than are under way.
+    async fn enter(self) -> Option<OwnedSemaphorePermit> {
+        let _waits = self.waiting.try_acquire_owned().ok()?;
+        timeout(ROOM_PATIENCE, self.places.acquire_owned()).await.ok()?.ok()
+    }
 }
 
 /// An email that is this worker's.
@@ -150,14 +156,12 @@ impl Lane {
     }
 
     async fn room(&self, workspace: i32) -> Option<OwnedSemaphorePermit> {
-        let Room { waiting, places } = {
+        let room = {
             let mut rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
             let most = self.app.config.transactional.in_flight;
             rooms.entry(workspace).or_insert_with(|| Room::new(most)).clone()
         };
-        // Who waits keeps a place from other workspaces: it is as many as are under way.
-        let _waits = waiting.try_acquire_owned().ok()?;
-        timeout(ROOM_PATIENCE, places.acquire_owned()).await.ok()?.ok()
+        room.enter().await
     }
 
     /// Claims the email, writes the recipient's attributes and finds who is meant, at once or not
@@ -363,6 +367,7 @@ impl Lane {
             tracing::info!("what became of an email is known already");
             return Ok(());
         }
+        fail_point!("transactional::noted");
         tx.commit().await?;
         fail_point!("transactional::settled");
         sla::count(&email);
@@ -457,6 +462,19 @@ mod tests {
             (Outcome::Failed("why".into()), End::aborted("why")),
         ] {
             assert_eq!(End::from(outcome), end);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_workspace_without_room_holds_up_nobody() {
+        let room = Room::new(2);
+        let under_way = [room.clone().enter().await.unwrap(), room.clone().enter().await.unwrap()];
+        let waiting = [tokio::spawn(room.clone().enter()), tokio::spawn(room.clone().enter())];
+        tokio::task::yield_now().await;
+        assert!(room.clone().enter().await.is_none());
+        drop(under_way);
+        for waits in waiting {
+            assert!(waits.await.unwrap().is_some());
         }
     }
 

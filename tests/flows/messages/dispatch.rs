@@ -33,6 +33,10 @@ on_both_stores!(World =>
     what_is_never_taken_is_given_up,
     who_was_erased_is_sent_nothing,
     a_send_is_cancelled,
+    what_a_cancelled_send_kept_back_counts_for_nothing,
+    what_becomes_of_messages_is_noted_while_others_take_long,
+    who_unsubscribes_while_a_message_waits_is_sent_nothing,
+    a_reason_in_no_plain_text_is_its_own_users_alone,
     what_is_gone_ends_a_send_with_a_note,
     reports_count_once,
     what_is_old_is_forgotten,
@@ -447,6 +451,71 @@ async fn a_send_is_cancelled(world: World) {
     let failed = world.place.run(&["dispatches", "cancel", &id]).await;
     assert!(!failed.status.success());
     assert_eq!(world.receiver.received().len(), count);
+    world.close().await;
+}
+
+async fn what_a_cancelled_send_kept_back_counts_for_nothing(mut world: World) {
+    world.crowd(3).await;
+    world.receiver.script([Answer::Hang, Answer::Hang, Answer::Hang]);
+    let order = world.campaign();
+    world.begin(&order).await;
+    world.receiver.wait_for(3).await;
+    // As its worker dies.
+    world.rest().await;
+    let mut tx = world.place.app.store.write().await.unwrap();
+    assert!(dispatch::cancel(&mut tx, order.dispatch_id).await.unwrap());
+    tx.commit().await.unwrap();
+    world.work();
+    for _ in 0..2 {
+        assert_eq!(world.send(&world.campaign()).await.sent, 3);
+    }
+    assert_eq!(world.send(&world.campaign()).await.sent, 0);
+    world.close().await;
+}
+
+async fn what_becomes_of_messages_is_noted_while_others_take_long(world: World) {
+    world.crowd(3).await;
+    world.receiver.script([Answer::Hang]);
+    let order = world.campaign();
+    world.begin(&order).await;
+    eventually("two of three are noted", || async {
+        world.statistics().await[0]["sent"] == json!(2)
+    })
+    .await;
+    assert_eq!(world.shown(&order).await.state, State::Running);
+    world.close().await;
+}
+
+async fn who_unsubscribes_while_a_message_waits_is_sent_nothing(world: World) {
+    let user = |id: &str, state: &str| {
+        let token = json!([{ "app_id": APP, "token": "t" }]);
+        json!({ "external_id": id, "push_subscribe": state, "push_tokens": token })
+    };
+    world.import(&[user("ann", "subscribed"), user("bob", "subscribed")]).await;
+    world.receiver.script([Answer::Busy("3".into()), Answer::Busy("3".into())]);
+    let push = json!({ "alert": "{{${external_id}}}" });
+    let messages = json!({ "apple_push": push }).as_object().unwrap().clone();
+    let order = Order { messages, ..world.order() };
+    world.begin(&order).await;
+    world.receiver.wait_for(2).await;
+    world.import(&[user("ann", "unsubscribed")]).await;
+    let listed = world.ends(&order, State::Done).await;
+    assert_eq!((listed.sent, listed.unreachable), (1, 1), "{listed:?}");
+    assert_eq!(world.receiver.received().len(), 3);
+    world.close().await;
+}
+
+async fn a_reason_in_no_plain_text_is_its_own_users_alone(world: World) {
+    world.crowd(2).await;
+    let mut order = world.campaign();
+    order.messages["webhook"]["body"] = json!(
+        "{% if api_trigger_properties.${word} != 'fine' %}\
+         {% abort_message(api_trigger_properties.${word}) %}{% endif %}{{${external_id}}}"
+    );
+    let users = vec![named(external("u0"), "a\0b"), named(external("u1"), "fine")];
+    let listed = world.send(&Order { target: to_users(users), ..order }).await;
+    assert_eq!((listed.sent, listed.aborted, listed.failed), (1, 1, 0), "{listed:?}");
+    assert_eq!(world.bodies(), ["u1"]);
     world.close().await;
 }
 

@@ -10,6 +10,7 @@ use super::{Scene, by_id, dispatch_id, path, to};
 use crate::support::api::{Answer, answer};
 use crate::support::fleet::{Backend, Fleet, free_port};
 use crate::support::proxy::{Proxy, Way};
+use crate::support::stores::count;
 use crate::support::{Api, eventually, servers};
 
 /// So that another worker need not be waited for long.
@@ -189,5 +190,25 @@ async fn workers_that_are_killed_lose_nothing() {
         assert!(told.len() == 1 && told[0]["status"] == "sent", "{told:?}");
     }
     assert_eq!(by_id(&scene.relay.taken()).len(), EMAILS);
+    scene.fleet.close().await;
+}
+
+/// The relay has an email, and what became of it cannot be committed at first: it is noted all
+/// the same, and not handed over once more.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_noted_at_first_is_not_sent_again() {
+    let mut scene = Scene::new(Backend::Fleet(1), []).await;
+    scene.fleet.terminate("worker-1").await;
+    let failpoints = "transactional::noted=stop";
+    scene.fleet.launch_with("worker-1", &[("FAILPOINTS", failpoints)]).await;
+    scene.fleet.ready("worker-1").await;
+    let dispatch = scene.sent(&to("ann", json!({}))).await;
+    eventually("the worker stops", || async { scene.fleet.is_stopped("worker-1") }).await;
+    let ended = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+                 WHERE datname = current_database() AND state = 'idle in transaction'";
+    assert_eq!(count(&scene.fleet.database_url(), ended).await, 1);
+    scene.fleet.go_on("worker-1");
+    assert_eq!(scene.told(&dispatch).await["status"], "sent");
+    assert_eq!(scene.relay.taken().len(), 1);
     scene.fleet.close().await;
 }
