@@ -3,7 +3,7 @@
 use clap::Subcommand;
 use uuid::Uuid;
 
-use super::CommandResult;
+use super::{CommandResult, ListArguments};
 use crate::app::App;
 use crate::clock::from_ms;
 use crate::config::Config;
@@ -26,7 +26,7 @@ enum Command {
     /// The latest sends, one a line
     #[command(after_help = "Example:
   longshore dispatches list --workspace acme --state running --limit 20")]
-    List(List),
+    List(ListArguments<State>),
     /// One send: users looked at, messages by what they came to, parts left
     #[command(after_help = "Example:
   longshore dispatches show 0197b6a83c557e119a1f3f0f3c2d6e54 --json")]
@@ -35,22 +35,6 @@ enum Command {
     #[command(after_help = "Example:
   longshore dispatches cancel 0197b6a83c557e119a1f3f0f3c2d6e54")]
     Cancel(Cancel),
-}
-
-#[derive(clap::Args)]
-struct List {
-    /// Only those in this state
-    #[arg(long)]
-    state: Option<State>,
-    /// Only those of this workspace
-    #[arg(long, value_name = "NAME")]
-    workspace: Option<String>,
-    /// How many at most
-    #[arg(long, value_name = "N", default_value_t = 100)]
-    limit: u32,
-    /// A JSON object a line
-    #[arg(long)]
-    json: bool,
 }
 
 #[derive(clap::Args)]
@@ -78,8 +62,8 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     }
 }
 
-async fn list(app: &App, arguments: List) -> CommandResult {
-    let List { state, workspace, limit, json } = arguments;
+async fn list(app: &App, arguments: ListArguments<State>) -> CommandResult {
+    let ListArguments { state, workspace, limit, json } = arguments;
     let mut tx = app.store.snapshot().await?;
     if let Some(name) = &workspace {
         only_or_named(&mut tx, Some(name)).await?;

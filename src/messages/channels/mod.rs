@@ -6,11 +6,9 @@ pub mod email;
 mod http;
 pub mod openapi;
 pub mod providers;
-mod secrets;
 mod together;
 pub mod webhook;
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use super::{Channel, Outcome, Outgoing};
@@ -21,7 +19,6 @@ use crate::app::App;
 pub struct Channels {
     relays: email::Relays,
     cards: cards::Waiting,
-    secrets: Arc<secrets::Secrets>,
 }
 
 /// Hands one message over. Every outcome is an answer: nothing here is retried. It can be

@@ -6,10 +6,11 @@ use reqwest::Method;
 use serde_json::{Map, Value};
 use url::Url;
 
-use super::{http, secrets};
+use super::http;
 use crate::app::App;
 use crate::config::Config;
 use crate::deliveries::{self, Request, signature};
+use crate::messages::settings::Secret;
 use crate::messages::{Outcome, Outgoing};
 
 /// Headers that a request may have, and bytes of its body.
@@ -44,12 +45,12 @@ pub async fn send(app: &App, message: &Outgoing<'_>) -> Outcome {
         Ok(request) => request,
         Err(why) => return Outcome::Failed(why),
     };
-    let secret = match secrets::callback_secret(app, message.workspace_id).await {
-        Ok(secret) => secret,
-        Err(reason) => return Outcome::Later { reason, after: None },
+    let Some(Secret(secret)) = &message.settings.callback_secret else {
+        let reason = "the workspace has no secret for callbacks yet".into();
+        return Outcome::Later { reason, after: None };
     };
     let now = app.clock.now().as_second();
-    let signed = signature::sign(&secret, message.id.to_string(), now, &request.body);
+    let signed = signature::sign(secret, message.id.to_string(), now, &request.body);
     for (name, value) in signed.signature_headers() {
         request.headers.insert(name, value);
     }
