@@ -21,6 +21,18 @@ pub struct Channels {
     cards: cards::Waiting,
 }
 
+/// Headers of its own that an email or a webhook may have.
+pub const MOST_HEADERS: usize = 50;
+
+/// Whether a message of a channel that has headers may have one of that name; the error says why
+/// not.
+pub fn check_header(channel: Channel, name: &str) -> Result<(), String> {
+    match channel {
+        Channel::Email => email::check_header(name),
+        _ => webhook::check_header(name).map(drop),
+    }
+}
+
 /// Hands one message over. Every outcome is an answer: nothing here is retried. It can be
 /// dropped at any time; then nobody knows whether the message was taken.
 pub async fn send(app: &App, message: Outgoing<'_>) -> Outcome {

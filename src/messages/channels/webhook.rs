@@ -6,15 +6,14 @@ use reqwest::Method;
 use serde_json::{Map, Value};
 use url::Url;
 
-use super::http;
+use super::{MOST_HEADERS, http};
 use crate::app::App;
 use crate::config::Config;
 use crate::deliveries::{self, Request, signature};
 use crate::messages::settings::Secret;
 use crate::messages::{Outcome, Outgoing};
 
-/// Headers that a request may have, and bytes of its body.
-const MOST_HEADERS: usize = 50;
+/// Bytes of a request's body.
 const MOST_BYTES: usize = 1 << 20;
 
 /// Bytes of an answer that are read.
@@ -117,7 +116,7 @@ fn headers(given: Option<&Value>) -> Result<HeaderMap, String> {
 }
 
 /// Whether a webhook may have a header of that name; the error says why not.
-pub fn check_header(name: &str) -> Result<HeaderName, String> {
+pub(super) fn check_header(name: &str) -> Result<HeaderName, String> {
     let read = HeaderName::from_bytes(name.as_bytes());
     let read = read.map_err(|_| "no header can be called so".to_owned())?;
     match RESERVED.contains(&read.as_str()) {

@@ -12,6 +12,7 @@ use url::Host;
 use super::conversation::{Content, Letter};
 use super::{message_id, plain};
 use crate::app::App;
+use crate::messages::channels::MOST_HEADERS;
 use crate::messages::settings::Email;
 use crate::messages::{Outcome, Outgoing};
 
@@ -34,8 +35,7 @@ const RESERVED: [&str; 13] = [
 const RESERVED_BEGINNINGS: [&str; 6] =
     ["arc-", "content-", "dkim-", "list-unsubscribe", "received-", "resent-"];
 
-/// Headers of its own that an email may have, and characters of each.
-const MOST_HEADERS: usize = 50;
+/// Characters of a header and of its name.
 const LONGEST_HEADER: usize = 900;
 const LONGEST_NAME: usize = 76;
 
@@ -212,7 +212,7 @@ fn headers(object: &Map<String, Value>) -> Result<Vec<HeaderValue>, Outcome> {
 }
 
 /// Whether an email may have a header of that name of its customer's; the error says why not.
-pub fn check_header(name: &str) -> Result<(), String> {
+pub(in crate::messages::channels) fn check_header(name: &str) -> Result<(), String> {
     let is_name = (1..=LONGEST_NAME).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b':');
     if !is_name {
