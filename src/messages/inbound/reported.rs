@@ -1,7 +1,8 @@
 //! Who is told what became of a message after its channel had it.
 
 use crate::app::App;
-use crate::messages::transactional::reports::Reported;
+use crate::messages::transactional::State;
+use crate::messages::transactional::reports::Change;
 use crate::messages::{Channel, MessageId, dispatch, transactional};
 use crate::store::{StoreError, Tx};
 
@@ -42,22 +43,22 @@ pub struct News {
 
 /// Tells transactional emails and dispatches, in the caller's transaction.
 pub async fn tell(app: &App, tx: &mut Tx, workspace: i32, news: &News) -> Result<(), StoreError> {
-    let reason = || news.reason.clone().unwrap_or_default();
-    let what = match news.became {
-        Became::Processed => Reported::Processed,
-        Became::Delivered => Reported::Delivered,
-        Became::Bounced | Became::Failed => Reported::Bounced(reason()),
+    let reason = news.reason.as_deref().unwrap_or_default();
+    let (state, why) = match news.became {
+        Became::Processed => (State::Processed, None),
+        Became::Delivered => (State::Delivered, None),
+        Became::Bounced | Became::Failed => (State::Bounced, Some(reason)),
     };
-    let report = transactional::reports::Report { what, at: news.at };
+    let change = Change { state, at: news.at, reason: why };
     if news.id.channel == Channel::Email
-        && transactional::reported(tx, app, workspace, &news.id, &report).await?
+        && transactional::reported(tx, app, workspace, &news.id, &change).await?
     {
         return Ok(());
     }
     let report = match news.became {
         Became::Processed => return Ok(()),
         Became::Delivered => dispatch::Report::Delivered,
-        Became::Bounced | Became::Failed => dispatch::Report::Bounced(reason()),
+        Became::Bounced | Became::Failed => dispatch::Report::Bounced(reason.to_owned()),
     };
     dispatch::reported(tx, workspace, &news.id, report).await?;
     Ok(())
