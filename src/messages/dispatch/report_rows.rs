@@ -421,9 +421,3 @@ pub(super) async fn forget(tx: &mut Tx, id: Uuid) -> Result<bool, StoreError> {
     execute!(tx, sqlx::query("DELETE FROM console_log WHERE dispatch_id = $1").bind(id));
     Ok(true)
 }
-
-/// What campaigns and Canvases of a workspace declare, JSON objects.
-pub(super) async fn contents(tx: &mut Tx, workspace: i32) -> Result<Vec<String>, StoreError> {
-    Ok(on!(tx, c => sqlx::query_scalar("SELECT content FROM campaigns WHERE workspace_id = $1")
-        .bind(workspace).fetch_all(c).await?))
-}
