@@ -4,7 +4,7 @@ use uuid::Uuid;
 
 use super::{CommandResult, ListArguments};
 use crate::app::App;
-use crate::clock::from_ms;
+use crate::clock::format_seconds;
 use crate::config::Config;
 use crate::deliveries::{self, Delivery, Filter, State};
 use crate::workspaces::only_or_named;
@@ -116,7 +116,7 @@ fn line(delivery: &Delivery) -> String {
         "{:<36}  {:<9}  {:<20}  {:>5}  {:<6}  {:<12}  {}",
         delivery.id,
         delivery.state.name(),
-        time(delivery.created_at),
+        format_seconds(delivery.created_at),
         delivery.attempts,
         delivery.last_status.map_or("-".into(), |status| status.to_string()),
         delivery.workspace,
@@ -125,7 +125,7 @@ fn line(delivery: &Delivery) -> String {
 }
 
 fn details(delivery: &Delivery) -> String {
-    let optional = |ms: Option<i64>| ms.map_or("-".to_owned(), time);
+    let optional = |ms: Option<i64>| ms.map_or("-".to_owned(), format_seconds);
     let status = delivery.last_status.map_or("-".to_owned(), |status| status.to_string());
     [
         ("id", delivery.id.to_string()),
@@ -136,9 +136,9 @@ fn details(delivery: &Delivery) -> String {
         ("to", delivery.shown_url()),
         ("state", delivery.state.name().to_owned()),
         ("attempts", delivery.attempts.to_string()),
-        ("created", time(delivery.created_at)),
+        ("created", format_seconds(delivery.created_at)),
         ("next attempt", optional(delivery.next_at)),
-        ("retried until", time(delivery.retry_until)),
+        ("retried until", format_seconds(delivery.retry_until)),
         ("ended", optional(delivery.finished_at)),
         ("last status", status),
         ("last error", delivery.last_error.clone().unwrap_or_else(|| "-".into())),
@@ -147,11 +147,6 @@ fn details(delivery: &Delivery) -> String {
     ]
     .map(|(name, value)| format!("{name:<14} {value}\n"))
     .concat()
-}
-
-/// A time in whole seconds, UTC.
-fn time(ms: i64) -> String {
-    from_ms(ms - ms.rem_euclid(1_000)).to_string()
 }
 
 fn delivery_id(text: &str) -> Result<Uuid, String> {

@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use super::{CommandResult, ListArguments};
 use crate::app::App;
-use crate::clock::from_ms;
+use crate::clock::format_seconds;
 use crate::config::Config;
 use crate::messages::dispatch::{self, Listed, State};
 use crate::workspaces::only_or_named;
@@ -136,7 +136,6 @@ fn line(listed: &Listed) -> String {
 }
 
 fn details(listed: &Listed, open: i64) -> String {
-    let time = |ms: i64| from_ms(ms - ms.rem_euclid(1_000)).to_string();
     let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
     [
         ("id", listed.id.simple().to_string()),
@@ -153,9 +152,9 @@ fn details(listed: &Listed, open: i64) -> String {
         ("aborted", listed.aborted.to_string()),
         ("failed", listed.failed.to_string()),
         ("bounced", listed.bounced.to_string()),
-        ("accepted", time(listed.accepted_at)),
-        ("started", or_none(listed.started_at.map(time))),
-        ("finished", or_none(listed.finished_at.map(time))),
+        ("accepted", format_seconds(listed.accepted_at)),
+        ("started", or_none(listed.started_at.map(format_seconds))),
+        ("finished", or_none(listed.finished_at.map(format_seconds))),
         ("request id", listed.request_id.clone()),
     ]
     .map(|(name, value)| format!("{name:<12} {value}\n"))

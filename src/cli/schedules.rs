@@ -4,7 +4,7 @@ use uuid::Uuid;
 
 use super::{CommandResult, ListArguments};
 use crate::app::App;
-use crate::clock::{format_time, from_ms};
+use crate::clock::{format_seconds, format_time};
 use crate::config::Config;
 use crate::schedules::{self, Filter, Schedule, State, Timing};
 use crate::workspaces::only_or_named;
@@ -164,7 +164,7 @@ fn canvas(schedule: &Schedule) -> String {
 
 /// In whole seconds: in UTC, or as it is on walls.
 fn time(schedule: &Schedule) -> String {
-    let time = from_ms(schedule.time - schedule.time.rem_euclid(1_000)).to_string();
+    let time = format_seconds(schedule.time);
     match schedule.timing {
         Timing::Instant => time,
         timing => format!("{} {}", time.trim_end_matches('Z'), timing.name()),
