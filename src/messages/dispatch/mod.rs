@@ -53,8 +53,10 @@ pub use intake::BeginOrders;
 pub(crate) use message_rows::forget_user;
 pub use part::{give_up as give_up_part, run as run_part};
 pub use plan::{give_up as give_up_plan, plan};
-pub use report::{Receipt, Report, receipts, reported};
-pub use report_rows::{Console, Listed, Statistics, console, list, one, open_messages, statistics};
+pub use report::{Report, reported};
+pub use report_rows::{
+    Console, Listed, Receipt, Statistics, console, list, one, open_messages, receipts, statistics,
+};
 pub use state::cancel;
 
 /// What a process shares out among all dispatches that it works on.

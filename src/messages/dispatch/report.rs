@@ -1,14 +1,9 @@
-//! What is asked and told about messages from elsewhere: who was sent what, and what became of it
-//! after its channel had it.
-
-use uuid::Uuid;
+//! What is told about messages from elsewhere: what became of them after their channel had them.
 
 use super::settle::Counts;
 use super::{job, report_rows, rows};
 use crate::messages::MessageId;
 use crate::store::{StoreError, Tx};
-
-pub use super::report_rows::Receipt;
 
 /// What a channel says of a message some time after it took it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,17 +11,6 @@ pub enum Report {
     Delivered,
     /// With the reason.
     Bounced(String),
-}
-
-/// The messages of campaigns and Canvases that users were sent since a time: what their
-/// conversion windows count from.
-pub async fn receipts(
-    tx: &mut Tx,
-    workspace_id: i32,
-    users: &[Uuid],
-    since: i64,
-) -> Result<Vec<Receipt>, StoreError> {
-    report_rows::receipts(tx, workspace_id, users, since).await
 }
 
 /// Notes what a channel says of a message, once; answers whether there is such a message of which
@@ -50,7 +34,7 @@ pub async fn reported(
     if told.was_open {
         added.sent = 1;
         counts.add(id.channel, super::message_rows::RowState::Sent);
-        super::part_rows::count(tx, id.dispatch_id, told.part, &counts).await?;
+        super::part_rows::count(tx, id.dispatch_id, told.part, &counts.totals).await?;
     }
     if let Some(campaign) = told.campaign_id
         && let Some(dispatch) = rows::load(tx, id.dispatch_id).await?

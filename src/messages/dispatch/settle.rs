@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::error::DispatchError;
 use super::message_rows::{self, Common, RowState, Settled};
+use super::report_rows::Added;
 use super::{job, part_rows, report_rows};
 use crate::messages::Channel;
 use crate::messages::order::Order;
@@ -12,30 +13,19 @@ use crate::store::{StoreError, Tx};
 /// How many messages came to what, in all and by channel.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counts {
-    pub sent: i64,
-    pub unreachable: i64,
-    pub aborted: i64,
-    pub failed: i64,
-    pub bounced: i64,
+    pub totals: Added,
     pub by_channel: BTreeMap<(Channel, RowState), i64>,
 }
 
 impl Counts {
     pub fn add(&mut self, channel: Channel, state: RowState) {
-        match state {
-            RowState::Pending | RowState::Waiting => {}
-            RowState::Sent => self.sent += 1,
-            RowState::Unreachable => self.unreachable += 1,
-            RowState::Aborted => self.aborted += 1,
-            RowState::Failed => self.failed += 1,
-            RowState::Bounced => self.bounced += 1,
-        }
+        self.totals.add(state, 1);
         *self.by_channel.entry((channel, state)).or_default() += 1;
     }
 
     /// Whether nothing came to an end.
     fn is_empty(&self) -> bool {
-        self.sent + self.unreachable + self.aborted + self.failed + self.bounced == 0
+        self.totals == Added::default()
     }
 
     /// Tells metrics, once all is committed.
@@ -58,10 +48,10 @@ pub(super) async fn count(
     if counts.is_empty() {
         return Ok(());
     }
-    part_rows::count(tx, common.dispatch, common.part, counts).await?;
+    part_rows::count(tx, common.dispatch, common.part, &counts.totals).await?;
     let Some(campaign) = common.campaign else { return Ok(()) };
     // The last lock, since it is every part's; in the order of the keys.
-    let mut rows: BTreeMap<(&str, &str), report_rows::Added> = BTreeMap::new();
+    let mut rows: BTreeMap<(&str, &str), Added> = BTreeMap::new();
     for ((channel, state), count) in &counts.by_channel {
         let variation = job::variation(order, *channel);
         rows.entry((variation, channel.name())).or_default().add(*state, *count);
@@ -84,9 +74,7 @@ pub(super) async fn settle(
     settled.sort_unstable_by_key(|one| (one.service_id, one.channel));
     let mut counts = Counts::default();
     for (channel, state) in message_rows::settle(tx, common, settled).await? {
-        if let Some(state) = RowState::from_name(&state) {
-            counts.add(channel, state);
-        }
+        counts.add(channel, state);
     }
     count(tx, order, common, &counts).await?;
     Ok(counts)
