@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::receiver::Receiver;
-use crate::support::smtp::Smtp;
+use crate::support::scripted_relay::Smtp;
 use crate::support::{Api, WorkspaceFile, callbacks, eventually};
 
 const CAMPAIGN: &str = "cccc0000-0000-4000-8000-000000000001";
