@@ -266,31 +266,14 @@ async fn any_due(store: &Store, kind: Kind) -> Result<bool, StoreError> {
 /// Puts the end of the lease off. [`ClaimError::Lost`] means: stop working on it.
 pub async fn renew(store: &Store, claim: &Claim, lease: Duration) -> Result<(), ClaimError> {
     let mut tx = store.write().await?;
-    set_due(&mut tx, claim, lease, true).await?;
+    set_due(&mut tx, claim, lease, Some(claim.owner), None).await?;
     Ok(tx.commit().await?)
 }
 
 /// Notes progress, in the transaction that writes it: the lease begins anew, and so do the
 /// attempts. [`ClaimError::Lost`] means: write nothing.
 pub async fn progress(tx: &mut Tx, claim: &Claim, lease: Duration) -> Result<(), ClaimError> {
-    let sql = if tx.is_postgres() {
-        "UPDATE claims
-         SET due_at = (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $5, attempt = 1
-         WHERE kind = $1 AND job = $2 AND item = $3 AND owner = $4"
-    } else {
-        "UPDATE claims SET due_at = CAST(unixepoch('subsec') * 1000 AS INTEGER) + $5, attempt = 1
-         WHERE kind = $1 AND job = $2 AND item = $3 AND owner = $4"
-    };
-    let held = execute!(
-        tx,
-        sqlx::query(sql)
-            .bind(claim.kind.name())
-            .bind(claim.job)
-            .bind(claim.item)
-            .bind(claim.owner)
-            .bind(millis(lease))
-    );
-    if held == 1 { Ok(()) } else { Err(ClaimError::Lost) }
+    set_due(tx, claim, lease, Some(claim.owner), Some(1)).await
 }
 
 /// Offers the row anew, to be taken after `delay`, as if nobody had had it.
@@ -311,7 +294,7 @@ pub async fn finish(tx: &mut Tx, claim: &Claim) -> Result<(), ClaimError> {
 
 /// Gives the row up for now: anybody may take it after `delay`, as another attempt.
 pub async fn put_off(tx: &mut Tx, claim: &Claim, delay: Duration) -> Result<(), ClaimError> {
-    set_due(tx, claim, delay, false).await
+    set_due(tx, claim, delay, None, None).await
 }
 
 /// [`put_off`], in a transaction of its own.
@@ -342,25 +325,41 @@ pub async fn withdraw_one(tx: &mut Tx, kind: Kind, job: Uuid, item: i64) -> Resu
     Ok(())
 }
 
+macro_rules! set_due_sql {
+    ($now:literal) => {
+        concat!(
+            "UPDATE claims SET due_at = ",
+            $now,
+            " + $5, owner = $6, attempt = COALESCE($7, attempt)
+             WHERE kind = $1 AND job = $2 AND item = $3 AND owner = $4"
+        )
+    };
+}
+
+/// Sets when the row comes due and whose it is from then on; the attempts, too, where they are
+/// given.
 async fn set_due(
     tx: &mut Tx,
     claim: &Claim,
     delay: Duration,
-    keep: bool,
+    owner: Option<Uuid>,
+    attempt: Option<i32>,
 ) -> Result<(), ClaimError> {
-    let due_at = now(tx).await? + millis(delay);
+    let sql = if tx.is_postgres() {
+        set_due_sql!("(extract(epoch FROM clock_timestamp()) * 1000)::bigint")
+    } else {
+        set_due_sql!("CAST(unixepoch('subsec') * 1000 AS INTEGER)")
+    };
     let held = execute!(
         tx,
-        sqlx::query(
-            "UPDATE claims SET due_at = $5, owner = CASE WHEN $6 THEN owner END
-         WHERE kind = $1 AND job = $2 AND item = $3 AND owner = $4",
-        )
-        .bind(claim.kind.name())
-        .bind(claim.job)
-        .bind(claim.item)
-        .bind(claim.owner)
-        .bind(due_at)
-        .bind(keep)
+        sqlx::query(sql)
+            .bind(claim.kind.name())
+            .bind(claim.job)
+            .bind(claim.item)
+            .bind(claim.owner)
+            .bind(millis(delay))
+            .bind(owner)
+            .bind(attempt)
     );
     if held == 1 { Ok(()) } else { Err(ClaimError::Lost) }
 }

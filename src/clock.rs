@@ -77,6 +77,22 @@ pub fn serialize_time<S: Serializer>(ms: &i64, serializer: S) -> Result<S::Ok, S
     serializer.collect_str(&format_args!("{:.3}", from_ms(*ms)))
 }
 
+/// [`serialize_time`] for a time that may not be there.
+pub fn serialize_optional_time<S: Serializer>(
+    ms: &Option<i64>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match ms {
+        Some(ms) => serialize_time(ms, serializer),
+        None => serializer.serialize_none(),
+    }
+}
+
+/// A stored time in whole seconds, for people: `2021-06-28T17:02:43Z`.
+pub fn format_seconds(ms: i64) -> String {
+    from_ms(ms - ms.rem_euclid(1_000)).to_string()
+}
+
 /// A time as it is stored, from ISO 8601: with an offset (`+0200` too), or without one and
 /// read as UTC; a date alone is its midnight. Or from the pattern
 /// `yyyy-MM-dd'T'HH:mm:ss:SSSZ`, which has a colon before the milliseconds.

@@ -22,7 +22,6 @@ mod support;
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -67,20 +66,8 @@ struct Arguments {
     /// Partitions of the topic
     #[arg(long, default_value_t = 64)]
     partitions: u32,
-    /// Another setting of the processes, such as LONGSHORE_LOG__KAFKA__LINGER_MS=5
-    #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
-    set: Vec<(String, String)>,
-    /// Where to write the figures as JSON
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Given by cargo
-    #[arg(long, hide = true)]
-    bench: bool,
-}
-
-fn setting(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once('=').ok_or("NAME=VALUE is meant")?;
-    Ok((name.to_owned(), value.to_owned()))
+    #[command(flatten)]
+    common: load::Common,
 }
 
 /// An item's fields beside its id, as requests change some of them.
@@ -173,7 +160,7 @@ impl Bench {
 #[tokio::main]
 async fn main() {
     let arguments = Arguments::parse();
-    let settings = load::settings(arguments.partitions, &arguments.set);
+    let settings = load::settings(arguments.partitions, &arguments.common.set);
     let fleet = Fleet::start_by(Backend::Fleet(1), &[], |all| all.extend(settings)).await;
     let mut rng = ChaCha8Rng::seed_from_u64(0);
     let mut items = String::new();
@@ -234,7 +221,7 @@ async fn main() {
         "\nlag: from the last answer to the last item edited; items/s counts until then, and so do\n\
          the cores."
     );
-    if let Some(file) = arguments.json {
+    if let Some(file) = arguments.common.json {
         figures.write(&file);
     }
     bench.log.close().await;

@@ -9,6 +9,7 @@ use sqlx::{AssertSqlSafe, PgPool};
 
 use crate::FieldChoice;
 use crate::report::Measured;
+use crate::settle::settle;
 use crate::support::archives;
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::places::Place;
@@ -53,15 +54,8 @@ impl Installation {
         };
         let store = Store::connect(&config).await.expect("the store opens");
         let installation = Self { fleet, api, place, users, store, pool };
-        installation.settle().await;
+        settle(&installation.pool).await;
         installation
-    }
-
-    /// What PostgreSQL would do by and by, so that it does not do it meanwhile.
-    async fn settle(&self) {
-        for sql in ["VACUUM (ANALYZE)", "CHECKPOINT"] {
-            sqlx::query(sql).execute(&self.pool).await.expect("PostgreSQL settles");
-        }
     }
 
     /// Updates a tenth of the users, at random places, and restarts PostgreSQL.
@@ -69,7 +63,7 @@ impl Installation {
         // A blank at the end changes no record, and writes each row anew.
         let sql = "UPDATE users SET doc = doc || ' ' WHERE random() < 0.1";
         sqlx::query(sql).execute(&self.pool).await.expect("the users are updated");
-        self.settle().await;
+        settle(&self.pool).await;
         let services = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/services");
         let done = Command::new(services).args(["restart", "postgres"]).status();
         assert!(done.expect("scripts/services runs").success());
@@ -148,6 +142,6 @@ impl Installation {
             insert.execute(&self.pool).await.expect("rows");
         }
         self.empty().await;
-        self.settle().await;
+        settle(&self.pool).await;
     }
 }

@@ -6,6 +6,8 @@ mod bound;
 mod longshore;
 mod pipes;
 mod report;
+#[path = "../settle.rs"]
+mod settle;
 #[allow(
     dead_code,
     unused_macros,

@@ -18,7 +18,6 @@ mod load;
 mod support;
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Parser;
@@ -46,26 +45,14 @@ struct Arguments {
     /// Partitions of the topic
     #[arg(long, default_value_t = 16)]
     partitions: u32,
-    /// Another setting of the processes, such as LONGSHORE_LOG__KAFKA__LINGER_MS=5
-    #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
-    set: Vec<(String, String)>,
-    /// Where to write the figures as JSON
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Given by cargo
-    #[arg(long, hide = true)]
-    bench: bool,
-}
-
-fn setting(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once('=').ok_or("NAME=VALUE is meant")?;
-    Ok((name.to_owned(), value.to_owned()))
+    #[command(flatten)]
+    common: load::Common,
 }
 
 #[tokio::main]
 async fn main() {
     let arguments = Arguments::parse();
-    let settings = load::settings(arguments.partitions, &arguments.set);
+    let settings = load::settings(arguments.partitions, &arguments.common.set);
     let fleet = Fleet::start_by(Backend::Fleet(0), &[], |all| all.extend(settings)).await;
     let workspaces = [WorkspaceFile::new("bench").unlimited(), checks::workspace()];
     let [api, limited] = fleet.apply(&workspaces).await.try_into().ok().expect("one for each");
@@ -103,7 +90,7 @@ async fn main() {
         checks.run(time, &mut figures).await;
     }
     figures.print();
-    if let Some(file) = arguments.json {
+    if let Some(file) = arguments.common.json {
         figures.write(&file);
     }
     checks.stop().await;

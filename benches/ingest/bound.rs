@@ -17,6 +17,7 @@ use uuid::Uuid;
 
 use crate::installation::Installation;
 use crate::load::Kind;
+use crate::settle::settle;
 
 /// The users of each batch, by partition.
 pub type Batches = Vec<Vec<Vec<Uuid>>>;
@@ -85,9 +86,7 @@ impl Bound {
 
     /// Reads and writes the rows of batches; how many, and how many a second.
     pub async fn measure(&self, kind: Kind, batches: &Batches) -> (usize, f64) {
-        for sql in ["VACUUM (ANALYZE)", "CHECKPOINT"] {
-            sqlx::query(sql).execute(&self.pool).await.expect("PostgreSQL settles");
-        }
+        settle(&self.pool).await;
         let rows: usize = batches.iter().flatten().map(Vec::len).sum();
         let began = Instant::now();
         stream::iter(batches)

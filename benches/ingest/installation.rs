@@ -9,6 +9,7 @@ use longshore::log::{Log, Topic};
 use sqlx::PgPool;
 
 use crate::load::{Calls, Kind, send};
+use crate::settle::settle;
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::{Api, WorkspaceFile};
 
@@ -53,15 +54,8 @@ impl Installation {
         let customers = sqlx::query_scalar(sql).fetch_all(&pool).await.expect("users");
         let log = fleet.log().await;
         let installation = Self { fleet, api, pool, log, customers, seed: 0 };
-        installation.settle().await;
+        settle(&installation.pool).await;
         installation
-    }
-
-    /// What PostgreSQL would do by and by, so that it does not do it meanwhile.
-    pub async fn settle(&self) {
-        for sql in ["VACUUM (ANALYZE)", "CHECKPOINT"] {
-            sqlx::query(sql).execute(&self.pool).await.expect("PostgreSQL settles");
-        }
     }
 
     fn address(&self) -> SocketAddr {
@@ -81,7 +75,7 @@ impl Installation {
         self.fleet.terminate(WORKER).await;
         let calls = self.calls(kind, objects);
         send(self.address(), calls).await;
-        self.settle().await;
+        settle(&self.pool).await;
         let (before, end) = (self.done().await, self.end().await);
         self.fleet.launch_with(WORKER, &[]).await;
         let at_first = self.wait(|done| done > before).await;
@@ -97,7 +91,7 @@ impl Installation {
     /// From the first call to the last object that is visible.
     pub async fn end_to_end(&mut self, kind: Kind, objects: usize) -> Speed {
         let calls = self.calls(kind, objects);
-        self.settle().await;
+        settle(&self.pool).await;
         self.fleet.forget_peak(WORKER);
         let (began, cpu) = (Instant::now(), self.worker_cpu());
         let taken = send(self.address(), calls).await;

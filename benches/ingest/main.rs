@@ -13,6 +13,8 @@ mod installation;
 #[path = "../load/mod.rs"]
 #[allow(dead_code, reason = "it is used otherwise as well")]
 mod load;
+#[path = "../settle.rs"]
+mod settle;
 #[allow(
     dead_code,
     unused_macros,
@@ -21,8 +23,6 @@ mod load;
 )]
 #[path = "../../tests/flows/support/mod.rs"]
 mod support;
-
-use std::path::PathBuf;
 
 use clap::Parser;
 
@@ -45,20 +45,8 @@ struct Arguments {
     /// Partitions of the topic
     #[arg(long, default_value_t = 16)]
     partitions: u32,
-    /// Another setting of the processes, such as LONGSHORE_LOG__KAFKA__LINGER_MS=5
-    #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
-    set: Vec<(String, String)>,
-    /// Where to write the figures as JSON
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Given by cargo
-    #[arg(long, hide = true)]
-    bench: bool,
-}
-
-fn setting(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once('=').ok_or("NAME=VALUE is meant")?;
-    Ok((name.to_owned(), value.to_owned()))
+    #[command(flatten)]
+    common: load::Common,
 }
 
 #[tokio::main]
@@ -67,7 +55,7 @@ async fn main() {
     println!("{} users are imported…", arguments.users);
     let mut installation = Installation::with_users(
         arguments.users,
-        load::settings(arguments.partitions, &arguments.set),
+        load::settings(arguments.partitions, &arguments.common.set),
     )
     .await;
     let mut bound = Bound::new(&installation).await;
@@ -108,7 +96,7 @@ async fn main() {
         "\nof bound: speed beside that of the same rows of the same batches read under lock and\n\
          upserted, and nothing else."
     );
-    if let Some(file) = arguments.json {
+    if let Some(file) = arguments.common.json {
         figures.write(&file);
     }
     installation.close().await;

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -22,6 +23,25 @@ pub const CONNECTIONS: usize = 64;
 
 /// Products that are bought: names of groups, as the API prefers them.
 const PRODUCTS: u32 = 200;
+
+/// What every bench under load is told.
+#[derive(clap::Args)]
+pub struct Common {
+    /// Another setting of the processes, such as LONGSHORE_LOG__KAFKA__LINGER_MS=5
+    #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
+    pub set: Vec<(String, String)>,
+    /// Where to write the figures as JSON
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Given by cargo
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+fn setting(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("NAME=VALUE is meant")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
 
 /// The settings of the processes: as they are by default, and logging as in a container. `more`
 /// goes over them.

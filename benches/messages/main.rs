@@ -13,6 +13,8 @@ mod figures;
 #[path = "../load/mod.rs"]
 mod load;
 mod receiver;
+#[path = "../settle.rs"]
+mod settle;
 #[allow(
     dead_code,
     unused_macros,
@@ -23,7 +25,6 @@ mod receiver;
 mod support;
 mod transactional;
 
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
@@ -34,6 +35,7 @@ use tokio_util::sync::CancellationToken;
 use crate::bound::Bound;
 use crate::figures::Figures;
 use crate::receiver::Receiver;
+use crate::settle::settle;
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::{Api, WorkspaceFile};
 use crate::transactional::Transactional;
@@ -57,20 +59,8 @@ struct Arguments {
     /// Partitions of the topics
     #[arg(long, default_value_t = 16)]
     partitions: u32,
-    /// Another setting of the processes, such as LONGSHORE_MESSAGES__BATCH=500
-    #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
-    set: Vec<(String, String)>,
-    /// Where to write the figures as JSON
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Given by cargo
-    #[arg(long, hide = true)]
-    bench: bool,
-}
-
-fn setting(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once('=').ok_or("NAME=VALUE is meant")?;
-    Ok((name.to_owned(), value.to_owned()))
+    #[command(flatten)]
+    common: load::Common,
 }
 
 /// A webhook with a text as customers have them.
@@ -113,7 +103,7 @@ struct Bench {
 
 impl Bench {
     async fn new(arguments: &Arguments, transactional: &Transactional) -> Self {
-        let settings = load::settings(arguments.partitions, &arguments.set);
+        let settings = load::settings(arguments.partitions, &arguments.common.set);
         let fleet = Fleet::start_by(Backend::Fleet(1), &[], |all| all.extend(settings)).await;
         let workspace = WorkspaceFile::new("bench").permitted(&[
             "messages.send",
@@ -129,15 +119,8 @@ impl Bench {
         let pool = PgPool::connect(&fleet.database_url()).await.expect("PostgreSQL answers");
         let receiver = Receiver::start().await;
         let bench = Self { fleet, api, pool, receiver, users };
-        bench.settle().await;
+        settle(&bench.pool).await;
         bench
-    }
-
-    /// What PostgreSQL would do by and by, so that it does not do it meanwhile.
-    async fn settle(&self) {
-        for sql in ["VACUUM (ANALYZE)", "CHECKPOINT"] {
-            sqlx::query(sql).execute(&self.pool).await.expect("PostgreSQL settles");
-        }
     }
 
     async fn send(&self) {
@@ -188,13 +171,13 @@ async fn main() {
     bench.send_to_all().await;
     for run in 1..=arguments.runs {
         println!("run {run} of {}", arguments.runs);
-        bench.settle().await;
+        settle(&bench.pool).await;
         bench.fleet.forget_peak(WORKER);
         let before = bench.fleet.efforts()[WORKER].cpu;
         let seconds = bench.send_to_all().await;
         let cpu = bench.fleet.efforts()[WORKER].cpu - before;
         let worker = (cpu.as_secs_f64() / seconds, bench.fleet.peak(WORKER) >> 20);
-        bench.settle().await;
+        settle(&bench.pool).await;
         let messages = messages(&bench.receiver);
         let Bound { rendering, sending } =
             bound::measure(&profiles, &messages, &bench.receiver).await;
@@ -222,7 +205,7 @@ async fn main() {
         (Duration::from_secs(1) / arguments.rate, (arguments.rate * arguments.seconds) as usize);
     for run in 1..=arguments.runs {
         println!("run {run} of {}", arguments.runs);
-        bench.settle().await;
+        settle(&bench.pool).await;
         let at_rest = transactional.measure(&bench.api, &customers, pace, count).await;
         figures.add("transactional emails, at rest", at_rest);
         let stop = CancellationToken::new();
@@ -244,7 +227,7 @@ async fn main() {
          server has them; under load sends to everybody and exports of everybody go on all the\n\
          time."
     );
-    if let Some(file) = arguments.json {
+    if let Some(file) = arguments.common.json {
         figures.write(&file);
     }
     bench.pool.close().await;

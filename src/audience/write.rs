@@ -1,6 +1,5 @@
 //! Writes an audience as JSON, as it was read.
 
-use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use super::{Audience, Operand, Test};
@@ -33,12 +32,6 @@ impl Audience {
                 json!({ "purchase_property": leaf })
             }
         }
-    }
-}
-
-impl Serialize for Audience {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.to_json().serialize(serializer)
     }
 }
 

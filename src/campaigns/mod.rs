@@ -9,9 +9,12 @@ mod openapi;
 mod rows;
 mod trigger;
 
+use std::time::Duration;
+
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
+use crate::clock::millis;
 use crate::messages::Channel;
 use crate::messages::settings::Settings;
 
@@ -63,6 +66,21 @@ impl Campaign {
     pub fn audience(&self) -> Option<&Value> {
         self.content.get("audience")
     }
+
+    /// For how long after a message of it purchases count as its, in milliseconds; where it
+    /// declares no `conversion_window`, it has none.
+    pub fn conversion_window(&self) -> Option<i64> {
+        window(self.content.get("conversion_window")?.as_str()?)
+    }
+}
+
+/// A length of time as the workspace file has it: `30m`, `12h`, `3d`.
+fn window(text: &str) -> Option<i64> {
+    let (unit, seconds) = [('m', 60), ('h', 60 * 60), ('d', 24 * 60 * 60)]
+        .into_iter()
+        .find(|(unit, _)| text.ends_with(*unit))?;
+    let number: u64 = text.strip_suffix(unit)?.parse().ok()?;
+    Some(millis(Duration::from_secs(number.saturating_mul(seconds))))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
@@ -98,5 +116,20 @@ impl Kind {
     /// What people call one.
     fn in_words(self) -> &'static str {
         if self == Self::Canvas { "canvas" } else { "campaign" }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_are_read_as_the_file_has_them() {
+        for (text, ms) in [("30m", 1_800_000), ("12h", 43_200_000), ("3d", 259_200_000)] {
+            assert_eq!(window(text), Some(ms), "{text}");
+        }
+        for text in ["", "3", "d", "3w", "-1d"] {
+            assert_eq!(window(text), None, "{text}");
+        }
     }
 }

@@ -1,12 +1,12 @@
 //! The SQL of campaigns and Canvases.
 
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 use uuid::Uuid;
 
 use super::{Campaign, Kind};
 use crate::messages::settings::ApiCampaign;
 use crate::store::{StoreError, Tx, execute, on};
+use crate::workspaces::parsed;
 
 #[derive(sqlx::FromRow)]
 struct CampaignRow {
@@ -24,8 +24,8 @@ impl TryFrom<CampaignRow> for Campaign {
 
     fn try_from(row: CampaignRow) -> Result<Self, StoreError> {
         Ok(Self {
-            tags: parsed("tags", row.id, &row.tags)?,
-            content: parsed("content", row.id, &row.content)?,
+            tags: parsed("campaigns.tags", row.id, &row.tags)?,
+            content: parsed("campaigns.content", row.id, &row.content)?,
             id: row.id,
             kind: row.kind,
             name: row.name,
@@ -33,11 +33,6 @@ impl TryFrom<CampaignRow> for Campaign {
             paused: row.paused,
         })
     }
-}
-
-fn parsed<T: DeserializeOwned>(column: &str, id: Uuid, text: &str) -> Result<T, StoreError> {
-    serde_json::from_str(text)
-        .map_err(|error| StoreError::Corrupt(format!("campaigns.{column} of {id}: {error}")))
 }
 
 /// All campaigns and Canvases of a workspace, the oldest first.
@@ -214,7 +209,7 @@ pub(super) async fn page(
         .await?);
     rows.into_iter()
         .map(|(id, kind, name, tags, edited_at)| {
-            Ok(Listed { tags: parsed("tags", id, &tags)?, id, kind, name, edited_at })
+            Ok(Listed { tags: parsed("campaigns.tags", id, &tags)?, id, kind, name, edited_at })
         })
         .collect()
 }

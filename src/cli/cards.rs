@@ -2,7 +2,7 @@
 
 use super::{CommandResult, WorkspaceArgument};
 use crate::claims;
-use crate::clock::from_ms;
+use crate::clock::format_seconds;
 use crate::config::Config;
 use crate::messages::channels::cards::{self, Card};
 use crate::users::erase;
@@ -40,7 +40,6 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
 }
 
 fn line(card: &Card) -> String {
-    let time = |ms: i64| from_ms(ms - ms.rem_euclid(1_000)).to_string();
     let object: serde_json::Value = serde_json::from_str(card.card.get()).unwrap_or_default();
     let title = object["title"].as_str().unwrap_or_default();
     let plain = |c: char| if c.is_control() { ' ' } else { c };
@@ -48,7 +47,7 @@ fn line(card: &Card) -> String {
     format!(
         "{:<36}  {:<20}  {:<20}  {title}",
         card.id,
-        time(card.created_at),
-        time(card.expires_at)
+        format_seconds(card.created_at),
+        format_seconds(card.expires_at)
     )
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{CommandResult, WorkspaceArgument};
-use crate::clock::from_ms;
+use crate::clock::format_seconds;
 use crate::config::Config;
 use crate::messages::dispatch;
 
@@ -35,7 +35,7 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
         let text = |name: &str| record[name].as_str().unwrap_or("-").to_owned();
         println!(
             "{}  {}  {:<9} segment {}  request {}  {} users, {} sent",
-            from_ms(found.at - found.at.rem_euclid(1_000)),
+            format_seconds(found.at),
             found.dispatch_id.simple(),
             text("call"),
             text("segment_id"),

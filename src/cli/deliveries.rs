@@ -2,9 +2,9 @@
 
 use uuid::Uuid;
 
-use super::CommandResult;
+use super::{CommandResult, ListArguments};
 use crate::app::App;
-use crate::clock::from_ms;
+use crate::clock::format_seconds;
 use crate::config::Config;
 use crate::deliveries::{self, Delivery, Filter, State};
 use crate::workspaces::only_or_named;
@@ -25,7 +25,7 @@ enum Command {
     /// The latest deliveries, one a line
     #[command(after_help = "Example:
   longshore deliveries list --workspace acme --state pending --limit 20")]
-    List(List),
+    List(ListArguments<State>),
     /// One delivery with its body and its last error
     #[command(after_help = "Example:
   longshore deliveries show 0197b6a8-3c55-7e11-9a1f-3f0f3c2d6e54 --json")]
@@ -34,22 +34,6 @@ enum Command {
     #[command(after_help = "Example:
   longshore deliveries resend 0197b6a8-3c55-7e11-9a1f-3f0f3c2d6e54")]
     Resend(Resend),
-}
-
-#[derive(clap::Args)]
-struct List {
-    /// Only those in this state
-    #[arg(long)]
-    state: Option<State>,
-    /// Only those of this workspace
-    #[arg(long, value_name = "NAME")]
-    workspace: Option<String>,
-    /// How many at most
-    #[arg(long, value_name = "N", default_value_t = 100)]
-    limit: u32,
-    /// A JSON object a line
-    #[arg(long)]
-    json: bool,
 }
 
 #[derive(clap::Args)]
@@ -78,8 +62,8 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     }
 }
 
-async fn list(app: &App, arguments: List) -> CommandResult {
-    let List { state, workspace, limit, json } = arguments;
+async fn list(app: &App, arguments: ListArguments<State>) -> CommandResult {
+    let ListArguments { state, workspace, limit, json } = arguments;
     let mut tx = app.store.snapshot().await?;
     if let Some(name) = &workspace {
         only_or_named(&mut tx, Some(name)).await?;
@@ -132,7 +116,7 @@ fn line(delivery: &Delivery) -> String {
         "{:<36}  {:<9}  {:<20}  {:>5}  {:<6}  {:<12}  {}",
         delivery.id,
         delivery.state.name(),
-        time(delivery.created_at),
+        format_seconds(delivery.created_at),
         delivery.attempts,
         delivery.last_status.map_or("-".into(), |status| status.to_string()),
         delivery.workspace,
@@ -141,7 +125,7 @@ fn line(delivery: &Delivery) -> String {
 }
 
 fn details(delivery: &Delivery) -> String {
-    let optional = |ms: Option<i64>| ms.map_or("-".to_owned(), time);
+    let optional = |ms: Option<i64>| ms.map_or("-".to_owned(), format_seconds);
     let status = delivery.last_status.map_or("-".to_owned(), |status| status.to_string());
     [
         ("id", delivery.id.to_string()),
@@ -152,9 +136,9 @@ fn details(delivery: &Delivery) -> String {
         ("to", delivery.shown_url()),
         ("state", delivery.state.name().to_owned()),
         ("attempts", delivery.attempts.to_string()),
-        ("created", time(delivery.created_at)),
+        ("created", format_seconds(delivery.created_at)),
         ("next attempt", optional(delivery.next_at)),
-        ("retried until", time(delivery.retry_until)),
+        ("retried until", format_seconds(delivery.retry_until)),
         ("ended", optional(delivery.finished_at)),
         ("last status", status),
         ("last error", delivery.last_error.clone().unwrap_or_else(|| "-".into())),
@@ -163,11 +147,6 @@ fn details(delivery: &Delivery) -> String {
     ]
     .map(|(name, value)| format!("{name:<14} {value}\n"))
     .concat()
-}
-
-/// A time in whole seconds, UTC.
-fn time(ms: i64) -> String {
-    from_ms(ms - ms.rem_euclid(1_000)).to_string()
 }
 
 fn delivery_id(text: &str) -> Result<Uuid, String> {

@@ -3,9 +3,9 @@
 use clap::Subcommand;
 use uuid::Uuid;
 
-use super::CommandResult;
+use super::{CommandResult, ListArguments};
 use crate::app::App;
-use crate::clock::from_ms;
+use crate::clock::format_seconds;
 use crate::config::Config;
 use crate::messages::dispatch::{self, Listed, State};
 use crate::workspaces::only_or_named;
@@ -26,7 +26,7 @@ enum Command {
     /// The latest sends, one a line
     #[command(after_help = "Example:
   longshore dispatches list --workspace acme --state running --limit 20")]
-    List(List),
+    List(ListArguments<State>),
     /// One send: users looked at, messages by what they came to, parts left
     #[command(after_help = "Example:
   longshore dispatches show 0197b6a83c557e119a1f3f0f3c2d6e54 --json")]
@@ -35,22 +35,6 @@ enum Command {
     #[command(after_help = "Example:
   longshore dispatches cancel 0197b6a83c557e119a1f3f0f3c2d6e54")]
     Cancel(Cancel),
-}
-
-#[derive(clap::Args)]
-struct List {
-    /// Only those in this state
-    #[arg(long)]
-    state: Option<State>,
-    /// Only those of this workspace
-    #[arg(long, value_name = "NAME")]
-    workspace: Option<String>,
-    /// How many at most
-    #[arg(long, value_name = "N", default_value_t = 100)]
-    limit: u32,
-    /// A JSON object a line
-    #[arg(long)]
-    json: bool,
 }
 
 #[derive(clap::Args)]
@@ -78,8 +62,8 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     }
 }
 
-async fn list(app: &App, arguments: List) -> CommandResult {
-    let List { state, workspace, limit, json } = arguments;
+async fn list(app: &App, arguments: ListArguments<State>) -> CommandResult {
+    let ListArguments { state, workspace, limit, json } = arguments;
     let mut tx = app.store.snapshot().await?;
     if let Some(name) = &workspace {
         only_or_named(&mut tx, Some(name)).await?;
@@ -152,7 +136,6 @@ fn line(listed: &Listed) -> String {
 }
 
 fn details(listed: &Listed, open: i64) -> String {
-    let time = |ms: i64| from_ms(ms - ms.rem_euclid(1_000)).to_string();
     let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
     [
         ("id", listed.id.simple().to_string()),
@@ -169,9 +152,9 @@ fn details(listed: &Listed, open: i64) -> String {
         ("aborted", listed.aborted.to_string()),
         ("failed", listed.failed.to_string()),
         ("bounced", listed.bounced.to_string()),
-        ("accepted", time(listed.accepted_at)),
-        ("started", or_none(listed.started_at.map(time))),
-        ("finished", or_none(listed.finished_at.map(time))),
+        ("accepted", format_seconds(listed.accepted_at)),
+        ("started", or_none(listed.started_at.map(format_seconds))),
+        ("finished", or_none(listed.finished_at.map(format_seconds))),
         ("request id", listed.request_id.clone()),
     ]
     .map(|(name, value)| format!("{name:<12} {value}\n"))

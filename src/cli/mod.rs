@@ -138,6 +138,23 @@ impl WorkspaceArgument {
     }
 }
 
+/// What a command lists of what has a state.
+#[derive(clap::Args)]
+struct ListArguments<S: clap::ValueEnum + Send + Sync + 'static> {
+    /// Only those in this state
+    #[arg(long)]
+    state: Option<S>,
+    /// Only those of this workspace
+    #[arg(long, value_name = "NAME")]
+    workspace: Option<String>,
+    /// How many at most
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    limit: u32,
+    /// A JSON object a line
+    #[arg(long)]
+    json: bool,
+}
+
 /// Opens what a command works on, which must be an installation of this version; a new data
 /// directory is made one. Nothing needs to be closed: what is said to be done is durable.
 async fn open(config: Config) -> CommandResult<App> {

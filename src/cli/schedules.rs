@@ -2,9 +2,9 @@
 
 use uuid::Uuid;
 
-use super::CommandResult;
+use super::{CommandResult, ListArguments};
 use crate::app::App;
-use crate::clock::{format_time, from_ms};
+use crate::clock::{format_seconds, format_time};
 use crate::config::Config;
 use crate::schedules::{self, Filter, Schedule, State, Timing};
 use crate::workspaces::only_or_named;
@@ -25,7 +25,7 @@ enum Command {
     /// The youngest schedules, one a line
     #[command(after_help = "Example:
   longshore schedules list --workspace acme --state pending --limit 20")]
-    List(List),
+    List(ListArguments<State>),
     /// One schedule with its request
     #[command(after_help = "Example:
   longshore schedules show 0197b6a8-3c55-7e11-9a1f-3f0f3c2d6e54 --json")]
@@ -34,22 +34,6 @@ enum Command {
     #[command(after_help = "Example:
   longshore schedules cancel 0197b6a8-3c55-7e11-9a1f-3f0f3c2d6e54")]
     Cancel(Cancel),
-}
-
-#[derive(clap::Args)]
-struct List {
-    /// Only those in this state
-    #[arg(long)]
-    state: Option<State>,
-    /// Only those of this workspace
-    #[arg(long, value_name = "NAME")]
-    workspace: Option<String>,
-    /// How many at most
-    #[arg(long, value_name = "N", default_value_t = 100)]
-    limit: u32,
-    /// A JSON object a line
-    #[arg(long)]
-    json: bool,
 }
 
 #[derive(clap::Args)]
@@ -77,8 +61,8 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     }
 }
 
-async fn list(app: &App, arguments: List) -> CommandResult {
-    let List { state, workspace, limit, json } = arguments;
+async fn list(app: &App, arguments: ListArguments<State>) -> CommandResult {
+    let ListArguments { state, workspace, limit, json } = arguments;
     let mut tx = app.store.snapshot().await?;
     if let Some(name) = &workspace {
         only_or_named(&mut tx, Some(name)).await?;
@@ -180,7 +164,7 @@ fn canvas(schedule: &Schedule) -> String {
 
 /// In whole seconds: in UTC, or as it is on walls.
 fn time(schedule: &Schedule) -> String {
-    let time = from_ms(schedule.time - schedule.time.rem_euclid(1_000)).to_string();
+    let time = format_seconds(schedule.time);
     match schedule.timing {
         Timing::Instant => time,
         timing => format!("{} {}", time.trim_end_matches('Z'), timing.name()),

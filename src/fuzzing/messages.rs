@@ -10,9 +10,8 @@ use crate::audience::Audience;
 use crate::gateway::ApiError;
 use crate::gateway::idempotency::Received;
 use crate::messages::content::{Content, Place};
-use crate::messages::dispatch::message;
 use crate::messages::members::MOST_USERS;
-use crate::messages::order::{Kind, Order};
+use crate::messages::order::{Kind, Order, in_log};
 use crate::messages::request::{Refused, Wanted, budget, read_schedule, read_send};
 use crate::messages::settings::{ApiCampaign, Settings};
 use crate::workspaces::Budget;
@@ -74,7 +73,7 @@ fn order(read: Result<Wanted, Refused>, kind: Kind, place: Place) -> Option<Orde
     assert_eq!(again, order.messages);
     match order.clone().to_log(8) {
         Ok(new) => {
-            let read = message::decode(&new.payload).expect("an order");
+            let read = in_log::decode(&new.payload).expect("an order");
             assert_eq!(Order { request_id: new.request_id, ..read }, order);
         }
         Err(error) => assert!(matches!(error, ApiError::TooLarge), "{error:?}"),

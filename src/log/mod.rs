@@ -258,7 +258,7 @@ mod tests {
     use super::*;
     use crate::catalogs::message::Edit;
     use crate::exports::requeue::job_of;
-    use crate::messages::dispatch::message;
+    use crate::messages::order::in_log::{decode, encode};
     use crate::messages::transactional::queue::Wake;
     use crate::tracking::message::Batch;
 
@@ -284,8 +284,8 @@ mod tests {
                     serde_json::to_string(&Edit::decode(example.as_bytes()).unwrap()).unwrap()
                 }
                 Topic::Messages => {
-                    let order = message::decode(example.as_bytes()).unwrap();
-                    String::from_utf8(message::encode(&order)).unwrap()
+                    let order = decode(example.as_bytes()).unwrap();
+                    String::from_utf8(encode(&order)).unwrap()
                 }
                 Topic::Transactional => {
                     let wake: Wake = serde_json::from_str(example).unwrap();

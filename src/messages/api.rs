@@ -188,6 +188,5 @@ fn to_json(value: &impl Serialize) -> Result<String, ApiError> {
 }
 
 fn count(kind: Kind) {
-    let kind = if kind == Kind::Send { "send" } else { "schedule" };
-    metrics::counter!("longshore_orders_total", "kind" => kind).increment(1);
+    metrics::counter!("longshore_orders_total", "kind" => kind.name()).increment(1);
 }

@@ -1,12 +1,14 @@
 //! Members of bodies that say what is sent, and to whom, as several calls have them. Every error
 //! names the member; an explicit null means absent.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::order::{Named, Who};
 use crate::audience::Audience;
-use crate::users::profile::check;
+use crate::tracking::message::{Identifier, UserAlias};
+use crate::users::profile::{Alias, check};
+use crate::users::rows::Kind;
 
 /// Users that one request may name (Limits).
 pub const MOST_USERS: usize = 50;
@@ -16,12 +18,34 @@ pub const MOST_PROPERTIES: usize = 50 << 10;
 
 pub type Members = Map<String, Value>;
 
-/// A user who is named.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// A user who is named; kept as JSON of the names that calls have.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum User {
     ExternalUserId(String),
     UserAlias { alias_name: String, alias_label: String },
+}
+
+impl User {
+    /// What the user is found by.
+    pub fn key(&self) -> (Kind, String) {
+        match self {
+            Self::ExternalUserId(id) => (Kind::ExternalId, id.clone()),
+            Self::UserAlias { alias_name, alias_label } => {
+                (Kind::Alias, Alias::key_of(alias_label, alias_name))
+            }
+        }
+    }
+
+    pub fn identifier(&self) -> Identifier<'_> {
+        match self {
+            Self::ExternalUserId(id) => Identifier::ExternalId(id.into()),
+            Self::UserAlias { alias_name, alias_label } => Identifier::UserAlias(UserAlias {
+                alias_name: alias_name.into(),
+                alias_label: alias_label.into(),
+            }),
+        }
+    }
 }
 
 impl From<User> for Who {

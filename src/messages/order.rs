@@ -1,6 +1,6 @@
 //! What is to be sent, and to whom: what a call, a schedule or a trigger comes to.
 
-mod in_log;
+pub(crate) mod in_log;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

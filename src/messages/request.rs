@@ -196,7 +196,9 @@ fn recipient(value: &Value, path: &str) -> Result<Named, String> {
     Ok(Named { trigger_properties, ..members::named(user) })
 }
 
-fn segment(body: &Members, settings: &Settings) -> Result<Option<Uuid>, String> {
+/// The segment that may be named as `segment_id`. What is no UUID is as unknown as one that no
+/// segment has.
+pub(super) fn segment(body: &Members, settings: &Settings) -> Result<Option<Uuid>, String> {
     let Some(id) = members::text(body, "segment_id")? else { return Ok(None) };
     let id = Uuid::try_parse(id).ok().filter(|id| settings.segments.contains(id));
     id.map(Some).ok_or_else(|| UNKNOWN_SEGMENT.to_owned())

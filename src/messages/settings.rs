@@ -28,6 +28,8 @@ pub struct Settings {
     pub whats_app: Option<Provider>,
     /// The bytes that providers sign their reports with.
     pub feedback_secret: Option<Secret>,
+    /// What webhooks are signed with, as callbacks are.
+    pub callback_secret: Option<Secret>,
     pub frequency_capping: Vec<CappingRule>,
     pub subscription_groups: Vec<SubscriptionGroup>,
     pub apps: Vec<DeclaredApp>,

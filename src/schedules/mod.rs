@@ -20,7 +20,7 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use crate::claims::{self, Kind};
-use crate::clock::serialize_time;
+use crate::clock::{serialize_optional_time, serialize_time};
 use crate::messages::dispatch;
 use crate::store::{StoreError, Tx};
 
@@ -61,7 +61,7 @@ pub struct Schedule {
     pub workspace_id: i32,
     /// The workspace's name.
     pub workspace: String,
-    #[serde(serialize_with = "serialize_dispatch_id")]
+    #[serde(serialize_with = "uuid::serde::simple::serialize")]
     pub dispatch_id: Uuid,
     /// None of a message's own.
     pub canvas_id: Option<Uuid>,
@@ -72,16 +72,16 @@ pub struct Schedule {
     #[serde(serialize_with = "serialize_time")]
     pub created_at: i64,
     /// When sending began.
-    #[serde(serialize_with = "serialize_some")]
+    #[serde(serialize_with = "serialize_optional_time")]
     pub sent_at: Option<i64>,
     /// When nothing was left to begin, or it was cancelled.
-    #[serde(serialize_with = "serialize_some")]
+    #[serde(serialize_with = "serialize_optional_time")]
     pub ended_at: Option<i64>,
     /// Moments up to this one are dealt with, of a time on the wall.
-    #[serde(serialize_with = "serialize_some")]
+    #[serde(serialize_with = "serialize_optional_time")]
     pub reached_at: Option<i64>,
     /// Of these, those up to this one came too late to be sent.
-    #[serde(serialize_with = "serialize_some")]
+    #[serde(serialize_with = "serialize_optional_time")]
     pub missed_at: Option<i64>,
     /// Why it was missed.
     pub error: Option<String>,
@@ -151,24 +151,6 @@ fn job(workspace: i32) -> Uuid {
 fn item(id: Uuid) -> i64 {
     let (_, low) = id.as_u64_pair();
     (low & (u64::MAX >> 1)) as i64
-}
-
-/// A dispatch's id as answers have it: 32 hexadecimal digits.
-fn serialize_dispatch_id<S: serde::Serializer>(
-    id: &Uuid,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(&id.simple())
-}
-
-fn serialize_some<S: serde::Serializer>(
-    ms: &Option<i64>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    match ms {
-        Some(ms) => serialize_time(ms, serializer),
-        None => serializer.serialize_none(),
-    }
 }
 
 fn serialize_json<S: serde::Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {

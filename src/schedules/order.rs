@@ -1,37 +1,12 @@
 //! What a schedule has sent: the order that it comes to when its time is there.
 
-use serde::Deserialize;
-use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::Schedule;
 use super::fire::FireError;
+use super::{Schedule, request};
 use crate::campaigns;
-use crate::messages::order::{Kind, Named, Order, SubscriptionState, Target, Who};
+use crate::messages::order::{Kind, Named, Order, SubscriptionState, Target};
 use crate::store::Tx;
-
-/// What is kept of a call that schedules a Canvas ([`super::request::Target`]).
-#[derive(Deserialize)]
-struct CanvasTarget {
-    #[serde(default)]
-    recipients: Vec<Recipient>,
-    audience: Option<Value>,
-    canvas_entry_properties: Option<Map<String, Value>>,
-}
-
-#[derive(Deserialize)]
-struct Recipient {
-    external_user_id: Option<String>,
-    user_alias: Option<UserAlias>,
-    trigger_properties: Option<Map<String, Value>>,
-    canvas_entry_properties: Option<Map<String, Value>>,
-}
-
-#[derive(Deserialize)]
-struct UserAlias {
-    alias_name: String,
-    alias_label: String,
-}
 
 /// The order of a schedule, at a time: of a Canvas as it is declared then; else as it was
 /// accepted.
@@ -56,8 +31,7 @@ async fn of_canvas(
     let messages = found.as_ref().and_then(|canvas| canvas.messages());
     let messages = messages.filter(|messages| !messages.is_empty());
     let messages = messages.ok_or(FireError::NoMessages)?.clone();
-    let target: CanvasTarget = serde_json::from_str(&schedule.request).map_err(unreadable)?;
-    let users = target.recipients.into_iter().map(Recipient::named).collect::<Option<_>>();
+    let target: request::Target = serde_json::from_str(&schedule.request).map_err(unreadable)?;
     Ok(Order {
         dispatch_id: schedule.dispatch_id,
         workspace_id: schedule.workspace_id,
@@ -66,7 +40,7 @@ async fn of_canvas(
         send_id: None,
         messages,
         target: Target {
-            users: users.ok_or_else(|| FireError::Unreadable("a recipient has no name".into()))?,
+            users: target.recipients.into_iter().map(Named::from).collect(),
             segment_id: None,
             audience: target.audience,
         },
@@ -82,34 +56,16 @@ fn unreadable(error: serde_json::Error) -> FireError {
     FireError::Unreadable(error.to_string())
 }
 
-impl Recipient {
-    /// None where it has neither of the names.
-    fn named(self) -> Option<Named> {
-        let who = match (self.external_user_id, self.user_alias) {
-            (Some(id), _) => Who::ExternalId(id),
-            (None, Some(UserAlias { alias_name, alias_label })) => {
-                Who::Alias { label: alias_label, name: alias_name }
-            }
-            (None, None) => return None,
-        };
-        Some(Named {
-            who,
-            trigger_properties: self.trigger_properties,
-            canvas_entry_properties: self.canvas_entry_properties,
-            event_properties: None,
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Map, Value, json};
 
     use super::*;
+    use crate::messages::order::Who;
     use crate::schedules::request::CanvasRequest;
 
     /// What a call keeps, read again.
-    fn kept(members: Value) -> CanvasTarget {
+    fn kept(members: Value) -> request::Target {
         let mut body = json!({ "canvas_id": "c", "schedule": { "time": "2026-11-21T10:00:00Z" } });
         body.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
         let request = CanvasRequest::read(body.as_object().unwrap()).unwrap();
@@ -126,8 +82,7 @@ mod tests {
             ],
             "canvas_entry_properties": { "c": 3 },
         }));
-        let named: Vec<Named> =
-            target.recipients.into_iter().map(|one| one.named().unwrap()).collect();
+        let named: Vec<Named> = target.recipients.into_iter().map(Named::from).collect();
         let properties = |name: &str, n: i64| Some(Map::from_iter([(name.into(), json!(n))]));
         let [ann, other] = named.as_slice() else { panic!("{named:?}") };
         assert_eq!(ann.who, Who::ExternalId("ann".into()));

@@ -1,12 +1,12 @@
 //! What a call asks to be sent later (api.md, operation 9; operating.md: HTTP beside the
 //! contract; decisions.md: Messages).
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::When;
-use crate::audience::Audience;
 use crate::messages::members::{self, Members, User, member, required_text};
+use crate::messages::order::Named;
 
 /// The members of `POST /canvas/trigger/schedule/create`, checked.
 #[derive(Debug)]
@@ -17,19 +17,19 @@ pub struct CanvasRequest {
 }
 
 /// To whom, and with what; kept as JSON of the names that the call has.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Target {
     pub broadcast: bool,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recipients: Vec<Recipient>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub audience: Option<Audience>,
+    pub audience: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub canvas_entry_properties: Option<Members>,
 }
 
 /// A user who is named.
-#[derive(Debug, PartialEq, Serialize)]
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct Recipient {
     #[serde(flatten)]
     pub user: User,
@@ -48,7 +48,7 @@ impl CanvasRequest {
         let target = Target {
             broadcast: members::switch(body, "broadcast")?,
             recipients: members::users(body, "recipients", "objects", recipient)?,
-            audience: members::audience(body, "audience")?,
+            audience: members::audience(body, "audience")?.map(|audience| audience.to_json()),
             canvas_entry_properties: members::properties(body, "canvas_entry_properties", "")?,
         };
         target.check()?;
@@ -67,6 +67,13 @@ impl Target {
             _ => return Ok(()),
         };
         Err(refused.into())
+    }
+}
+
+impl From<Recipient> for Named {
+    fn from(recipient: Recipient) -> Self {
+        let Recipient { user, trigger_properties, canvas_entry_properties } = recipient;
+        Self { trigger_properties, canvas_entry_properties, ..members::named(user) }
     }
 }
 

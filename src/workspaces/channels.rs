@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{DeclaredApp, channel_rows, rows};
+use super::{DeclaredApp, StorageError, channel_rows, rows, storage};
 use crate::campaigns;
 use crate::config::Config;
 use crate::deliveries;
@@ -139,7 +139,13 @@ pub async fn settings(
     let capping = rows::by_id(tx, workspace).await?.map(|workspace| workspace.frequency_capping);
     let groups = channel_rows::subscription_groups(tx, workspace).await?;
     let apps = rows::apps(tx, workspace).await?;
+    let secret = storage::stored_callback_secret(tx, secrets, workspace).await;
+    let secret = secret.map_err(|error| match error {
+        StorageError::Store(error) => error,
+        error => StoreError::Corrupt(format!("the callback secret of {workspace}: {error}")),
+    })?;
     Ok(Settings {
+        callback_secret: secret.map(Secret),
         segments: channel_rows::segment_ids(tx, workspace).await?.into_iter().collect(),
         api_campaigns: campaigns::of_calls(tx, workspace).await?.into_iter().collect(),
         ..assemble(&channels, capping.unwrap_or_default(), groups, apps, config)

@@ -1,8 +1,6 @@
 //! Processes that end or hang between two durable effects, at each such place of an export:
 //! always every user exactly once, one callback, and nothing else left behind.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
 use crate::support::api::{ALL_FIELDS, Accepted};
@@ -10,7 +8,7 @@ use crate::support::checker::{self, Wanted};
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::places::Place;
 use crate::support::receiver::Receiver;
-use crate::support::{Api, WorkspaceFile, callbacks, eventually, people, stores};
+use crate::support::{Api, WorkspaceFile, callbacks, eventually, killed, people, stores};
 
 const PARTS: usize = 6;
 const PER_FILE: usize = 20;
@@ -72,16 +70,6 @@ impl Scene {
         self.api.export(&self.body()).await
     }
 
-    async fn has_ended(&mut self, name: &str) {
-        for _ in 0..3_000 {
-            if !self.fleet.is_running(name) {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        panic!("{name} never reached its fail point\n{}", self.fleet.printed());
-    }
-
     async fn has_stopped(&self, name: &str) {
         let fleet = &self.fleet;
         eventually(&format!("{name} is at its fail point"), || async { fleet.is_stopped(name) })
@@ -124,19 +112,10 @@ async fn killed_at(backend: Backend, name: &str, own: bool, point: &str) {
     let mut scene = Scene::new(backend, place).await;
     scene.restart_with(name, &format!("{point}=kill")).await;
     let accepted = scene.request().await;
-    scene.has_ended(name).await;
+    scene.fleet.has_ended(name).await;
     scene.fleet.launch(name).await;
     scene.ends_whole(&accepted.prefix).await;
     scene.fleet.close().await;
-}
-
-macro_rules! killed {
-    ($($test:ident: $backend:expr, $name:literal, $own:literal, $point:literal;)+) => {
-        $(#[tokio::test(flavor = "multi_thread")]
-        async fn $test() {
-            killed_at($backend, $name, $own, $point).await;
-        })+
-    };
 }
 
 killed! {
@@ -175,7 +154,7 @@ async fn moved_with(point: &str) -> (Scene, Accepted) {
 #[tokio::test(flavor = "multi_thread")]
 async fn between_the_copies_and_the_removals_of_a_move() {
     let (mut scene, accepted) = moved_with("finish::copied=kill").await;
-    scene.has_ended("worker-1").await;
+    scene.fleet.has_ended("worker-1").await;
     let place = scene.place.as_ref().expect("own storage");
     assert_eq!(place.list().await.len(), 2 * PARTS);
     scene.fleet.launch("worker-1").await;
@@ -209,7 +188,7 @@ async fn a_request_without_an_answer(backend: Backend, name: &str, point: &str) 
     scene.restart_with(name, point).await;
     let request = scene.api.request(reqwest::Method::POST, crate::support::api::EXPORT);
     assert!(request.json(&scene.body()).send().await.is_err(), "an answer");
-    scene.has_ended(name).await;
+    scene.fleet.has_ended(name).await;
     scene.fleet.launch(name).await;
     let listed = scene.api.get("/users/export").await.body;
     let exports = listed["exports"].as_array().expect("an array");

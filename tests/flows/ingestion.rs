@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::stores::execute;
-use crate::support::{Api, WorkspaceFile, eventually};
+use crate::support::{Api, WorkspaceFile};
 
 const TRACK: &str = "/users/track";
 
@@ -225,11 +225,7 @@ async fn killed_at(backend: Backend, name: &str, point: &str) {
             Err(_) => break,
         }
     }
-    eventually("it ends", {
-        let fleet = std::cell::RefCell::new(&mut scene.fleet);
-        move || std::future::ready(!fleet.borrow_mut().is_running(name))
-    })
-    .await;
+    scene.fleet.has_ended(name).await;
     scene.fleet.launch(name).await;
     scene.fleet.applied().await;
     let users = scene.api.exported().await;
@@ -244,17 +240,7 @@ async fn killed_at(backend: Backend, name: &str, point: &str) {
 }
 
 #[cfg(feature = "failpoints")]
-macro_rules! killed {
-    ($($test:ident: $backend:expr, $name:literal, $point:literal;)+) => {
-        $(#[tokio::test(flavor = "multi_thread")]
-        async fn $test() {
-            killed_at($backend, $name, $point).await;
-        })+
-    };
-}
-
-#[cfg(feature = "failpoints")]
-killed! {
+crate::support::killed! {
     before_a_batch_is_committed: Backend::Fleet(1), "worker-1", "batch::applied@2";
     after_a_batch_is_committed: Backend::Fleet(1), "worker-1", "batch::committed@2";
     before_a_batch_is_acknowledged: Backend::Fleet(1), "worker-1", "batch::done@2";

@@ -6,11 +6,9 @@ pub mod email;
 mod http;
 pub mod openapi;
 pub mod providers;
-mod secrets;
 mod together;
 pub mod webhook;
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use super::{Channel, Outcome, Outgoing};
@@ -21,7 +19,18 @@ use crate::app::App;
 pub struct Channels {
     relays: email::Relays,
     cards: cards::Waiting,
-    secrets: Arc<secrets::Secrets>,
+}
+
+/// Headers of its own that an email or a webhook may have.
+pub const MOST_HEADERS: usize = 50;
+
+/// Whether a message of a channel that has headers may have one of that name; the error says why
+/// not.
+pub fn check_header(channel: Channel, name: &str) -> Result<(), String> {
+    match channel {
+        Channel::Email => email::check_header(name),
+        _ => webhook::check_header(name).map(drop),
+    }
 }
 
 /// Hands one message over. Every outcome is an answer: nothing here is retried. It can be

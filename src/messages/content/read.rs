@@ -9,6 +9,7 @@ use super::table::{EXPIRE_AT, Kind, MAX_SECONDS, Member, TIME_TO_LIVE, members};
 use super::{Content, Message, Place, Problem};
 use crate::deliveries::check_within;
 use crate::messages::Channel;
+use crate::messages::channels::{self, MOST_HEADERS};
 use crate::messages::settings::Settings;
 use crate::messages::template::Template;
 use crate::words::beginning;
@@ -179,7 +180,7 @@ impl<'a> Reader<'a> {
                 }
                 Ok(piece)
             }
-            Kind::Headers => self.headers(value, path),
+            Kind::Headers => self.headers(channel, value, path),
             Kind::Object if value.is_object() => self.any(value, path, Lines::Many, 2),
             Kind::Object => problem(path, "an object is meant"),
             Kind::Id => self.id(value, path).map(|_| Piece::Fixed(value.clone())),
@@ -227,17 +228,16 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn headers(&mut self, value: &Value, path: &str) -> Read<Piece> {
-        let Some(headers) = value.as_object() else {
-            return problem(path, "an object of texts is meant");
+    fn headers(&mut self, channel: Channel, value: &Value, path: &str) -> Read<Piece> {
+        let Some(headers) = value.as_object().filter(|headers| headers.len() <= MOST_HEADERS)
+        else {
+            return problem(path, format!("an object of at most {MOST_HEADERS} texts is meant"));
         };
         let mut pieces = Vec::new();
         for (name, value) in headers.iter().filter(|(_, value)| !value.is_null()) {
             self.count(0, name.len(), path)?;
             let inside = format!("{path}.{}", beginning(name, MAX_ID));
-            if !is_header(name) {
-                return problem(inside, "is no name of a header");
-            }
+            channels::check_header(channel, name).or_else(|text| problem(&inside, text))?;
             if !value.is_string() {
                 return problem(inside, "a text is meant");
             }
@@ -328,10 +328,4 @@ impl<'a> Reader<'a> {
         }
         Ok(())
     }
-}
-
-/// Whether it is a token of RFC 9110: what names of headers are, of emails too.
-fn is_header(name: &str) -> bool {
-    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-    !name.is_empty() && name.len() <= MAX_ID && name.bytes().all(is_token)
 }

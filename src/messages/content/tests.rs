@@ -134,8 +134,12 @@ fn members_have_their_types() {
         &[
             (json!({ "subject": 5 }), ".subject: a text is meant"),
             (json!({ "body": "" }), ".body: is empty"),
-            (json!({ "headers": [] }), ".headers: an object of texts is meant"),
-            (json!({ "headers": { "X A": "b" } }), ".headers.X A: is no name of a header"),
+            (json!({ "headers": [] }), ".headers: an object of at most 50 texts is meant"),
+            (json!({ "headers": { "X A": "b" } }), ".headers.X A: no header can be called so"),
+            (
+                json!({ "headers": { "Bcc": "b" } }),
+                ".headers.Bcc: this header is set by the service",
+            ),
             (json!({ "headers": { "X-A": 5 } }), ".headers.X-A: a text is meant"),
             (json!({ "headers": { "X-A": "a\nBcc: b" } }), ".headers.X-A: must be one line"),
             (json!({ "from": "a@b.example\nBcc: c" }), ".from: must be one line"),
@@ -155,7 +159,14 @@ fn members_have_their_types() {
                 json!({ "request_method": "PATCH" }),
                 ".request_method: one of GET, POST, PUT, DELETE is meant",
             ),
-            (json!({ "request_headers": "x" }), ".request_headers: an object of texts is meant"),
+            (
+                json!({ "request_headers": "x" }),
+                ".request_headers: an object of at most 50 texts is meant",
+            ),
+            (
+                json!({ "request_headers": { "Host": "b" } }),
+                ".request_headers.Host: this header is set by the service",
+            ),
         ],
     );
     check(

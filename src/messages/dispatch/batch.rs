@@ -21,7 +21,7 @@ use crate::messages::{Channel, Recipient};
 use crate::store::{StoreError, Tx};
 use crate::users::profile::Alias;
 use crate::users::rows::{For, Kind, StoredUser, find_identifiers, find_users};
-use crate::users::{Position, SLICES, scan};
+use crate::users::{Position, SLICES, large_rows, scan};
 
 /// Users of whom nobody is meant are passed by so many at a time, before the part is moved on.
 const PASSED: i64 = 5_000;
@@ -163,7 +163,8 @@ impl Walk {
         self.adapt(page.users.len(), page.users.iter().map(|user| user.doc.len()).sum());
         if self.job.needs_activity(self.part.wave.as_ref()) {
             let ids: Vec<Uuid> = page.users.iter().map(|user| user.service_id).collect();
-            page.activity = activity(&mut tx, self.job.order.workspace_id, &ids).await?;
+            let bodies = large_rows::bodies(&mut tx, self.job.order.workspace_id, &ids).await?;
+            page.activity = bodies.into_iter().collect();
         }
         Ok(page)
     }
@@ -234,7 +235,7 @@ impl Walk {
         let new: Vec<New> = chosen.iter().flat_map(Chosen::rows).collect();
         let noted = message_rows::insert(&mut tx, common, &new, now).await?;
         if noted.len() < new.len() {
-            // In an earlier round, or by an attempt whose commit was not answered.
+            // In an earlier wave, or by an attempt whose commit was not answered.
             let noted: HashSet<(Uuid, Channel)> = noted.into_iter().collect();
             chosen.iter_mut().for_each(|chosen| chosen.retain(&noted));
         }
@@ -269,21 +270,13 @@ impl Walk {
             Whom::Named(named) => resolve(&mut tx, common.workspace, named).await?,
             Whom::Stretch(..) => Vec::new(),
         };
-        let mut meant: HashMap<Uuid, Option<Arc<Named>>> =
-            named.into_iter().map(|(id, named)| (id, Some(named))).collect();
         let ids: HashSet<Uuid> = open.iter().map(|open| open.service_id).collect();
-        let wanted = ids.iter().map(|id| (*id, meant.remove(id).flatten())).collect::<Vec<_>>();
-        let stored = find_users(
-            &mut tx,
-            common.workspace,
-            &ids.into_iter().collect::<Vec<_>>(),
-            For::Reading,
-        )
-        .await?;
+        let ids: Vec<Uuid> = ids.into_iter().collect();
+        let stored = find_users(&mut tx, common.workspace, &ids, For::Reading).await?;
         drop(tx);
         self.adapt(stored.len(), stored.iter().map(|user| user.doc.len()).sum());
         let job = self.job.clone();
-        Ok(Some(compute(&self.app, move || reopen(&job, open, stored, wanted)).await?))
+        Ok(Some(compute(&self.app, move || reopen(&job, open, stored, named)).await?))
     }
 }
 
@@ -378,15 +371,15 @@ fn reopen(
     job: &Job,
     open: Vec<Open>,
     stored: Vec<StoredUser>,
-    named: Vec<(Uuid, Option<Arc<Named>>)>,
+    named: Vec<(Uuid, Arc<Named>)>,
 ) -> Batch {
-    let mut named: HashMap<Uuid, Option<Arc<Named>>> = named.into_iter().collect();
+    let mut named: HashMap<Uuid, Arc<Named>> = named.into_iter().collect();
     let mut users: HashMap<Uuid, User> = stored
         .into_iter()
         .filter_map(|stored| {
             let id = stored.service_id;
             let recipient = Recipient::read(id, &stored.doc).ok()?;
-            let named = named.remove(&id).flatten();
+            let named = named.remove(&id);
             Some((id, User { recipient, named, messages: Vec::new() }))
         })
         .collect();
@@ -460,13 +453,4 @@ async fn read(
         doc: stored.doc,
     };
     Ok(stored.into_iter().map(read).collect())
-}
-
-async fn activity(
-    tx: &mut Tx,
-    workspace: i32,
-    ids: &[Uuid],
-) -> Result<HashMap<Uuid, Vec<u8>>, StoreError> {
-    let bodies = crate::users::large_rows::bodies(tx, workspace, ids).await?;
-    Ok(bodies.into_iter().collect())
 }

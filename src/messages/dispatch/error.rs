@@ -15,13 +15,7 @@ pub enum DispatchError {
     #[error("{0}")]
     Hopeless(String),
     #[error(transparent)]
-    Store(StoreError),
-}
-
-impl From<StoreError> for DispatchError {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error)
-    }
+    Store(#[from] StoreError),
 }
 
 impl From<ClaimError> for DispatchError {

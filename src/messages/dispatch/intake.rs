@@ -1,11 +1,11 @@
 //! Orders of the log become dispatches, a batch of them at a time.
 
 use super::begin;
-use super::message::MessageError;
 use crate::app::App;
 use crate::bell::Bell;
 use crate::log::Message;
 use crate::messages::order::Order;
+use crate::messages::order::in_log::MessageError;
 use crate::retry::Retry;
 use crate::store::{StoreError, Tx};
 use crate::worker::batches::Handler;

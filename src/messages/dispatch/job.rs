@@ -119,7 +119,7 @@ impl Job {
         self.audiences.iter().any(Matcher::needs_activity) || wave.is_some_and(is_optimal)
     }
 
-    /// Whether a user is meant, in this round.
+    /// Whether a user is meant, in this wave.
     pub fn means(
         &self,
         user: &Recipient,

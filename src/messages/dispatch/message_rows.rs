@@ -11,7 +11,8 @@ use crate::store::{StoreError, Tx, execute, on};
 use crate::users::rows::json_array;
 
 /// What a message's row says of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, sqlx::Type)]
+#[sqlx(type_name = "text", rename_all = "snake_case")]
 pub(super) enum RowState {
     /// To be handed over.
     Pending,
@@ -35,20 +36,6 @@ impl RowState {
             Self::Failed => "failed",
             Self::Bounced => "bounced",
         }
-    }
-
-    pub fn from_name(name: &str) -> Option<Self> {
-        [
-            Self::Pending,
-            Self::Waiting,
-            Self::Sent,
-            Self::Unreachable,
-            Self::Aborted,
-            Self::Failed,
-            Self::Bounced,
-        ]
-        .into_iter()
-        .find(|state| state.name() == name)
     }
 }
 
@@ -173,7 +160,7 @@ pub(super) async fn settle(
     tx: &mut Tx,
     common: Common,
     settled: &[&Settled],
-) -> Result<Vec<(Uuid, Channel, String)>, StoreError> {
+) -> Result<Vec<(Uuid, Channel, RowState)>, StoreError> {
     let Common { workspace, dispatch, .. } = common;
     Ok(match tx {
         _ if settled.is_empty() => Vec::new(),

@@ -20,10 +20,8 @@
 mod batch;
 mod capping;
 mod error;
-mod ids;
 mod intake;
 mod job;
-pub mod message;
 mod message_rows;
 mod part;
 mod part_rows;
@@ -39,6 +37,7 @@ pub(crate) mod telemetry;
 
 use std::time::Duration;
 
+use rand::RngExt as _;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 use uuid::Uuid;
@@ -53,8 +52,10 @@ pub use intake::BeginOrders;
 pub(crate) use message_rows::forget_user;
 pub use part::{give_up as give_up_part, run as run_part};
 pub use plan::{give_up as give_up_plan, plan};
-pub use report::{Receipt, Report, receipts, reported};
-pub use report_rows::{Console, Listed, Statistics, console, list, one, open_messages, statistics};
+pub use report::{Report, reported};
+pub use report_rows::{
+    Console, Listed, Receipt, Statistics, console, list, one, open_messages, receipts, statistics,
+};
 pub use state::cancel;
 
 /// What a process shares out among all dispatches that it works on.
@@ -113,7 +114,7 @@ pub async fn begin(tx: &mut Tx, order: &Order) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Adds a round to a dispatch, which begins with its first one; each once, however often it is
+/// Adds a wave to a dispatch, which begins with its first one; each once, however often it is
 /// asked. One that has ended, or was cancelled, stays as it is.
 pub async fn add_wave(
     tx: &mut Tx,
@@ -131,13 +132,13 @@ pub async fn add_wave(
     }
     if wave.is_last {
         rows::make_whole(tx, dispatch_id).await?;
-        // Where the round was there already, it may be done.
+        // Where the wave was there already, it may be done.
         state::finish(tx, dispatch_id).await?;
     }
     Ok(())
 }
 
-/// No other round comes: the dispatch ends with the rounds that it has.
+/// No other wave comes: the dispatch ends with the waves that it has.
 pub async fn end_waves(tx: &mut Tx, dispatch_id: Uuid) -> Result<(), StoreError> {
     if rows::lock_open(tx, dispatch_id).await? {
         rows::make_whole(tx, dispatch_id).await?;
@@ -146,7 +147,7 @@ pub async fn end_waves(tx: &mut Tx, dispatch_id: Uuid) -> Result<(), StoreError>
     Ok(())
 }
 
-/// Leaves the work of a round to the workers.
+/// Leaves the work of a wave to the workers.
 async fn add(tx: &mut Tx, order: &Order, wave: Option<&Wave>) -> Result<(), StoreError> {
     let id = order.dispatch_id;
     if order.target.users.is_empty() {
@@ -159,7 +160,15 @@ async fn add(tx: &mut Tx, order: &Order, wave: Option<&Wave>) -> Result<(), Stor
     }
     let users = order.target.users.len() as i64;
     let part = rows::add_named(tx, id, users).await?;
-    let (job, item) = ids::named_claim(order.workspace_id);
+    let (job, item) = named_claim(order.workspace_id);
     part_rows::insert_named(tx, id, part, wave, &order.target.users, (job, item)).await?;
     claims::offer(tx, Kind::DispatchNamed, job, item, Duration::ZERO).await
+}
+
+/// The job and the item of a claim for named users. The job is the workspace's, so that sends of
+/// one workspace share the workers with those of others, and so that looking for work takes no
+/// longer where many wait.
+fn named_claim(workspace: i32) -> (Uuid, i64) {
+    let job = Uuid::from_u128(0x6d65_7373_6167_6573 << 64 | u128::from(workspace.unsigned_abs()));
+    (job, rand::rng().random_range(0..i64::MAX))
 }

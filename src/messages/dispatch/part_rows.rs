@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use super::settle::Counts;
+use super::report_rows::Added;
 use crate::messages::order::{Named, Wave};
 use crate::store::{StoreError, Tx, execute, on};
 use crate::users::Position;
@@ -193,7 +193,7 @@ pub(super) async fn count(
     tx: &mut Tx,
     dispatch: Uuid,
     part: i64,
-    counts: &Counts,
+    totals: &Added,
 ) -> Result<(), StoreError> {
     execute!(
         tx,
@@ -205,11 +205,11 @@ pub(super) async fn count(
         )
         .bind(dispatch)
         .bind(part)
-        .bind(counts.sent)
-        .bind(counts.unreachable)
-        .bind(counts.aborted)
-        .bind(counts.failed)
-        .bind(counts.bounced)
+        .bind(totals.sent)
+        .bind(totals.unreachable)
+        .bind(totals.aborted)
+        .bind(totals.failed)
+        .bind(totals.bounced)
     );
     Ok(())
 }

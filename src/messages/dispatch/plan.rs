@@ -12,7 +12,7 @@ use crate::messages::order::Wave;
 use crate::users::scan::{self, Cuts};
 use crate::users::{Position, SLICES};
 
-/// Cuts the users of a claim's round into parts. Of a dispatch that has ended the claim is
+/// Cuts the users of a claim's wave into parts. Of a dispatch that has ended the claim is
 /// dropped.
 pub async fn plan(app: &App, claim: &Claim) -> Result<(), DispatchError> {
     let attempts = app.config.messages.attempts;

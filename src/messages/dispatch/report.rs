@@ -1,5 +1,4 @@
-//! What is asked and told about messages from elsewhere: who was sent what, and what became of it
-//! after its channel had it.
+//! What is told about messages from elsewhere: what became of them after their channel had them.
 
 use std::collections::BTreeMap;
 
@@ -12,25 +11,12 @@ use super::{job, part_rows, report_rows, rows};
 use crate::messages::{Channel, MessageId};
 use crate::store::{StoreError, Tx};
 
-pub use super::report_rows::Receipt;
-
 /// What a channel says of a message some time after it took it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Report {
     Delivered,
     /// With the reason.
     Bounced(String),
-}
-
-/// The messages of campaigns and Canvases that users were sent since a time: what their
-/// conversion windows count from.
-pub async fn receipts(
-    tx: &mut Tx,
-    workspace_id: i32,
-    users: &[Uuid],
-    since: i64,
-) -> Result<Vec<Receipt>, StoreError> {
-    report_rows::receipts(tx, workspace_id, users, since).await
 }
 
 /// Notes what channels say of messages, each thing once; answers how many were not known. They are
@@ -64,7 +50,7 @@ pub async fn reported(
         }
     }
     for ((dispatch, part), counts) in &parts {
-        part_rows::count(tx, *dispatch, *part, counts).await?;
+        part_rows::count(tx, *dispatch, *part, &counts.totals).await?;
     }
     let mut statistics: BTreeMap<(Uuid, String, &str), Added> = BTreeMap::new();
     for ((campaign, dispatch, channel), added) in of_campaigns {

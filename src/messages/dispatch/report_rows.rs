@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::State;
 use super::message_rows::RowState;
 use super::report::Report;
-use crate::clock::serialize_time;
+use crate::clock::{serialize_optional_time, serialize_time};
 use crate::messages::order::Kind;
 use crate::messages::{Channel, MessageId};
 use crate::store::{StoreError, Tx, execute, on};
@@ -17,8 +17,8 @@ use crate::users::rows::json_array;
 
 // Statistics ---------------------------------------------------------------------------
 
-/// What is added to a row of statistics.
-#[derive(Clone, Copy, Debug, Default)]
+/// How many messages came to what: what is added to a row of statistics.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Added {
     pub sent: i64,
     pub delivered: i64,
@@ -124,7 +124,7 @@ pub async fn statistics(
 /// A dispatch and how far it is. Times are milliseconds since the epoch, and ISO 8601 in JSON.
 #[derive(Clone, Debug, Serialize, sqlx::FromRow)]
 pub struct Listed {
-    #[serde(serialize_with = "serialize_id")]
+    #[serde(serialize_with = "uuid::serde::simple::serialize")]
     pub id: Uuid,
     /// The workspace's name; none of one that is gone.
     pub workspace: Option<String>,
@@ -133,7 +133,7 @@ pub struct Listed {
     pub campaign_id: Option<Uuid>,
     pub request_id: String,
     pub note: Option<String>,
-    /// Users in all its rounds so far, and how many of them were looked at.
+    /// Users in all its waves so far, and how many of them were looked at.
     pub users: i64,
     pub walked: i64,
     pub parts: i64,
@@ -146,25 +146,10 @@ pub struct Listed {
     pub bounced: i64,
     #[serde(serialize_with = "serialize_time")]
     pub accepted_at: i64,
-    #[serde(serialize_with = "serialize_optional")]
+    #[serde(serialize_with = "serialize_optional_time")]
     pub started_at: Option<i64>,
-    #[serde(serialize_with = "serialize_optional")]
+    #[serde(serialize_with = "serialize_optional_time")]
     pub finished_at: Option<i64>,
-}
-
-/// As answers have it: 32 hexadecimal digits.
-fn serialize_id<S: serde::Serializer>(id: &Uuid, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(&id.simple())
-}
-
-fn serialize_optional<S: serde::Serializer>(
-    ms: &Option<i64>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    match ms {
-        Some(ms) => serialize_time(ms, serializer),
-        None => serializer.serialize_none(),
-    }
 }
 
 macro_rules! listed {
@@ -222,25 +207,6 @@ pub async fn open_messages(tx: &mut Tx, id: Uuid) -> Result<i64, StoreError> {
          WHERE dispatch_id = $1 AND state IN ('pending', 'waiting')",
     )
     .bind(id).fetch_one(c).await?))
-}
-
-/// What a dispatch's messages came to.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
-pub(super) struct Totals {
-    users: i64,
-    sent: i64,
-    unreachable: i64,
-    aborted: i64,
-    failed: i64,
-    bounced: i64,
-}
-
-pub(super) async fn totals(tx: &mut Tx, id: Uuid) -> Result<Totals, StoreError> {
-    let found = one(tx, id).await?;
-    Ok(found.map_or_else(Totals::default, |found| {
-        let Listed { walked: users, sent, unreachable, aborted, failed, bounced, .. } = found;
-        Totals { users, sent, unreachable, aborted, failed, bounced }
-    }))
 }
 
 /// Since when the oldest work that could be taken waits.
@@ -303,7 +269,9 @@ pub struct Receipt {
     pub sent_at: i64,
 }
 
-pub(super) async fn receipts(
+/// The messages of campaigns and Canvases that users were sent since a time: what their
+/// conversion windows count from.
+pub async fn receipts(
     tx: &mut Tx,
     workspace: i32,
     users: &[Uuid],
@@ -433,10 +401,4 @@ pub(super) async fn forget(tx: &mut Tx, id: Uuid) -> Result<bool, StoreError> {
     execute!(&mut *tx, sqlx::query("DELETE FROM dispatches WHERE id = $1").bind(id));
     execute!(tx, sqlx::query("DELETE FROM console_log WHERE dispatch_id = $1").bind(id));
     Ok(true)
-}
-
-/// What campaigns and Canvases of a workspace declare, JSON objects.
-pub(super) async fn contents(tx: &mut Tx, workspace: i32) -> Result<Vec<String>, StoreError> {
-    Ok(on!(tx, c => sqlx::query_scalar("SELECT content FROM campaigns WHERE workspace_id = $1")
-        .bind(workspace).fetch_all(c).await?))
 }

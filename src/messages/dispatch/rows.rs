@@ -51,12 +51,12 @@ pub(super) async fn lock_open(tx: &mut Tx, id: Uuid) -> Result<bool, StoreError>
     Ok(locked == 1)
 }
 
-/// What a round is known by within its dispatch.
+/// What a wave is known by within its dispatch.
 pub(super) fn number(wave: Option<&Wave>) -> i64 {
     wave.map_or(0, |wave| wave.at_ms)
 }
 
-/// Writes a round; whether it was new.
+/// Writes a wave; whether it was new.
 pub(super) async fn insert_wave(
     tx: &mut Tx,
     id: Uuid,
@@ -75,7 +75,7 @@ pub(super) async fn insert_wave(
     Ok(inserted == 1)
 }
 
-/// A round by its number.
+/// A wave by its number.
 pub(super) async fn wave(
     tx: &mut Tx,
     id: Uuid,
@@ -94,7 +94,7 @@ pub(super) async fn make_whole(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> 
     Ok(())
 }
 
-/// Counts one more round that is to be cut into parts.
+/// Counts one more wave that is to be cut into parts.
 pub(super) async fn add_plan(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
     execute!(
         tx,
@@ -135,7 +135,7 @@ pub(super) async fn load(tx: &mut Tx, id: Uuid) -> Result<Option<Dispatch>, Stor
     .transpose()
 }
 
-/// What cutting a round into parts came to.
+/// What cutting a wave into parts came to.
 pub(super) struct Planned<'a> {
     pub segment: Option<&'a str>,
     pub youngest: Uuid,
@@ -143,8 +143,8 @@ pub(super) struct Planned<'a> {
     pub parts: i64,
 }
 
-/// Counts the parts of a round; answers the number of the last part, and none where the dispatch
-/// has ended. What the first round fixed stays.
+/// Counts the parts of a wave; answers the number of the last part, and none where the dispatch
+/// has ended. What the first wave fixed stays.
 pub(super) async fn planned(
     tx: &mut Tx,
     id: Uuid,

@@ -8,6 +8,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::error::DispatchError;
 use super::message_rows::{self, Common, RowState, Settled};
+use super::report_rows::Added;
 use super::{job, part_rows, report_rows};
 use crate::app::App;
 use crate::faults::fail_point;
@@ -22,30 +23,19 @@ const WITHIN: Duration = Duration::from_secs(1);
 /// How many messages came to what, in all and by channel.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counts {
-    pub sent: i64,
-    pub unreachable: i64,
-    pub aborted: i64,
-    pub failed: i64,
-    pub bounced: i64,
+    pub totals: Added,
     pub by_channel: BTreeMap<(Channel, RowState), i64>,
 }
 
 impl Counts {
     pub fn add(&mut self, channel: Channel, state: RowState) {
-        match state {
-            RowState::Pending | RowState::Waiting => {}
-            RowState::Sent => self.sent += 1,
-            RowState::Unreachable => self.unreachable += 1,
-            RowState::Aborted => self.aborted += 1,
-            RowState::Failed => self.failed += 1,
-            RowState::Bounced => self.bounced += 1,
-        }
+        self.totals.add(state, 1);
         *self.by_channel.entry((channel, state)).or_default() += 1;
     }
 
     /// Whether nothing came to an end.
     fn is_empty(&self) -> bool {
-        self.sent + self.unreachable + self.aborted + self.failed + self.bounced == 0
+        self.totals == Added::default()
     }
 
     /// Tells metrics, once all is committed.
@@ -68,10 +58,10 @@ pub(super) async fn count(
     if counts.is_empty() {
         return Ok(());
     }
-    part_rows::count(tx, common.dispatch, common.part, counts).await?;
+    part_rows::count(tx, common.dispatch, common.part, &counts.totals).await?;
     let Some(campaign) = common.campaign else { return Ok(()) };
     // The last lock, since it is every part's; in the order of the keys.
-    let mut rows: BTreeMap<(&str, &str), report_rows::Added> = BTreeMap::new();
+    let mut rows: BTreeMap<(&str, &str), Added> = BTreeMap::new();
     for ((channel, state), count) in &counts.by_channel {
         let variation = job::variation(order, *channel);
         rows.entry((variation, channel.name())).or_default().add(*state, *count);
@@ -98,9 +88,7 @@ pub(super) async fn settle(
     for _ in 0..2 {
         let mut written = HashSet::new();
         for (user, channel, state) in message_rows::settle(tx, common, &left).await? {
-            if let Some(state) = RowState::from_name(&state) {
-                counts.add(channel, state);
-            }
+            counts.add(channel, state);
             written.insert((user, channel));
         }
         left.retain(|one| !written.contains(&(one.service_id, one.channel)));

@@ -59,7 +59,7 @@ pub async fn cancel(tx: &mut Tx, id: Uuid) -> Result<bool, StoreError> {
 /// message immediately).
 async fn console(tx: &mut Tx, order: &Order, now: i64) -> Result<(), StoreError> {
     let Some(segment) = order.target.segment_id else { return Ok(()) };
-    let counts = report_rows::totals(tx, order.dispatch_id).await?;
+    let Some(found) = report_rows::one(tx, order.dispatch_id).await? else { return Ok(()) };
     let record = json!({
         "dispatch_id": order.dispatch_id.simple().to_string(),
         "call": order.kind,
@@ -72,7 +72,14 @@ async fn console(tx: &mut Tx, order: &Order, now: i64) -> Result<(), StoreError>
         "messages": order.messages,
         "received_at": format_time(order.accepted_at),
         "finished_at": format_time(now),
-        "results": counts,
+        "results": {
+            "users": found.walked,
+            "sent": found.sent,
+            "unreachable": found.unreachable,
+            "aborted": found.aborted,
+            "failed": found.failed,
+            "bounced": found.bounced,
+        },
     });
     report_rows::add_console(tx, order.workspace_id, order.dispatch_id, now, &record).await
 }

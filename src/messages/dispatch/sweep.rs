@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use super::report_rows;
 use crate::app::App;
+use crate::campaigns::{self, Campaign};
 use crate::claims;
 use crate::messages::settings;
 use crate::retry;
@@ -62,36 +62,8 @@ async fn kept_ms(app: &App, workspace: i32) -> Result<i64, StoreError> {
     let settings = settings::of(app, workspace).await?;
     let capping = settings.frequency_capping.iter().map(|rule| i64::from(rule.days) * DAY_MS);
     let mut tx = app.store.snapshot().await?;
-    let contents = report_rows::contents(&mut tx, workspace).await?;
-    let windows = contents.iter().filter_map(|content| conversion_window(content));
+    let heeding = campaigns::heeding_purchases(&mut tx, workspace).await?;
+    let windows = heeding.iter().filter_map(Campaign::conversion_window);
     let days = i64::from(app.config.messages.keep_days) * DAY_MS;
     Ok(capping.chain(windows).max().unwrap_or(0).max(days))
-}
-
-/// The conversion window in what a campaign declares, in milliseconds.
-fn conversion_window(content: &str) -> Option<i64> {
-    let content: Map<String, Value> = serde_json::from_str(content).ok()?;
-    let text = content.get("conversion_window")?.as_str()?;
-    let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
-    let unit_ms = match unit {
-        "d" => DAY_MS,
-        "h" => DAY_MS / 24,
-        "m" => 60_000,
-        _ => return None,
-    };
-    number.parse::<i64>().ok()?.checked_mul(unit_ms)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn conversion_windows_are_read_as_declared() {
-        let read = |text: &str| conversion_window(&format!(r#"{{"conversion_window":"{text}"}}"#));
-        assert_eq!(read("3d"), Some(3 * DAY_MS));
-        assert_eq!(read("12h"), Some(DAY_MS / 2));
-        assert_eq!(read(""), None);
-        assert_eq!(conversion_window("{}"), None);
-    }
 }

@@ -1,7 +1,8 @@
 //! Who is told what became of a message after its channel had it.
 
 use crate::app::App;
-use crate::messages::transactional::reports::Reported;
+use crate::messages::transactional::State;
+use crate::messages::transactional::reports::Change;
 use crate::messages::{Channel, MessageId, dispatch, transactional};
 use crate::store::{StoreError, Tx};
 
@@ -44,20 +45,21 @@ pub struct News {
 /// order of their ids.
 pub async fn tell(app: &App, tx: &mut Tx, workspace: i32, news: &[News]) -> Result<(), StoreError> {
     let mut of_dispatches = Vec::new();
-    for news in news {
-        let reason = || news.reason.clone().unwrap_or_default();
-        let (what, report) = match news.became {
-            Became::Processed => (Reported::Processed, None),
-            Became::Delivered => (Reported::Delivered, Some(dispatch::Report::Delivered)),
+    for News { id, became, at, reason } in news {
+        let reason = reason.as_deref().unwrap_or_default();
+        let (state, why, report) = match became {
+            Became::Processed => (State::Processed, None, None),
+            Became::Delivered => (State::Delivered, None, Some(dispatch::Report::Delivered)),
             Became::Bounced | Became::Failed => {
-                (Reported::Bounced(reason()), Some(dispatch::Report::Bounced(reason())))
+                let report = dispatch::Report::Bounced(reason.to_owned());
+                (State::Bounced, Some(reason), Some(report))
             }
         };
-        let transactional = transactional::reports::Report { what, at: news.at };
-        let is_transactional = news.id.channel == Channel::Email
-            && transactional::reported(tx, app, workspace, &news.id, &transactional).await?;
+        let change = Change { state, at: *at, reason: why };
+        let is_transactional = id.channel == Channel::Email
+            && transactional::reported(tx, app, workspace, id, &change).await?;
         if !is_transactional {
-            of_dispatches.extend(report.map(|report| (news.id, report)));
+            of_dispatches.extend(report.map(|report| (*id, report)));
         }
     }
     dispatch::reported(tx, workspace, &of_dispatches).await?;

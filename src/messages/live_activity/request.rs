@@ -9,7 +9,7 @@ use crate::messages::Channel;
 use crate::messages::content::Content;
 use crate::messages::members::{self, Members, User, member};
 use crate::messages::order::{Kind, Order, SubscriptionState, Target};
-use crate::messages::request::UNKNOWN_SEGMENT;
+use crate::messages::request::segment;
 use crate::messages::settings::Settings;
 use crate::workspaces::{DeclaredApp, Platform};
 
@@ -152,13 +152,6 @@ fn target(body: &Members, settings: &Settings) -> Result<Target, String> {
         Some(_) if target.users.is_empty() => Err(format!("{USERS} must not be empty")),
         _ => Ok(target),
     }
-}
-
-fn segment(body: &Members, settings: &Settings) -> Result<Option<Uuid>, String> {
-    let Some(text) = members::text(body, SEGMENT)? else { return Ok(None) };
-    // What is no UUID is as unknown as one that no segment has.
-    let id = Uuid::try_parse(text).ok().filter(|id| settings.segments.contains(id));
-    id.map(Some).ok_or_else(|| UNKNOWN_SEGMENT.to_owned())
 }
 
 /// The alert as ActivityKit has it. Title and body should be there, as texts, which are

@@ -1,19 +1,63 @@
 //! An order on its way through the log: what a repeat of the call makes is the same to the byte,
 //! so the request's id, which is not, travels beside it.
 
+use serde::{Deserialize, Serialize};
+
 use super::Order;
 use crate::gateway::ApiError;
 use crate::log::{MAX_MESSAGE_BYTES, Message, NewMessage, Topic, partition_of};
-use crate::messages::dispatch::message::{self, MessageError};
+use crate::retry::Retry;
+
+/// The version that this program writes and reads.
+const VERSION: u32 = 1;
 
 /// Room for what a message has beside its payload.
 const BESIDE: usize = 1 << 10;
+
+/// Why a message is no order.
+#[derive(Debug, thiserror::Error)]
+pub enum MessageError {
+    #[error("the message cannot be read: {0}")]
+    Unreadable(#[from] serde_json::Error),
+    #[error("the message is of version {0}, which this worker does not know")]
+    Version(u32),
+}
+
+impl Retry for MessageError {
+    /// What a newer gateway wrote waits for a worker of its version.
+    fn can_retry(&self) -> bool {
+        matches!(self, Self::Version(_))
+    }
+}
+
+/// The payload of a message of [`Topic::Messages`].
+pub(crate) fn encode(order: &Order) -> Vec<u8> {
+    #[derive(Serialize)]
+    struct Versioned<'a> {
+        v: u32,
+        #[serde(flatten)]
+        order: &'a Order,
+    }
+    serde_json::to_vec(&Versioned { v: VERSION, order }).expect("an order is JSON")
+}
+
+/// Reads what [`encode`] wrote.
+pub(crate) fn decode(payload: &[u8]) -> Result<Order, MessageError> {
+    #[derive(Deserialize)]
+    struct Head {
+        v: u32,
+    }
+    match serde_json::from_slice(payload)? {
+        Head { v: VERSION } => Ok(serde_json::from_slice(payload)?),
+        Head { v } => Err(MessageError::Version(v)),
+    }
+}
 
 impl Order {
     /// The message that a call appends, for one of so many partitions: its dispatch's.
     pub fn to_log(mut self, partitions: u32) -> Result<NewMessage, ApiError> {
         let request_id = std::mem::take(&mut self.request_id);
-        let payload = message::encode(&self);
+        let payload = encode(&self);
         // Written anew, a body can have more bytes than it was sent in.
         if payload.len() + BESIDE > MAX_MESSAGE_BYTES {
             return Err(ApiError::TooLarge);
@@ -29,7 +73,7 @@ impl Order {
 
     /// The order in a message.
     pub fn from_log(message: &Message) -> Result<Self, MessageError> {
-        let order = message::decode(&message.payload)?;
+        let order = decode(&message.payload)?;
         Ok(Self { request_id: message.request_id.clone(), ..order })
     }
 }

@@ -5,13 +5,14 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::api::{PERMISSION, answer, bad_id, check, queued};
-use super::request::{ID_PATTERN, LONGEST_ID, MOST_PROPERTIES, Request};
+use super::request::{ID_PATTERN, LONGEST_ID, Request};
 use super::{State, rows};
 use crate::campaigns::{Campaign, Kind};
 use crate::clock::hours;
 use crate::gateway::openapi::Tag;
 use crate::gateway::openapi::shapes::{Identifier, UserAlias, members, or_null, shape};
 use crate::gateway::{Access, Operation};
+use crate::messages::members::MOST_PROPERTIES;
 use crate::tracking::openapi::AttributesBeside;
 
 const TAG: Tag = Tag { name: "Transactional email", about: "One email to one user, at once." };

@@ -10,39 +10,12 @@ use crate::messages::MessageId;
 use crate::messages::settings::{self, Settings};
 use crate::store::{StoreError, Tx};
 
-/// What became of a message, as who took it says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Report {
-    pub what: Reported,
-    /// Milliseconds since the epoch.
+/// What becomes of an email.
+#[derive(Clone, Copy, Debug)]
+pub struct Change<'a> {
+    pub state: State,
     pub at: i64,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reported {
-    /// It was prepared for the recipient's provider.
-    Processed,
-    /// The recipient's provider has it.
-    Delivered,
-    /// The recipient's provider does not take it: why.
-    Bounced(String),
-}
-
-impl Reported {
-    fn state(&self) -> State {
-        match self {
-            Self::Processed => State::Processed,
-            Self::Delivered => State::Delivered,
-            Self::Bounced(_) => State::Bounced,
-        }
-    }
-
-    fn reason(&self) -> Option<&str> {
-        match self {
-            Self::Processed | Self::Delivered => None,
-            Self::Bounced(reason) => Some(reason),
-        }
-    }
+    pub reason: Option<&'a str>,
 }
 
 /// Notes a report that a workspace was given, in the caller's transaction, and has it told;
@@ -56,35 +29,25 @@ pub async fn reported(
     app: &App,
     workspace: i32,
     id: &MessageId,
-    report: &Report,
+    change: &Change<'_>,
 ) -> Result<bool, StoreError> {
     let found = rows::lock(tx, id.dispatch_id).await?;
     let found = found.filter(|email| email.workspace_id == workspace);
     let Some(mut email) = found else { return Ok(false) };
-    let state = report.what.state();
     let is_of_user = email.service_id.is_none_or(|service_id| service_id == id.service_id);
-    if !is_of_user || !email.state.leads_to(state) {
+    if !is_of_user || !email.state.leads_to(change.state) {
         return Ok(true);
     }
     let settings = settings::of(app, email.workspace_id).await?;
     if email.state == State::Processing {
-        let sent = Change { state: State::Sent, at: report.at, reason: None };
+        let sent = Change { state: State::Sent, at: change.at, reason: None };
         step(tx, app, &settings, &mut email, None, &sent).await?;
         sla::count(&email);
     }
-    let change = Change { state, at: report.at, reason: report.what.reason() };
-    step(tx, app, &settings, &mut email, None, &change).await?;
+    step(tx, app, &settings, &mut email, None, change).await?;
     sla::count(&email);
     fail_point!("transactional::reported");
     Ok(true)
-}
-
-/// What becomes of an email.
-#[derive(Clone, Copy, Debug)]
-pub struct Change<'a> {
-    pub state: State,
-    pub at: i64,
-    pub reason: Option<&'a str>,
 }
 
 /// Makes a step, with its postback; whether the email was where it begins, and is claimed by

@@ -1,15 +1,9 @@
 //! What a call asks to be sent (api.md, operation 7).
 
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
+use crate::messages::members::{self, Members, User, member};
 use crate::tracking::at_once;
-use crate::tracking::message::{Identifier, UserAlias};
-use crate::users::profile::{Alias, check};
-use crate::users::rows::Kind;
-
-/// Bytes of compact JSON of trigger properties, as of those of events.
-pub const MOST_PROPERTIES: usize = 50 << 10;
 
 /// Characters of an external_send_id.
 pub const LONGEST_ID: usize = 255;
@@ -18,46 +12,14 @@ pub const LONGEST_ID: usize = 255;
 /// dialects see a range.
 pub const ID_PATTERN: &str = r"^[a-zA-Z0-9_+\\/=\-]+$";
 
-type Members = Map<String, Value>;
-
 /// The members of a body, checked.
 #[derive(Debug)]
 pub struct Request {
     pub external_send_id: Option<String>,
     pub trigger_properties: Option<Members>,
-    pub recipient: Recipient,
+    pub recipient: User,
     /// As [`at_once`] takes them.
     pub attributes: Option<String>,
-}
-
-/// Who is meant; kept as JSON of the names that the call has.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Recipient {
-    ExternalUserId(String),
-    UserAlias { alias_name: String, alias_label: String },
-}
-
-impl Recipient {
-    /// What the user is found by.
-    pub fn key(&self) -> (Kind, String) {
-        match self {
-            Self::ExternalUserId(id) => (Kind::ExternalId, id.clone()),
-            Self::UserAlias { alias_name, alias_label } => {
-                (Kind::Alias, Alias::key_of(alias_label, alias_name))
-            }
-        }
-    }
-
-    fn identifier(&self) -> Identifier<'_> {
-        match self {
-            Self::ExternalUserId(id) => Identifier::ExternalId(id.into()),
-            Self::UserAlias { alias_name, alias_label } => Identifier::UserAlias(UserAlias {
-                alias_name: alias_name.into(),
-                alias_label: alias_label.into(),
-            }),
-        }
-    }
 }
 
 impl Request {
@@ -66,11 +28,10 @@ impl Request {
     pub fn read(body: &Members, workspace: i32, received_at: i64) -> Result<Self, String> {
         let external_send_id =
             member(body, "external_send_id").map(external_send_id).transpose()?;
-        let trigger_properties =
-            member(body, "trigger_properties").map(trigger_properties).transpose()?;
+        let trigger_properties = members::properties(body, "trigger_properties", "")?;
         let recipient = member(body, "recipient").ok_or("recipient is required")?;
         let recipient = recipient.as_object().ok_or("recipient must be an object")?;
-        let user = user(recipient)?;
+        let user = members::user(recipient, "recipient")?;
         let attributes = member(recipient, "attributes").map(|attributes| {
             let attributes =
                 attributes.as_object().ok_or("recipient.attributes must be an object")?;
@@ -86,10 +47,6 @@ impl Request {
     }
 }
 
-fn member<'a>(members: &'a Members, name: &str) -> Option<&'a Value> {
-    members.get(name).filter(|value| !value.is_null())
-}
-
 fn external_send_id(value: &Value) -> Result<String, String> {
     let is_id = |id: &&str| {
         (1..=LONGEST_ID).contains(&id.len())
@@ -102,45 +59,12 @@ fn external_send_id(value: &Value) -> Result<String, String> {
     })
 }
 
-fn trigger_properties(value: &Value) -> Result<Members, String> {
-    let properties = value.as_object().ok_or("trigger_properties must be an object")?;
-    if value.to_string().len() > MOST_PROPERTIES {
-        return Err(format!("trigger_properties must be at most {MOST_PROPERTIES} bytes of JSON"));
-    }
-    Ok(properties.clone())
-}
-
-fn user(recipient: &Members) -> Result<Recipient, String> {
-    match (member(recipient, "external_user_id"), member(recipient, "user_alias")) {
-        (Some(id), None) => {
-            Ok(Recipient::ExternalUserId(identifier(id, "recipient.external_user_id")?))
-        }
-        (None, Some(alias)) => user_alias(alias),
-        _ => Err("recipient must have one of external_user_id and user_alias".into()),
-    }
-}
-
-fn user_alias(value: &Value) -> Result<Recipient, String> {
-    let members = value.as_object().ok_or("recipient.user_alias must be an object")?;
-    let part = |name: &str| {
-        let path = format!("recipient.user_alias.{name}");
-        let part = member(members, name).ok_or_else(|| format!("{path} is required"))?;
-        identifier(part, &path)
-    };
-    Ok(Recipient::UserAlias { alias_name: part("alias_name")?, alias_label: part("alias_label")? })
-}
-
-fn identifier(value: &Value, path: &str) -> Result<String, String> {
-    let text = value.as_str().ok_or_else(|| format!("{path} must be a string"))?;
-    check::identifier_text(text).map_err(|error| format!("{path} {error}"))?;
-    Ok(text.to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::users::rows::Kind;
 
     fn read(body: Value) -> Result<Request, String> {
         Request::read(body.as_object().unwrap(), 7, 5)
@@ -160,7 +84,7 @@ mod tests {
         let request = request.unwrap();
         assert_eq!(request.external_send_id.as_deref(), Some(r"aZ09-_+\/="));
         assert_eq!(Value::Object(request.trigger_properties.unwrap())["order"]["total"], 5);
-        assert_eq!(request.recipient, Recipient::ExternalUserId("ann".into()));
+        assert_eq!(request.recipient, User::ExternalUserId("ann".into()));
         assert!(request.attributes.unwrap().contains(r#"{"first_name":"Ann"}"#));
         let alias = json!({ "alias_name": "a", "alias_label": "l" });
         let request = read(json!({ "recipient": { "user_alias": alias } })).unwrap();

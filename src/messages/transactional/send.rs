@@ -19,7 +19,6 @@ use uuid::Uuid;
 use super::contents::Contents;
 use super::queue::Wake;
 use super::reports::{Change, step};
-use super::request::Recipient as Named;
 use super::rows::{self, Email};
 use super::{State, sla};
 use crate::app::App;
@@ -29,6 +28,7 @@ use crate::deliveries::kept;
 use crate::faults::fail_point;
 use crate::log::Message;
 use crate::messages::content::{Content, Rendered};
+use crate::messages::members::User;
 use crate::messages::settings::{self, Settings};
 use crate::messages::template::{Scope, Stop};
 use crate::messages::{Channel, MessageId, Outcome, Outgoing, Recipient, channels};
@@ -432,7 +432,7 @@ async fn find(tx: &mut Tx, email: &Email) -> Result<Option<Recipient>, StoreErro
     let service_id = match (email.service_id, &email.recipient) {
         (Some(id), _) => Some(id),
         (None, Some(recipient)) => {
-            let named: Named = serde_json::from_str(recipient).map_err(|error| {
+            let named: User = serde_json::from_str(recipient).map_err(|error| {
                 StoreError::Corrupt(format!("the recipient of {}: {error}", email.dispatch_id))
             })?;
             let (kind, value) = named.key();

@@ -9,7 +9,6 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::campaigns::{self, Campaign, Kind, Trigger};
-use crate::clock::millis;
 use crate::store::{StoreError, Tx};
 
 /// How long a process goes on with declarations that were just changed, at most.
@@ -42,7 +41,7 @@ impl Heeded {
     fn of(declared: Vec<Campaign>) -> Self {
         let mut heeded = Self::default();
         for campaign in declared {
-            if let Some(window) = campaign.content.get("conversion_window").and_then(window) {
+            if let Some(window) = campaign.conversion_window() {
                 heeded.windows.insert(campaign.id, window);
             }
             let is_on = campaign.kind == Kind::Triggered && !campaign.archived && !campaign.paused;
@@ -58,16 +57,6 @@ impl Heeded {
         }
         heeded
     }
-}
-
-/// A length of time as the workspace file has it: `30m`, `12h`, `3d`.
-fn window(text: &Value) -> Option<i64> {
-    let text = text.as_str()?;
-    let (unit, seconds) = [('m', 60), ('h', 60 * 60), ('d', 24 * 60 * 60)]
-        .into_iter()
-        .find(|(unit, _)| text.ends_with(*unit))?;
-    let number: u64 = text.strip_suffix(unit)?.parse().ok()?;
-    Some(millis(Duration::from_secs(number.saturating_mul(seconds))))
 }
 
 /// What this process knows of workspaces, each for a few seconds.
@@ -112,16 +101,6 @@ mod tests {
             archived: false,
             paused: false,
             content: content.as_object().unwrap().clone(),
-        }
-    }
-
-    #[test]
-    fn windows_are_read_as_the_file_has_them() {
-        for (text, ms) in [("30m", 1_800_000), ("12h", 43_200_000), ("3d", 259_200_000)] {
-            assert_eq!(window(&text.into()), Some(ms), "{text}");
-        }
-        for text in ["", "3", "d", "3w", "-1d"] {
-            assert_eq!(window(&text.into()), None, "{text}");
         }
     }
 

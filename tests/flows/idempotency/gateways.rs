@@ -15,7 +15,7 @@ use crate::support::api::{Answer, answer};
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::proxy::{Proxy, Way};
 use crate::support::tracked::take_all;
-use crate::support::{Api, WorkspaceFile, eventually, servers, stores};
+use crate::support::{Api, WorkspaceFile, eventually, killed, servers, stores};
 
 const KEY: &str = "\"8e03978e-40d5-43e8-bc93-6894a57f9324\"";
 
@@ -96,13 +96,7 @@ impl Scene {
     async fn killed_at(&mut self, point: &str) {
         self.restart_with(&format!("{point}=kill")).await;
         assert!(self.request().send().await.is_err(), "an answer");
-        for _ in 0..3_000 {
-            if !self.fleet.is_running(self.gateway) {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        panic!("{point} was never reached\n{}", self.fleet.printed());
+        self.fleet.has_ended(self.gateway).await;
     }
 
     /// The call is answered, the same each time; each of its events is applied once, as an
@@ -164,24 +158,15 @@ async fn killed_at(backend: Backend, point: &str, copies: Copies) {
     assert!(times.iter().all(wanted), "{copies:?}: {times:?}");
 }
 
-macro_rules! killed {
-    ($($name:ident: $backend:expr, $point:literal, $copies:ident;)+) => {
-        $(#[tokio::test(flavor = "multi_thread")]
-        async fn $name() {
-            killed_at($backend, $point, Copies::$copies).await;
-        })+
-    };
-}
-
 killed! {
-    before_the_append_embedded: Backend::Embedded, "idempotency::claimed", One;
-    before_the_append_on_kafka: Backend::Fleet(1), "idempotency::claimed", One;
-    within_the_append_embedded: Backend::Embedded, "log::written", Two;
-    within_the_append_on_kafka: Backend::Fleet(1), "log::delivered", Any;
-    after_the_append_embedded: Backend::Embedded, "idempotency::appended", Two;
-    after_the_append_on_kafka: Backend::Fleet(1), "idempotency::appended", Two;
-    before_the_answer_embedded: Backend::Embedded, "idempotency::finished", One;
-    before_the_answer_on_kafka: Backend::Fleet(1), "idempotency::finished", One;
+    before_the_append_embedded: Backend::Embedded, "idempotency::claimed", Copies::One;
+    before_the_append_on_kafka: Backend::Fleet(1), "idempotency::claimed", Copies::One;
+    within_the_append_embedded: Backend::Embedded, "log::written", Copies::Two;
+    within_the_append_on_kafka: Backend::Fleet(1), "log::delivered", Copies::Any;
+    after_the_append_embedded: Backend::Embedded, "idempotency::appended", Copies::Two;
+    after_the_append_on_kafka: Backend::Fleet(1), "idempotency::appended", Copies::Two;
+    before_the_answer_embedded: Backend::Embedded, "idempotency::finished", Copies::One;
+    before_the_answer_on_kafka: Backend::Fleet(1), "idempotency::finished", Copies::One;
 }
 
 /// Of the request's messages the log has some only.

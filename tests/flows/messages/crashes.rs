@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::receiver::{Answer, Receiver};
-use crate::support::{Api, WorkspaceFile, eventually};
+use crate::support::{Api, WorkspaceFile, eventually, killed};
 
 const CAMPAIGN: &str = "4f0e6b1a-9c3d-4e7f-8a2b-1c0d9e8f7a71";
 const SEGMENT: &str = "4f0e6b1a-9c3d-4e7f-8a2b-1c0d9e8f7a72";
@@ -75,16 +75,6 @@ impl Scene {
         answer.body["dispatch_id"].as_str().expect("a dispatch_id").to_owned()
     }
 
-    async fn has_ended(&mut self, name: &str) {
-        for _ in 0..3_000 {
-            if !self.fleet.is_running(name) {
-                return;
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-        }
-        panic!("{name} never reached its fail point\n{}", self.fleet.printed());
-    }
-
     async fn shown(&self, dispatch: &str) -> Option<Value> {
         let output = self.fleet.command(&["dispatches", "show", dispatch, "--json"]).await;
         serde_json::from_slice(&output.stdout).ok()
@@ -126,19 +116,10 @@ async fn killed_at(backend: Backend, name: &str, point: &str) {
     let mut scene = Scene::new(backend).await;
     scene.restart_with(name, &format!("{point}=kill")).await;
     let dispatch = scene.send(json!({ "broadcast": true, "segment_id": SEGMENT })).await;
-    scene.has_ended(name).await;
+    scene.fleet.has_ended(name).await;
     scene.fleet.launch(name).await;
     scene.is_whole(&dispatch, &everybody()).await;
     scene.fleet.close().await;
-}
-
-macro_rules! killed {
-    ($($test:ident: $backend:expr, $name:literal, $point:literal;)+) => {
-        $(#[tokio::test(flavor = "multi_thread")]
-        async fn $test() {
-            killed_at($backend, $name, $point).await;
-        })+
-    };
 }
 
 killed! {

@@ -1,13 +1,11 @@
 //! `POST /messages/live_activity/start`: what is taken and becomes an order, and what is refused
 //! in this call's own words, on SQLite and on PostgreSQL; what the push provider is given.
 
-use std::time::Duration;
-
 use axum::body::Body;
 use axum::http::{Request, header};
 use jiff::Timestamp;
 use longshore::gateway;
-use longshore::log::Topic;
+use longshore::log::Message;
 use longshore::messages::live_activity::api;
 use longshore::messages::order::{Kind, Order, Who};
 use serde_json::{Value, json};
@@ -17,6 +15,7 @@ use uuid::Uuid;
 use crate::support::calls::Calls;
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::installation::Installation;
+use crate::support::orders::orders;
 use crate::support::receiver::Receiver;
 use crate::support::stores::{TestStore, on_both_stores};
 use crate::support::{WorkspaceFile, callbacks, eventually, leftovers};
@@ -108,22 +107,8 @@ impl World {
         assert_eq!(answered, (201, json!({ "message": "success" })), "{body}");
     }
 
-    /// The orders in the log, each with its message's key.
-    async fn orders(&self) -> Vec<(Vec<u8>, Order)> {
-        let group = format!("looks-on-{}", Uuid::new_v4());
-        let mut consumer = self.place.app.log.consumer(&group, Topic::Messages, 100).unwrap();
-        let mut orders = Vec::new();
-        let extent = self.place.app.log.extent(Topic::Messages).await.unwrap();
-        let all: i64 = extent.ranges.iter().map(|range| range.end).sum();
-        while (orders.len() as i64) < all {
-            let next = tokio::time::timeout(Duration::from_secs(60), consumer.next());
-            let (message, ack) = next.await.expect("a message comes").unwrap();
-            let order = Order::from_log(&message).expect("an order");
-            orders.push((message.key, order));
-            ack.done();
-        }
-        orders.sort_by_key(|(_, order)| order.accepted_at);
-        orders
+    async fn orders(&self) -> Vec<(Message, Order)> {
+        orders(&self.place.app).await
     }
 }
 
@@ -248,7 +233,7 @@ async fn a_start_under_a_key_is_taken_once(world: World) {
     assert!(other["message"].is_string() && other.get("error").is_none(), "{other}");
     let orders = world.orders().await;
     assert_eq!(orders.len(), 1);
-    assert_eq!(orders[0].0.len(), 16, "its id");
+    assert_eq!(orders[0].0.key.len(), 16, "its id");
     // What was taken goes on to be, although the segment it was for is no more.
     let to_segment = to("segment_id", SEGMENT.into());
     assert_eq!(world.calls.post_once(START, "b", &to_segment).await.0, 201);

@@ -1,17 +1,14 @@
 //! What comes back, on a running installation: reports of providers and of the relay, each counted
 //! once however often it comes, and users who want no more emails.
 
-use base64::{Engine as _, prelude::BASE64_STANDARD};
-use hmac::{Hmac, KeyInit as _, Mac as _};
 use jiff::Timestamp;
 use reqwest::{Client, Method, Response};
 use serde_json::{Value, json};
-use sha2::Sha256;
 
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::receiver::Receiver;
-use crate::support::smtp::Smtp;
-use crate::support::{Api, WorkspaceFile, eventually};
+use crate::support::scripted_relay::Smtp;
+use crate::support::{Api, WorkspaceFile, callbacks, eventually};
 
 const CAMPAIGN: &str = "cccc0000-0000-4000-8000-000000000001";
 const IOS: &str = "cccc0000-0000-4000-8000-000000000002";
@@ -114,9 +111,7 @@ impl World {
 }
 
 fn sign(secret: &str, id: &str, time: i64, body: &str) -> String {
-    let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).expect("any length serves");
-    mac.update(format!("{id}.{time}.{body}").as_bytes());
-    format!("v1,{}", BASE64_STANDARD.encode(mac.finalize().into_bytes()))
+    callbacks::sign(secret.as_bytes(), id, &time.to_string(), body.as_bytes())
 }
 
 const PUSH: &str = "/feedback/push?workspace=acme";

@@ -2,7 +2,7 @@
 //! by those who send, tried by `doctor`; on SQLite and on PostgreSQL.
 
 use std::process::Output;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use longshore::app::App;
 use longshore::campaigns;
@@ -14,11 +14,11 @@ use longshore::workspaces::apply::{Options, apply};
 use longshore::workspaces::{self, by_name, file};
 use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use uuid::Uuid;
 
 use crate::support::receiver::{Answer, Receiver};
+use crate::support::scripted_relay::{Does, Smtp, Step};
 use crate::support::stores::{TestStore, on_both_stores};
 use crate::support::{eventually, process, servers};
 
@@ -361,53 +361,15 @@ async fn what_cannot_be_sent_is_refused_with_its_place(world: World) {
     assert!(error.contains("campaigns[0].email.from: "), "{error}");
 }
 
-/// A relay that takes one way of logging in, and writes down what it is told.
-struct Relay {
-    address: String,
-    told: Arc<Mutex<Vec<String>>>,
-}
-
-impl Relay {
-    /// Answers a login so.
-    async fn start(login: &'static str) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap().to_string();
-        let told = Arc::<Mutex<Vec<String>>>::default();
-        let shared = told.clone();
-        tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(converse(stream, login, shared.clone()));
-            }
-        });
-        Self { address, told }
-    }
-
-    fn told(&self) -> Vec<String> {
-        std::mem::take(&mut *self.told.lock().unwrap())
-    }
-}
-
-async fn converse(stream: TcpStream, login: &str, told: Arc<Mutex<Vec<String>>>) -> Option<()> {
-    let mut stream = BufReader::new(stream);
-    stream.write_all(b"220 relay\r\n").await.ok()?;
-    let mut line = String::new();
-    while stream.read_line(&mut line).await.ok()? > 0 {
-        let command = line.split_whitespace().next().unwrap_or_default().to_uppercase();
-        line.clear();
-        let answer = match command.as_str() {
-            "EHLO" => "250-relay\r\n250 AUTH PLAIN LOGIN",
-            "AUTH" => login,
-            "QUIT" => "221 bye",
-            _ => "250 ok",
-        };
-        told.lock().unwrap().push(command);
-        stream.write_all(format!("{answer}\r\n").as_bytes()).await.ok()?;
-    }
-    Some(())
+/// What a relay was told, by the first words.
+fn told(relay: &Smtp) -> Vec<String> {
+    let word = |line: &String| line.split(' ').next().unwrap_or_default().to_owned();
+    relay.heard().iter().map(word).collect()
 }
 
 async fn doctor_tries_relays_and_providers_and_sends_nothing(world: World) {
-    let relay = Relay::start("235 welcome").await;
+    const LOGINS: &str = "AUTH PLAIN LOGIN";
+    let relay = Smtp::start(&[LOGINS], []).await;
     let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let provider = Receiver::start([]).await;
     let file = |smtp: &str, push: &str| {
@@ -416,7 +378,7 @@ async fn doctor_tries_relays_and_providers_and_sends_nothing(world: World) {
         let file = with(json!({ "workspace": "acme" }), "email", email);
         with(file, "providers", json!({ "push": push }))
     };
-    let login = |relay: &Relay| format!("smtp://acme:{PASSWORD}@{}?tls=none", relay.address);
+    let login = |relay: &Smtp| relay.url(&format!("acme:{PASSWORD}@"), "?tls=none");
     let text = |found: &Value| found["text"].as_str().unwrap().to_owned();
 
     provider.script([Answer::Status(405)]);
@@ -424,22 +386,23 @@ async fn doctor_tries_relays_and_providers_and_sends_nothing(world: World) {
     let [email, push] = world.doctor(true).await.try_into().unwrap();
     assert!(email["ok"] == true && push["ok"] == true, "{email} {push}");
     assert!(text(&email).ends_with("takes emails, with the login, without TLS"), "{email}");
-    assert_eq!(relay.told(), ["EHLO", "AUTH", "NOOP", "QUIT"]);
+    assert_eq!(told(&relay), ["EHLO", "AUTH", "NOOP", "QUIT"]);
     let [asked] = provider.received().try_into().unwrap();
     assert_eq!((asked.method.as_str(), asked.body.len()), ("HEAD", 0));
     assert!(asked.headers.get("webhook-signature").is_none());
 
     // Without TLS a password stays here.
-    let plain = format!("smtp://acme:{PASSWORD}@{}", relay.address);
+    let plain = relay.url(&format!("acme:{PASSWORD}@"), "");
     provider.script([Answer::Status(503)]);
     world.apply_here(&file(&plain, &provider.url("/push")), false).await.unwrap();
     let [email, push] = world.doctor(true).await.try_into().unwrap();
     assert!(email["ok"] == false && text(&email).contains("STARTTLS"), "{email}");
     assert!(email["mend"].as_str().unwrap().contains("?tls=none"), "{email}");
-    assert!(!relay.told().contains(&"AUTH".to_owned()));
+    assert!(!told(&relay)[4..].contains(&"AUTH".to_owned()));
     assert!(push["ok"] == false && text(&push).contains("503"), "{push}");
 
-    let refusing = Relay::start("535 5.7.8 not you").await;
+    let no = (Step::LogIn, Does::Says(535, "5.7.8 not you"));
+    let refusing = Smtp::start(&[LOGINS], [no]).await;
     let moved = Answer::Redirect("http://127.0.0.1:1/".into());
     provider.script([moved]);
     world.apply_here(&file(&login(&refusing), &provider.url("/push")), false).await.unwrap();

@@ -16,7 +16,7 @@ use uuid::Uuid;
 use crate::support::api::{Answer, answer};
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::receiver::Receiver;
-use crate::support::smtp::{Does, Smtp, Step, Taken};
+use crate::support::scripted_relay::{Does, Smtp, Step, Taken};
 use crate::support::{Api, WorkspaceFile, callbacks, eventually};
 
 const RECEIPT: &str = "7d0c41a8-3f5e-4b7a-9c1d-2e6f8a90b1c2";

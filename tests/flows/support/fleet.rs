@@ -392,6 +392,15 @@ impl Fleet {
         self.process(name).is_running()
     }
 
+    /// Waits until a process has ended by itself, as at a fail point.
+    pub async fn has_ended(&mut self, name: &str) {
+        let since = Instant::now();
+        while self.is_running(name) {
+            assert!(since.elapsed() < PATIENCE, "{name} goes on\n{}", self.printed());
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
     /// The most memory that a process has had resident since its start or since
     /// [`forget_peak`](Self::forget_peak), in bytes.
     pub fn peak(&self, name: &str) -> u64 {

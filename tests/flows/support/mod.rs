@@ -21,8 +21,8 @@ pub mod process;
 pub mod proxy;
 pub mod python;
 pub mod receiver;
+pub mod scripted_relay;
 pub mod servers;
-pub mod smtp;
 pub mod stores;
 pub mod takers;
 pub mod temporary;
@@ -41,3 +41,16 @@ pub async fn eventually<F: Future<Output = bool>>(what: &str, mut condition: imp
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
+
+/// Tests that are calls of their module's `killed_at`, each with its arguments.
+#[cfg(feature = "failpoints")]
+macro_rules! killed {
+    ($($test:ident: $($argument:expr),+;)+) => {
+        $(#[tokio::test(flavor = "multi_thread")]
+        async fn $test() {
+            killed_at($($argument),+).await;
+        })+
+    };
+}
+#[cfg(feature = "failpoints")]
+pub(crate) use killed;

@@ -18,7 +18,7 @@ use crate::clock::parse_time;
 use crate::messages::{MessageId, Outcome, Outgoing};
 
 /// The longest that a card is kept, in seconds: ten years.
-const LONGEST_LIFE: i64 = 10 * 365 * 86_400;
+const LONGEST_LIFE: u64 = 10 * 365 * 86_400;
 
 /// Bytes of a card.
 const MOST_BYTES: usize = 256 << 10;
@@ -67,28 +67,18 @@ pub async fn send(app: &App, message: &Outgoing<'_>) -> Outcome {
 
 /// When a card expires; the error says what is wrong.
 fn expiry(object: &Map<String, Value>, now: i64) -> Result<i64, String> {
-    let given = |name: &str| object.get(name).filter(|value| !value.is_null());
-    let expires_at = match (given("time_to_live"), given("expire_at")) {
-        (Some(seconds), None) => {
-            let seconds = match seconds {
-                Value::Number(number) => number.as_f64(),
-                Value::String(text) => text.trim().parse().ok(),
-                _ => None,
-            };
-            let seconds = seconds.filter(|seconds: &f64| *seconds > 0.0);
-            let seconds = seconds.ok_or("time_to_live must be a number of seconds above 0")?;
-            now + (seconds.min(LONGEST_LIFE as f64) * 1_000.0) as i64
+    let expires_at = match object.get("time_to_live").and_then(Value::as_u64) {
+        Some(seconds) => now + seconds.min(LONGEST_LIFE).cast_signed() * 1_000,
+        None => {
+            let time = object.get("expire_at").and_then(Value::as_str);
+            let time = time.ok_or("one of time_to_live and expire_at is meant")?;
+            parse_time(time).map_err(|why| format!("expire_at: {why}"))?
         }
-        (None, Some(time)) => {
-            let time = time.as_str().ok_or("expire_at must be a time")?;
-            parse_time(time.trim()).map_err(|why| format!("expire_at: {why}"))?
-        }
-        _ => return Err("one of time_to_live and expire_at is meant".into()),
     };
     if expires_at <= now {
         return Err("expire_at is past".into());
     }
-    Ok(expires_at.min(now + LONGEST_LIFE * 1_000))
+    Ok(expires_at.min(now + LONGEST_LIFE.cast_signed() * 1_000))
 }
 
 /// The same for a message however often it is sent.
@@ -109,20 +99,13 @@ mod tests {
         let now = 1_700_000_000_000;
         let read = |object: Value| expiry(object.as_object().unwrap(), now);
         assert_eq!(read(json!({ "time_to_live": 60 })), Ok(now + 60_000));
-        assert_eq!(read(json!({ "time_to_live": "1.5", "expire_at": null })), Ok(now + 1_500));
         assert_eq!(read(json!({ "expire_at": "2023-11-14T22:13:21Z" })), Ok(now + 1_000));
-        let latest = now + LONGEST_LIFE * 1_000;
-        assert_eq!(read(json!({ "time_to_live": 1e300 })), Ok(latest));
+        let latest = now + LONGEST_LIFE.cast_signed() * 1_000;
+        assert_eq!(read(json!({ "time_to_live": u64::MAX })), Ok(latest));
         assert_eq!(read(json!({ "expire_at": "9999-01-01" })), Ok(latest));
         for wrong in [
             json!({}),
             json!({ "time_to_live": 0 }),
-            json!({ "time_to_live": -1 }),
-            json!({ "time_to_live": "NaN" }),
-            json!({ "time_to_live": "soon" }),
-            json!({ "time_to_live": [] }),
-            json!({ "time_to_live": 1, "expire_at": "2100-01-01" }),
-            json!({ "expire_at": 7 }),
             json!({ "expire_at": "soon" }),
             json!({ "expire_at": "2023-11-14T22:13:20Z" }),
         ] {

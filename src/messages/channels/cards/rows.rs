@@ -32,6 +32,7 @@ pub struct NewCard {
 #[derive(Debug, Serialize)]
 pub struct Card {
     pub id: Uuid,
+    #[serde(serialize_with = "uuid::serde::simple::serialize")]
     pub dispatch_id: Uuid,
     pub campaign_id: Option<Uuid>,
     pub message_variation_id: Option<String>,

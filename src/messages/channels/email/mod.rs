@@ -6,7 +6,7 @@ mod connections;
 mod conversation;
 mod plain;
 
-pub use compose::check_header;
+pub(super) use compose::check_header;
 pub use connect::{Connector, Patience};
 pub use connections::Relays;
 pub use conversation::{Step, Trouble};

@@ -56,7 +56,7 @@ async fn a_card_is_stored_once_and_expires(store: TestStore) {
     let cards = listed(&world).await;
     let [one] = cards.as_slice() else { panic!("{cards:?}") };
     assert_eq!(one["card"], Value::Object(message.rendered.object.clone()));
-    assert_eq!(one["dispatch_id"], message.id.dispatch_id.to_string());
+    assert_eq!(one["dispatch_id"], message.id.dispatch_id.simple().to_string());
     let lines = world.place.printed(&["cards", "u0"]).await;
     assert!(lines.len() == 2 && lines[1].ends_with("Hello Ann"), "{lines:?}");
     for wrong in [json!({}), json!({ "time_to_live": 0 }), json!({ "expire_at": "2020-01-01" })] {

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{Message, World, reason};
 use crate::support::eventually;
-use crate::support::smtp::{Does, Smtp, Step};
+use crate::support::scripted_relay::{Does, Smtp, Step};
 use crate::support::stores::{TestStore, on_sqlite};
 
 on_sqlite!(

@@ -2,8 +2,6 @@
 //! away: each email is taken under one id, once unless who handed it over died before it could
 //! note that, and its states are told in their order.
 
-use std::time::Duration;
-
 use serde_json::json;
 
 use super::{Scene, by_id, dispatch_id, path, to};
@@ -11,7 +9,7 @@ use crate::support::api::{Answer, answer};
 use crate::support::fleet::{Backend, Fleet, free_port};
 use crate::support::proxy::{Proxy, Way};
 use crate::support::stores::count;
-use crate::support::{Api, eventually, servers};
+use crate::support::{Api, eventually, killed, servers};
 
 /// So that another worker need not be waited for long.
 fn short_leases() -> [(&'static str, String); 2] {
@@ -19,16 +17,6 @@ fn short_leases() -> [(&'static str, String); 2] {
         ("LONGSHORE_WORKER__LEASE_MS", "2000".to_owned()),
         ("LONGSHORE_TRANSACTIONAL__REQUEUE_SECONDS", "1".to_owned()),
     ]
-}
-
-async fn ended(fleet: &mut Fleet, name: &str, point: &str) {
-    for _ in 0..3_000 {
-        if !fleet.is_running(name) {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    panic!("{point} was never reached\n{}", fleet.printed());
 }
 
 /// Who takes a call and who sends are one process on SQLite, and several in a fleet.
@@ -47,7 +35,7 @@ async fn killed_at(backend: Backend, point: &str, most: usize) {
     let request = scene.api.request(reqwest::Method::POST, &path(super::RECEIPT)).json(&body);
     // The call may end with its process.
     let _ = request.send().await;
-    ended(&mut scene.fleet, name, point).await;
+    scene.fleet.has_ended(name).await;
     scene.fleet.launch(name).await;
     // A client that was not answered asks again, and is told of what was taken.
     let dispatch = dispatch_id(&scene.send(&body).await, 200);
@@ -62,16 +50,7 @@ async fn killed_at(backend: Backend, point: &str, most: usize) {
     scene.fleet.close().await;
 }
 
-macro_rules! killed_at {
-    ($($name:ident: $backend:expr, $point:literal, $most:literal;)+) => {
-        $(#[tokio::test(flavor = "multi_thread")]
-        async fn $name() {
-            killed_at($backend, $point, $most).await;
-        })+
-    };
-}
-
-killed_at! {
+killed! {
     alone_once_it_is_written: Backend::Embedded, "transactional::written", 1;
     alone_once_it_is_claimed: Backend::Embedded, "transactional::claimed", 1;
     alone_once_the_relay_has_it: Backend::Embedded, "transactional::answered", 2;
@@ -99,7 +78,7 @@ async fn attributes_are_applied_once() {
     body["recipient"]["attributes"]["visits"] = json!({ "inc": 1 });
     let request = scene.api.request(reqwest::Method::POST, &path(super::RECEIPT)).json(&body);
     let _ = request.send().await;
-    ended(&mut scene.fleet, "standalone", failpoints).await;
+    scene.fleet.has_ended("standalone").await;
     scene.fleet.launch("standalone").await;
     let email = scene.taken(1).await.remove(0);
     assert!(email.text.contains("<p>gold</p>"), "{}", email.text);

@@ -4,7 +4,7 @@
 use longshore::app::App;
 use longshore::claims::{self, Kind};
 use longshore::deliveries;
-use longshore::messages::transactional::reports::{Report, Reported};
+use longshore::messages::transactional::reports::Change;
 use longshore::messages::transactional::{State, reported, rows};
 use longshore::messages::{Channel, MessageId};
 use serde_json::Value;
@@ -21,6 +21,9 @@ use crate::support::stores::{TestStore, on_both_stores};
 
 const SECRET: &[u8] = &[9; 24];
 const NOW: i64 = 1_598_900_321_000;
+
+const PROCESSED: (State, Option<&str>) = (State::Processed, None);
+const DELIVERED: (State, Option<&str>) = (State::Delivered, None);
 
 struct World {
     installation: Installation,
@@ -78,11 +81,16 @@ email:
         MessageId { dispatch_id, service_id: Uuid::now_v7(), channel: Channel::Email }
     }
 
-    async fn report(&self, id: &MessageId, what: Reported, at: i64) -> bool {
-        let (app, report) = (self.app(), Report { what, at });
+    async fn report(
+        &self,
+        id: &MessageId,
+        (state, reason): (State, Option<&str>),
+        at: i64,
+    ) -> bool {
+        let (app, change) = (self.app(), Change { state, at, reason });
         let mut tx = app.store.write().await.unwrap();
         let workspace = self.installation.workspace;
-        let is_known = reported(&mut tx, app, workspace, id, &report).await.unwrap();
+        let is_known = reported(&mut tx, app, workspace, id, &change).await.unwrap();
         tx.commit().await.unwrap();
         is_known
     }
@@ -130,8 +138,8 @@ async fn states_are_told_in_their_order_though_the_receiver_fails(world: World) 
     // Each is tried three times before it is taken.
     world.receiver.script((0..9).map(|n| Answer::Status(if n % 3 == 2 { 200 } else { 500 })));
     let id = world.email().await;
-    assert!(world.report(&id, Reported::Processed, NOW + 5).await);
-    assert!(world.report(&id, Reported::Delivered, NOW + 9).await);
+    assert!(world.report(&id, PROCESSED, NOW + 5).await);
+    assert!(world.report(&id, DELIVERED, NOW + 9).await);
     eventually("all is told", || async { world.told(&id).len() == 9 }).await;
     let told = world.told(&id);
     let expected = ["sent", "processed", "delivered"].map(|state| [state; 3]).concat();
@@ -143,8 +151,8 @@ async fn states_are_told_in_their_order_though_the_receiver_fails(world: World) 
 
 async fn what_comes_late_or_again_changes_nothing(world: World) {
     let id = world.email().await;
-    assert!(world.report(&id, Reported::Bounced("550 5.1.1".into()), NOW + 5).await);
-    for late in [Reported::Processed, Reported::Delivered, Reported::Bounced("again".into())] {
+    assert!(world.report(&id, (State::Bounced, Some("550 5.1.1")), NOW + 5).await);
+    for late in [PROCESSED, DELIVERED, (State::Bounced, Some("again"))] {
         assert!(world.report(&id, late, NOW + 9).await);
     }
     let stored = world.stored(&id).await;
@@ -162,14 +170,14 @@ async fn a_report_is_of_its_workspace_and_user(world: World) {
     let id = world.email().await;
     let mut tx = world.app().store.write().await.unwrap();
     rows::resolved(&mut tx, id.dispatch_id, Some(id.service_id)).await.unwrap();
-    let (app, report) = (world.app(), Report { what: Reported::Delivered, at: NOW });
+    let (app, change) = (world.app(), Change { state: State::Delivered, at: NOW, reason: None });
     let other = world.installation.workspace + 1;
-    assert!(!reported(&mut tx, app, other, &id, &report).await.unwrap());
+    assert!(!reported(&mut tx, app, other, &id, &change).await.unwrap());
     tx.commit().await.unwrap();
     let somebody = MessageId { service_id: Uuid::now_v7(), ..id };
-    world.report(&somebody, Reported::Delivered, NOW).await;
+    world.report(&somebody, DELIVERED, NOW).await;
     let unknown = MessageId { dispatch_id: Uuid::new_v4(), ..id };
-    assert!(!world.report(&unknown, Reported::Delivered, NOW).await);
+    assert!(!world.report(&unknown, DELIVERED, NOW).await);
     assert_eq!(world.stored(&id).await.state, State::Processing);
     world.close().await;
 }
@@ -180,8 +188,8 @@ async fn what_is_kept_of_a_user_is_erased(world: World) {
         let mut tx = world.app().store.write().await.unwrap();
         rows::resolved(&mut tx, id.dispatch_id, Some(id.service_id)).await.unwrap();
         tx.commit().await.unwrap();
-        world.report(&id, Reported::Processed, NOW).await;
-        world.report(&id, Reported::Bounced("to ann@acme.example".into()), NOW).await;
+        world.report(&id, PROCESSED, NOW).await;
+        world.report(&id, (State::Bounced, Some("to ann@acme.example")), NOW).await;
     }
     for id in [ann, bob] {
         eventually("all is told", || async { world.told(&id).len() == 3 }).await;

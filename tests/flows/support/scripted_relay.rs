@@ -200,7 +200,7 @@ async fn converse(stream: TcpStream, shared: &Shared) -> std::io::Result<()> {
                 (Step::To, "250 OK".to_owned())
             }
             "DATA" => (Step::Data, "354 go on".to_owned()),
-            "RSET" => (Step::Reset, "250 OK".to_owned()),
+            "NOOP" | "RSET" => (Step::Reset, "250 OK".to_owned()),
             "QUIT" => {
                 stream.write_all(b"221 bye\r\n").await?;
                 return Ok(());
