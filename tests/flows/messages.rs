@@ -1,6 +1,5 @@
 //! Messages: from the call, the schedule or the purchase that starts them to a real receiver.
 
-#[cfg(feature = "failpoints")]
 mod channels;
 mod conversions;
 #[cfg(feature = "failpoints")]
