@@ -9,7 +9,7 @@ mod webhooks;
 use longshore::app::App;
 use longshore::config::Config;
 use longshore::messages::content::Rendered;
-use longshore::messages::settings::{Email, Secret, Settings};
+use longshore::messages::settings::{self, Email, Secret, Settings};
 use longshore::messages::{Channel, MessageId, Outcome, Outgoing, Recipient, channels};
 use longshore::users::service_id;
 use serde_json::{Value, json};
@@ -53,12 +53,14 @@ impl World {
     }
 
     async fn with(store: TestStore, change: impl FnOnce(&mut Config)) -> Self {
-        let settings = |config: &mut Config| {
+        let config = |config: &mut Config| {
             patient(config);
             change(config);
         };
-        let place = Installation::open(store, WORKSPACE, settings).await;
-        Self { place, settings: Settings::default() }
+        let place = Installation::open(store, WORKSPACE, config).await;
+        let declared = settings::of(&place.app, place.workspace).await.expect("settings");
+        let callback_secret = declared.callback_secret.clone();
+        Self { place, settings: Settings { callback_secret, ..Settings::default() } }
     }
 
     fn app(&self) -> &App {
