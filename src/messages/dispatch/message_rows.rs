@@ -176,7 +176,9 @@ pub(super) async fn settle(
                 // The limit keeps it at a look into the index for each; left to the planner, all
                 // messages are read while there are no statistics. One that somebody else
                 // changes meanwhile is left out: its place is another then, or, where PostgreSQL
-                // does not look at places again, its state.
+                // does not look at places again, its state. That is in a CASE, which the planner
+                // has no statistics of: told that next to none are open, it begins with all of
+                // them, and looks up all that are settled for each.
                 "UPDATE messages
                  SET state = new.state, attempts = messages.attempts + 1, next_at = new.next_at,
                      sent_at = new.sent_at, reason = new.reason
@@ -190,8 +192,8 @@ pub(super) async fn settle(
                              AND dispatch_id = $2 AND channel = settled.channel
                            LIMIT 1) AS found) AS new
                  WHERE messages.ctid = new.place
-                   AND (messages.state IN ('pending', 'waiting')
-                        OR messages.state = 'cancelled' AND new.state <> 'waiting')
+                   AND CASE WHEN messages.state = 'cancelled' THEN new.state <> 'waiting'
+                            ELSE messages.state IN ('pending', 'waiting') END
                  RETURNING messages.service_id, messages.channel, messages.state",
             )
             .bind(workspace)
