@@ -174,7 +174,9 @@ pub(super) async fn settle(
                 settled.iter().map(|one| one.reason.as_deref()).collect();
             sqlx::query_as(
                 // The limit keeps it at a look into the index for each; left to the planner, all
-                // messages are read while there are no statistics. One that somebody else
+                // messages are read while there are no statistics. IS TRUE keeps it at the index
+                // by users: of a dispatch that is new to the statistics, all messages would be
+                // read for each by the other one. One that somebody else
                 // changes meanwhile is left out: its place is another then, or, where PostgreSQL
                 // does not look at places again, its state. That is in a CASE, which the planner
                 // has no statistics of: told that next to none are open, it begins with all of
@@ -189,7 +191,7 @@ pub(super) async fn settle(
                        CROSS JOIN LATERAL (
                            SELECT ctid AS place FROM messages
                            WHERE workspace_id = $1 AND service_id = settled.service_id
-                             AND dispatch_id = $2 AND channel = settled.channel
+                             AND (dispatch_id = $2) IS TRUE AND channel = settled.channel
                            LIMIT 1) AS found) AS new
                  WHERE messages.ctid = new.place
                    AND CASE WHEN messages.state = 'cancelled' THEN new.state <> 'waiting'

@@ -339,8 +339,10 @@ pub(super) async fn report(
     // Two that come at once: the second waits here, and finds what the first one wrote.
     let locked = if tx.is_postgres() { "FOR UPDATE" } else { "" };
     let sql = sqlx::AssertSqlSafe(format!(
+        // By users, not by dispatches: [`super::message_rows::settle`] says why.
         "SELECT campaign_id, part, state IN ('pending', 'waiting', 'cancelled') FROM messages
-         WHERE workspace_id = $1 AND service_id = $2 AND dispatch_id = $3 AND channel = $4
+         WHERE workspace_id = $1 AND service_id = $2 AND (dispatch_id = $3) IS TRUE
+           AND channel = $4
            AND state IN ('pending', 'waiting', 'cancelled', 'sent', $5) {locked}"
     ));
     let found: Option<(Option<Uuid>, i64, bool)> = on!(&mut *tx, c => sqlx::query_as(sql)
@@ -352,7 +354,8 @@ pub(super) async fn report(
         sqlx::query(
             "UPDATE messages SET state = $5, reason = $6, next_at = NULL,
                                  sent_at = COALESCE(sent_at, $7)
-             WHERE workspace_id = $1 AND service_id = $2 AND dispatch_id = $3 AND channel = $4",
+             WHERE workspace_id = $1 AND service_id = $2 AND (dispatch_id = $3) IS TRUE
+               AND channel = $4",
         )
         .bind(workspace)
         .bind(id.service_id)
