@@ -1,4 +1,4 @@
-//! `POST /messages/live_activity/start` (operation 5): live activities of iOS apps, started from
+//! `POST /messages/live_activity/start`: live activities of iOS apps, started from
 //! afar.
 //!
 //! A start is an order like that of `/messages/send`, of one message by a channel of its own:

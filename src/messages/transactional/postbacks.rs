@@ -1,5 +1,5 @@
-//! The postback of each state (Transactional email status postback): its body, and a delivery for
-//! it, in the transaction that makes the step. Postbacks of one email follow each other.
+//! The postback of each state (src/gateway/README.md, Status postbacks): its body, and a delivery
+//! for it, in the transaction that makes the step. Postbacks of one email follow each other.
 
 use serde::Serialize;
 use uuid::Uuid;
