@@ -207,7 +207,11 @@ pub const METRICS: &[Metric] = &[
         "longshore_messages_total",
         "Messages worked on, by topic and outcome (done, dead_letter, repeated, handed_back)",
     ),
-    counter("longshore_orders_total", "Orders to send that were taken in, by kind: send, schedule"),
+    counter(
+        "longshore_orders_total",
+        "Orders to send that were taken in, by kind: send, schedule; live activities and Canvases are \
+         not counted",
+    ),
     counter(
         "longshore_rate_limit_alone_total",
         "Requests that this gateway counted alone since the database did not answer, by budget",
