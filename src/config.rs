@@ -164,7 +164,7 @@ pub struct Worker {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Exports {
-    /// Users in a file (Delivery rules of the export: "one file per 5,000 users").
+    /// Users in a file (src/gateway/README.md, Files).
     pub users_per_file: u32,
     /// Parts of one worker under way at once; two for each processor when 0.
     pub parts_in_flight: usize,
