@@ -30,19 +30,19 @@ pub use data::private_directory;
 pub struct Config {
     /// The data directory (`LONGSHORE_DATA`).
     pub data: PathBuf,
-    /// What download addresses begin with (`LONGSHORE_PUBLIC_URL`); the gateway's own
-    /// address when absent, which only `standalone` may leave it at.
+    /// What download and unsubscribe addresses begin with (`LONGSHORE_PUBLIC_URL`); the
+    /// gateway's own address when absent, which only `standalone` may leave it at.
     pub public_url: Option<Url>,
     /// 32 bytes in base64 (`LONGSHORE_SECRET_KEY`): encrypts stored credentials and signs
-    /// download addresses. Made once in the data directory when absent; required on a
+    /// download and unsubscribe addresses. Made once in the data directory when absent; required on a
     /// shared database.
     #[serde(skip_serializing)]
     pub secret_key: Option<SecretString>,
-    /// The former key, still read while keys are rotated (`LONGSHORE_SECRET_KEY_OLD`).
+    /// The former key (`LONGSHORE_SECRET_KEY_OLD`): what it encrypted or signed is still read.
     #[serde(skip_serializing)]
     pub secret_key_old: Option<SecretString>,
-    /// Networks that callbacks may reach although they are private
-    /// (`LONGSHORE_ALLOW_PRIVATE`, addresses and CIDRs with commas between).
+    /// Networks that callbacks, status postbacks, webhooks and messages to providers may reach
+    /// although they are private (`LONGSHORE_ALLOW_PRIVATE`, addresses and CIDRs with commas between).
     #[serde(deserialize_with = "load::networks")]
     pub allow_private: Vec<IpNet>,
     /// Proxies whose `X-Forwarded-For` is believed (`LONGSHORE_TRUSTED_PROXIES`, likewise).

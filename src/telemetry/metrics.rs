@@ -76,7 +76,8 @@ pub const METRICS: &[Metric] = &[
     ),
     counter(
         "longshore_deliveries_total",
-        "Attempts at callbacks by outcome: delivered, retried, given_up, or lost to another worker",
+        "Attempts at callbacks and status postbacks by outcome: delivered, retried, given_up, or \
+         lost to another worker",
     ),
     histogram(
         "longshore_delivery_attempt_seconds",
