@@ -34,15 +34,16 @@ pub struct Config {
     /// gateway's own address when absent, which only `standalone` may leave it at.
     pub public_url: Option<Url>,
     /// 32 bytes in base64 (`LONGSHORE_SECRET_KEY`): encrypts stored credentials and signs
-    /// download and unsubscribe addresses. Made once in the data directory when absent; required on a
-    /// shared database.
+    /// download and unsubscribe addresses. Made once in the data directory when absent;
+    /// required on a shared database.
     #[serde(skip_serializing)]
     pub secret_key: Option<SecretString>,
     /// The former key (`LONGSHORE_SECRET_KEY_OLD`): what it encrypted or signed is still read.
     #[serde(skip_serializing)]
     pub secret_key_old: Option<SecretString>,
     /// Networks that callbacks, status postbacks, webhooks and messages to providers may reach
-    /// although they are private (`LONGSHORE_ALLOW_PRIVATE`, addresses and CIDRs with commas between).
+    /// although they are private (`LONGSHORE_ALLOW_PRIVATE`, addresses and CIDRs with commas
+    /// between).
     #[serde(deserialize_with = "load::networks")]
     pub allow_private: Vec<IpNet>,
     /// Proxies whose `X-Forwarded-For` is believed (`LONGSHORE_TRUSTED_PROXIES`, likewise).
