@@ -1,5 +1,5 @@
-//! Connected audiences: who is meant, as a tree of conditions (api.md: Connected audience
-//! object; decisions.md: "Connected audience, complete").
+//! Connected audiences: who is meant, as a tree of conditions (src/gateway/README.md, Connected
+//! audiences).
 //!
 //! [`Audience::read`] takes a tree from JSON and says where it is wrong; written back, it reads
 //! as it was given. A [`Matcher`] tells user by user who is meant. Types are never coerced: a

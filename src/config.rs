@@ -30,19 +30,20 @@ pub use data::private_directory;
 pub struct Config {
     /// The data directory (`LONGSHORE_DATA`).
     pub data: PathBuf,
-    /// What download addresses begin with (`LONGSHORE_PUBLIC_URL`); the gateway's own
-    /// address when absent, which only `standalone` may leave it at.
+    /// What download and unsubscribe addresses begin with (`LONGSHORE_PUBLIC_URL`); the
+    /// gateway's own address when absent, which only `standalone` may leave it at.
     pub public_url: Option<Url>,
     /// 32 bytes in base64 (`LONGSHORE_SECRET_KEY`): encrypts stored credentials and signs
-    /// download addresses. Made once in the data directory when absent; required on a
-    /// shared database.
+    /// download and unsubscribe addresses. Made once in the data directory when absent;
+    /// required on a shared database.
     #[serde(skip_serializing)]
     pub secret_key: Option<SecretString>,
-    /// The former key, still read while keys are rotated (`LONGSHORE_SECRET_KEY_OLD`).
+    /// The former key (`LONGSHORE_SECRET_KEY_OLD`): what it encrypted or signed is still read.
     #[serde(skip_serializing)]
     pub secret_key_old: Option<SecretString>,
-    /// Networks that callbacks may reach although they are private
-    /// (`LONGSHORE_ALLOW_PRIVATE`, addresses and CIDRs with commas between).
+    /// Networks that callbacks, status postbacks, webhooks and messages to providers may reach
+    /// although they are private (`LONGSHORE_ALLOW_PRIVATE`, addresses and CIDRs with commas
+    /// between).
     #[serde(deserialize_with = "load::networks")]
     pub allow_private: Vec<IpNet>,
     /// Proxies whose `X-Forwarded-For` is believed (`LONGSHORE_TRUSTED_PROXIES`, likewise).
@@ -164,7 +165,7 @@ pub struct Worker {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Exports {
-    /// Users in a file (Delivery rules of the export: "one file per 5,000 users").
+    /// Users in a file (src/gateway/README.md, Files).
     pub users_per_file: u32,
     /// Parts of one worker under way at once; two for each processor when 0.
     pub parts_in_flight: usize,

@@ -1,12 +1,15 @@
 //! # Longshore
 //!
 //! The bulk-data side of a customer-engagement service: a gateway that takes every
-//! API call, and a fleet of workers that does the heavy work behind it.
+//! API call, and a fleet of workers that does the heavy work behind it. It exports users,
+//! takes in what they do, edits catalogs, and sends messages by email, push, SMS, WhatsApp,
+//! webhooks and content cards.
 //!
 //! ```text
 //! client ──HTTP──> gateway ──append──> log (Kafka │ embedded) ──> worker ──> store (PostgreSQL │ SQLite)
 //!                    │                                             ├──> objects (S3 │ Azure │ files)
-//!                    └── reads ── store                            └──> callbacks (HTTP)
+//!                    └── reads, writes ── store                    ├──> messages (relays │ providers │ webhooks)
+//!                                                                  └──> callbacks (HTTP)
 //! ```
 //!
 //! Data goes one way, left to right. A call is answered 2xx only once its work is
@@ -41,7 +44,7 @@
 //! | [`scim`] | the dashboard's users over SCIM 2.0, and the tokens that may manage them |
 //! | [`users`] | profiles, identities, activity; import and generate |
 //! | [`workspaces`] | what the workspace file declares: keys, storage, control group |
-//! | [`deliveries`] | callbacks: a row before it is a request, signed, retried for a day |
+//! | [`deliveries`] | callbacks and status postbacks: rows before they are requests, signed, retried for a day |
 //! | [`shutdown`] | the signals that end a process |
 //! | [`words`] | numbers as texts that people read |
 //! | `fuzzing` | what others send, given to its parsers anyhow: for tests, and a feature |

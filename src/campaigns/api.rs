@@ -1,4 +1,4 @@
-//! `GET /campaigns/list` (operation 11).
+//! `GET /campaigns/list`.
 
 use axum::Extension;
 use axum::extract::{RawQuery, State};
@@ -15,7 +15,7 @@ use crate::gateway::{self, ApiError, Caller, Routes, parameter};
 
 pub(super) const PERMISSION: &str = "campaigns.list";
 
-/// Campaigns on a page (Limits).
+/// Campaigns on a page.
 pub(super) const PAGE: i64 = 100;
 
 /// The last page that is looked for: none has so many before it.
@@ -48,7 +48,6 @@ pub(super) struct Answer {
     campaigns: Vec<Entry>,
 }
 
-// api.md: Campaign list entry.
 /// A campaign that the workspace file declares.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Campaign")]

@@ -1,4 +1,4 @@
-//! `GET /campaigns/list` as it is described (operation 11).
+//! `GET /campaigns/list` as it is described.
 
 use axum::http::{Method, StatusCode};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! `PATCH /catalogs/{catalog_name}/items` (operation 8): check, append, answer.
+//! `PATCH /catalogs/{catalog_name}/items`: check, append, answer.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
 //! The items of a request, or of a file: read into the form that the log carries, or
-//! everything that is wrong with them (api.md, Catalog item edit errors).
+//! everything that is wrong with them (src/gateway/README.md, Editing catalog items).
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};

@@ -1,6 +1,6 @@
-//! Values as the type of their field has them (decisions.md, Catalogs): string takes number
-//! and boolean, number takes numeric text, boolean takes `"true"` and `"false"`, time takes
-//! ISO 8601, object and array only themselves.
+//! Values as the type of their field has them (src/gateway/README.md, Editing catalog items):
+//! string takes number and boolean, number takes numeric text, boolean takes `"true"` and
+//! `"false"`, time takes ISO 8601, object and array only themselves.
 
 use std::borrow::Cow;
 

@@ -82,7 +82,7 @@ pub struct Field {
     pub kind: Type,
 }
 
-/// What the values of a field are (decisions.md, Catalogs).
+/// What the values of a field are (src/gateway/README.md, Editing catalog items).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Type {
@@ -141,7 +141,7 @@ pub fn check_field_name(name: &str) -> Result<(), String> {
     }
 }
 
-/// What no key in an item may contain (api.md, Catalog item).
+/// What no key in an item may contain (src/gateway/README.md, Editing catalog items).
 fn is_reserved(c: char) -> bool {
     matches!(c, '.' | '$')
 }

@@ -1,4 +1,4 @@
-//! `PATCH /catalogs/{catalog_name}/items` as it is described (operation 8).
+//! `PATCH /catalogs/{catalog_name}/items` as it is described.
 
 use axum::http::{Method, StatusCode};
 use schemars::SchemaGenerator;

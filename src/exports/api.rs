@@ -27,7 +27,7 @@ use crate::gateway::{self, ApiError, Caller, IdempotencyKey, JsonText, Routes, p
 use crate::store::Tx;
 use crate::workspaces;
 
-/// The permission of every call here (Authentication: permissions).
+/// The permission of every call here.
 pub(super) const PERMISSION: &str = "users.export.global_control_group";
 
 /// Jobs on a page of the list, unless asked for otherwise, and at most.
@@ -51,7 +51,7 @@ pub fn routes() -> Routes {
         .merge(download::routes())
 }
 
-/// `POST /users/export/global_control_group` (operation 2).
+/// `POST /users/export/global_control_group`.
 async fn request(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,

@@ -25,8 +25,8 @@ const UNKNOWN_TOLD: usize = 10;
 /// Characters of each that are.
 const SHOWN: usize = 64;
 
-/// The user record of the API (Resources: Global control group export user record): what
-/// documents have of it, then what is made of activity.
+/// The user record of the API (src/gateway/README.md, The user record): what documents have of
+/// it, then what is made of activity.
 pub fn record() -> impl Iterator<Item = &'static str> {
     let stored = Field::ALL.iter().filter(|field| field.is_exported());
     stored.map(|field| field.name()).chain(OF_ACTIVITY)

@@ -1,4 +1,4 @@
-//! The calls of exports as they are described (operation 2, and those around it).
+//! The calls of exports as they are described.
 
 use axum::http::{Method, StatusCode};
 use serde_json::{Value, json};

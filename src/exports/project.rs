@@ -341,8 +341,8 @@ impl<'p> Visitor<'_> for AttributeName<'p> {
     }
 }
 
-/// "Fields that have no data are absent", and absent ones "are to be read as null, false or
-/// empty" (Resources: Global control group export user record).
+/// Fields without data are absent, and absent ones are read as null, false or empty
+/// (src/gateway/README.md, The user record).
 fn has_data(value: &str) -> bool {
     match value.as_bytes() {
         b"null" | b"\"\"" => false,

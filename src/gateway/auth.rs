@@ -1,4 +1,4 @@
-//! Keys: who may call what, from where (Authentication, 1 to 4).
+//! Keys: who may call what, from where (src/gateway/README.md, Authentication).
 
 use std::net::SocketAddr;
 

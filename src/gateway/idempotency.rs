@@ -1,6 +1,6 @@
-//! `Idempotency-Key` (decisions.md, "retries by the client"; draft-ietf-httpapi-idempotency-
-//! key-header): for 24 hours the same key with the same body gets the first answer again, and
-//! nothing is done twice.
+//! `Idempotency-Key` (src/gateway/README.md, Sending a call again;
+//! draft-ietf-httpapi-idempotency-key-header): for 24 hours the same key with the same body gets
+//! the first answer again, and nothing is done twice.
 //!
 //! A request with a key is a claim before anything is appended: a row with the hash of its
 //! body, the time at which it was received, and an id from which its messages get theirs, and
@@ -175,7 +175,7 @@ pub async fn transact<E: From<ApiError>>(
 
 /// What an `Idempotency-Key` can be refused for, and when.
 pub(super) fn refusals() -> impl Iterator<Item = (ApiError, &'static str)> {
-    let no_key = (ApiError::Invalid(header::REFUSED.into()), "The `Idempotency-Key` is none");
+    let no_key = (ApiError::Invalid(header::REFUSED.into()), "The `Idempotency-Key` is not valid");
     [no_key].into_iter().chain(claims::refusals())
 }
 

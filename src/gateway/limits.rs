@@ -1,4 +1,4 @@
-//! Rate limits (Limits; decisions.md, "rate limits"): fixed windows, counted once for all
+//! Rate limits (src/gateway/README.md, Rate limits): fixed windows, counted once for all
 //! gateways.
 //!
 //! The count is a row of the database, and the database's clock says which window it is of. A

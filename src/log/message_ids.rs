@@ -12,7 +12,8 @@ use super::{Message, Topic};
 use crate::store::{StoreError, Tx, execute};
 
 /// How long an id is remembered at least, in milliseconds since its message was appended, by
-/// its gateway's clock and by the database's: twice as long as an Idempotency-Key holds (decisions.md, "Every endpoint").
+/// its gateway's clock and by the database's: twice as long as an Idempotency-Key holds
+/// (src/gateway/README.md, Sending a call again).
 pub const REMEMBERED: i64 = 48 * 60 * 60 * 1000;
 
 /// Ids removed by one [`sweep`].

@@ -1,4 +1,4 @@
-//! `POST /messages/send` and `POST /messages/schedule/create` (operations 4 and 3).
+//! `POST /messages/send` and `POST /messages/schedule/create`.
 
 use axum::Extension;
 use axum::extract::State;

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A channel, by its member of the messages object (Messages object); a live activity has a call of
-/// its own.
+/// A channel, by its member of the messages object (src/gateway/README.md, Message objects); a live
+/// activity has a call of its own.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, sqlx::Type,
 )]

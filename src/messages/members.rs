@@ -10,7 +10,7 @@ use crate::tracking::message::{Identifier, UserAlias};
 use crate::users::profile::{Alias, check};
 use crate::users::rows::Kind;
 
-/// Users that one request may name (Limits).
+/// Users that one request may name.
 pub const MOST_USERS: usize = 50;
 
 /// Bytes of compact JSON of properties, as of those of events.

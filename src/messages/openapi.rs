@@ -1,4 +1,4 @@
-//! The calls that send and schedule messages, as they are described (operations 4 and 3).
+//! The calls that send and schedule messages, as they are described.
 
 use axum::http::{Method, StatusCode};
 use schemars::SchemaGenerator;
@@ -135,7 +135,7 @@ fn refuses_targets(
         operation = operation.refuses(&ApiError::Invalid(text.into()), when);
     }
     operation
-        .refuses(&wrong_template, "A message object condemns the whole")
+        .refuses(&wrong_template, "A message object makes the whole request fail")
         .refuses(&ApiError::InvalidMany(NO_MESSAGE.into(), no_message), "Nothing can be sent")
 }
 

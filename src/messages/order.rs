@@ -59,7 +59,7 @@ impl Kind {
         }
     }
 
-    /// Whether users of the global control group are left out (decisions.md, Export: Group).
+    /// Whether users of the global control group are left out (deploy/README.md, Sending messages).
     pub fn leaves_out_control_group(self) -> bool {
         matches!(self, Self::Canvas | Self::Triggered)
     }

@@ -1,4 +1,4 @@
-//! What a call asks to be sent (api.md, operations 3 and 4; decisions.md: Messages).
+//! What a call asks to be sent (src/gateway/README.md, Sending messages).
 
 use std::collections::HashSet;
 

@@ -65,7 +65,7 @@ pub struct Email {
     /// `smtp://user:password@host:587` or `smtps://…`: see [`Relay::parse`].
     #[serde(serialize_with = "exposed")]
     pub smtp: SecretString,
-    /// The sender where a message names none: `Acme <hello@acme.example>`.
+    /// The sender of transactional campaigns that name none: `Acme <hello@acme.example>`.
     pub from: Option<String>,
     pub status_postback: Option<StatusPostback>,
     /// What reports to `/email/events` are signed with.

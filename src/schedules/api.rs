@@ -1,4 +1,4 @@
-//! `POST /canvas/trigger/schedule/create` and `…/delete` (operation 9).
+//! `POST /canvas/trigger/schedule/create` and `…/delete`.
 
 use axum::Extension;
 use axum::extract::State;

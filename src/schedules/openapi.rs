@@ -1,4 +1,4 @@
-//! The calls of Canvas schedules as they are described (operation 9).
+//! The calls of Canvas schedules as they are described.
 
 use axum::http::{Method, StatusCode};
 use serde_json::{Value, json};

@@ -1,5 +1,4 @@
-//! What a call asks to be sent later (api.md, operation 9; operating.md: HTTP beside the
-//! contract; decisions.md: Messages).
+//! What a call asks to be sent later (src/gateway/README.md, Scheduling a Canvas).
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

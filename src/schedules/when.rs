@@ -1,4 +1,4 @@
-//! When something is to be sent (api.md: Schedule object; decisions.md: Messages).
+//! When something is to be sent (src/gateway/README.md, Scheduling a Canvas).
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

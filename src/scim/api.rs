@@ -1,4 +1,4 @@
-//! The calls (operation 6, and RFC 7644 section 3).
+//! The calls (src/gateway/README.md, Dashboard users over SCIM; RFC 7644, section 3).
 
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};

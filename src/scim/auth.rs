@@ -1,4 +1,5 @@
-//! Who may call: whoever has a SCIM token (Authentication, 3), from where it may be used (4).
+//! Who may call: whoever has a SCIM token, from where it may be used (src/gateway/README.md,
+//! Authentication).
 
 use std::sync::Arc;
 

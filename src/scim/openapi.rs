@@ -1,4 +1,4 @@
-//! The calls of SCIM as they are described (operation 6, and RFC 7644 section 3).
+//! The calls of SCIM as they are described (RFC 7644, section 3).
 
 use axum::http::{Method, StatusCode};
 use serde_json::{Value, json};

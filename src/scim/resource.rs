@@ -15,7 +15,8 @@ use crate::gateway::ApiError;
 /// The most bytes of a user, as JSON.
 const LARGEST: usize = 64 << 10;
 
-/// `lastSignInAt` of who never signed in (decisions.md): there is nothing to sign in to here.
+/// `lastSignInAt` of who never signed in (src/gateway/README.md, The SCIM user): there is nothing
+/// to sign in to here.
 pub const NEVER: &str = "Thursday, January 1, 1970 12:00:00 AM";
 
 /// What of a user is written: by the calls, or by the company document of the workspace file.

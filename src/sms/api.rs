@@ -1,4 +1,4 @@
-//! `POST /sms/invalid_phone_numbers/remove` (operation 10).
+//! `POST /sms/invalid_phone_numbers/remove`.
 
 use axum::Extension;
 use axum::extract::State;
@@ -13,7 +13,7 @@ use crate::gateway::{self, ApiError, Caller, IdempotencyKey, JsonText, Routes};
 
 pub(super) const PERMISSION: &str = "sms.invalid_phone_numbers.remove";
 
-/// Numbers of one request (Limits).
+/// Numbers of one request at most.
 pub(super) const MOST: usize = 50;
 
 /// The routes of phone numbers.

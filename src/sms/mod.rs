@@ -9,7 +9,7 @@ use std::fmt;
 
 pub use rows::{InvalidNumber, add, is_invalid, list, remove};
 
-/// Digits of a number (decisions.md: SMS numbers).
+/// Digits of a number (src/gateway/README.md, Invalid phone numbers).
 const DIGITS: std::ops::RangeInclusive<usize> = 7..=15;
 
 /// A phone number as numbers are compared: its digits alone.

@@ -1,4 +1,4 @@
-//! `POST /sms/invalid_phone_numbers/remove` as it is described (operation 10).
+//! `POST /sms/invalid_phone_numbers/remove` as it is described.
 
 use axum::http::{Method, StatusCode};
 use serde_json::json;

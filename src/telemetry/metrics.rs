@@ -76,7 +76,8 @@ pub const METRICS: &[Metric] = &[
     ),
     counter(
         "longshore_deliveries_total",
-        "Attempts at callbacks by outcome: delivered, retried, given_up, or lost to another worker",
+        "Attempts at callbacks and status postbacks by outcome: delivered, retried, given_up, or \
+         lost to another worker",
     ),
     histogram(
         "longshore_delivery_attempt_seconds",
@@ -207,7 +208,11 @@ pub const METRICS: &[Metric] = &[
         "longshore_messages_total",
         "Messages worked on, by topic and outcome (done, dead_letter, repeated, handed_back)",
     ),
-    counter("longshore_orders_total", "Orders to send that were taken in, by kind: send, schedule"),
+    counter(
+        "longshore_orders_total",
+        "Orders to send that were taken in, by kind: send, schedule; live activities and Canvases are \
+         not counted",
+    ),
     counter(
         "longshore_rate_limit_alone_total",
         "Requests that this gateway counted alone since the database did not answer, by budget",

@@ -1,4 +1,4 @@
-//! `POST /users/track` (operation 1): check, append, answer.
+//! `POST /users/track`: check, append, answer.
 
 use axum::Extension;
 use axum::extract::State;

@@ -1,5 +1,5 @@
 //! One object of a request: read into the form that the log carries, or everything that is
-//! wrong with it (api.md: Purchase object, Limits).
+//! wrong with it (src/gateway/README.md, Tracking users).
 
 use std::fmt::Display;
 

@@ -1,4 +1,4 @@
-//! `POST /users/track` as it is described (operation 1).
+//! `POST /users/track` as it is described.
 
 use std::sync::LazyLock;
 

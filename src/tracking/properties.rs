@@ -1,4 +1,4 @@
-//! The event properties object of events and purchases (api.md).
+//! The properties of events and purchases (src/gateway/README.md, Properties).
 
 use std::borrow::Cow;
 

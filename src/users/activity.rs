@@ -16,8 +16,8 @@ use serde::{Deserialize, Serialize, Serializer};
 use crate::clock;
 use crate::retry::Retry;
 
-/// UTC days of purchases and events that a record covers, with the day it is made (Limits:
-/// "the last 90 days").
+/// UTC days of purchases and events that a record covers, with the day it is made
+/// (src/gateway/README.md, The user record).
 pub const WINDOW_DAYS: i64 = 90;
 
 /// Days that they are kept: those, and some for exports that are under way and for clocks

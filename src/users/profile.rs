@@ -1,9 +1,9 @@
 //! The stored document: a user's profile as one compact JSON object.
 //!
-//! Its members are the fields of the export's user record (api.md, "Global control group
-//! export user record"), by the same names, except `purchases`, `custom_events` and
-//! `total_revenue`, which come from the [activity](super::activity); beside them the members
-//! that are stored and never exported. A field without data is absent. Values are JSON
+//! Its members are the fields of the export's user record (src/gateway/README.md, The user
+//! record), by the same names, except `purchases`, `custom_events` and `total_revenue`, which
+//! come from the [activity](super::activity); beside them the members that are stored and never
+//! exported. A field without data is absent. Values are JSON
 //! texts that were checked once and are passed on as they came.
 
 pub(crate) mod check;

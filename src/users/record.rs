@@ -1,5 +1,5 @@
-//! A user as one line of JSON: the export's user record (api.md) with the members that are
-//! stored and never exported. `import` takes it, `users show` gives it.
+//! A user as one line of JSON: the export's user record (src/gateway/README.md) with the members
+//! that are stored and never exported. `import` takes it, `users show` gives it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,4 +1,5 @@
-//! How many requests a workspace may make: the budgets, and their limits (Limits).
+//! How many requests a workspace may make: the budgets, and their limits
+//! (src/gateway/README.md, Rate limits).
 
 use serde::{Deserialize, Serialize};
 
@@ -75,7 +76,7 @@ impl Budget {
         }
     }
 
-    /// The limit of a workspace that declares none (Limits; of `users.track` decisions.md).
+    /// The limit of a workspace that declares none.
     pub fn default_limit(self) -> Limit {
         match self {
             Self::UsersTrack => limit(3_000, 3),

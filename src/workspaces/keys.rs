@@ -1,5 +1,5 @@
-//! API keys: made or declared, listed, revoked (Authentication, 1 and 2); calls find them as
-//! [`credentials`].
+//! API keys: made or declared, listed, revoked (src/gateway/README.md, Authentication); calls find
+//! them as [`credentials`].
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::store::{StoreError, Tx};
 
 pub use super::key_rows::list;
 
-/// Every permission there is: the table of Authentication, and what it does not show.
+/// Every permission there is (src/gateway/README.md, Permissions).
 pub const PERMISSIONS: &[&str] = &[
     "campaigns.list",
     "canvas.trigger.schedule.create",

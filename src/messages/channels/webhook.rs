@@ -1,5 +1,6 @@
-//! Webhooks: a request of the customer's own (Messages object, `webhook`), signed as callbacks
-//! are, under the message's id, never into a private network and never after a redirect.
+//! Webhooks: a request of the customer's own (src/gateway/README.md, Message objects), signed as
+//! callbacks are, under the message's id, never into a private network that is not allowed
+//! (`allow_private`) and never after a redirect.
 
 use axum::http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::Method;

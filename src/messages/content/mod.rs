@@ -1,5 +1,5 @@
-//! The message objects of the API (Messages object; decisions.md: Messages): read once, where
-//! they are given, and rendered for each user.
+//! The message objects of the API (src/gateway/README.md, Message objects): read once, where they
+//! are given, and rendered for each user.
 //!
 //! All texts in them are [templates](super::template), at any depth and in members that nobody
 //! here knows, too; only what identifies something is taken as it is written. What is printed

@@ -55,8 +55,7 @@ pub async fn cancel(tx: &mut Tx, id: Uuid) -> Result<bool, StoreError> {
     end(tx, id, State::Cancelled, None).await
 }
 
-/// Keeps a record of a request that targeted a segment (api.md: Create scheduled message, Send
-/// message immediately).
+/// Keeps a record of a request that targeted a segment: `longshore console-log` lists them.
 async fn console(tx: &mut Tx, order: &Order, now: i64) -> Result<(), StoreError> {
     let Some(segment) = order.target.segment_id else { return Ok(()) };
     let Some(found) = report_rows::one(tx, order.dispatch_id).await? else { return Ok(()) };

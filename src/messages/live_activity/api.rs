@@ -1,4 +1,4 @@
-//! `POST /messages/live_activity/start` (operation 5): check, append, answer.
+//! `POST /messages/live_activity/start`: check, append, answer.
 
 use axum::Extension;
 use axum::body::Body;

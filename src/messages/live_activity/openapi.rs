@@ -1,4 +1,4 @@
-//! The call as it is described (operation 5).
+//! The call as it is described.
 
 use axum::http::{Method, StatusCode};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! What a call asks to be started (api.md, operation 5; decisions.md: Messages, "Live activity").
+//! What a call asks to be started (src/gateway/README.md, Starting a live activity).
 
 use serde_json::{Value, json};
 use uuid::Uuid;

@@ -1,4 +1,4 @@
-//! `POST /transactional/v1/campaigns/{campaign_id}/send` (operation 7).
+//! `POST /transactional/v1/campaigns/{campaign_id}/send`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,7 +26,7 @@ use crate::workspaces::to_json;
 
 pub(super) const PERMISSION: &str = "transactional.send";
 
-/// The errors of this call (Transactional send errors).
+/// The errors of this call (src/gateway/README.md, Sending a transactional email).
 const BAD_ID: &str = "campaign_id must be a string of the campaign api identifier";
 const UNKNOWN: &str = "Campaign does not exist";
 const NOT_TRANSACTIONAL: &str = "The campaign is not a transactional campaign. Only transactional \

@@ -33,7 +33,7 @@ use crate::clock::from_ms;
 
 pub use reports::reported;
 
-/// How far an email has come (States and transitions). It only ever goes forward.
+/// How far an email has come (src/gateway/README.md, Status postbacks). It only ever goes forward.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, sqlx::Type,
 )]

@@ -1,4 +1,4 @@
-//! The transactional call as it is described (operation 7).
+//! The transactional call as it is described.
 
 use axum::http::{Method, StatusCode};
 use serde_json::{Map, Value, json};
@@ -50,7 +50,7 @@ pub(super) fn send() -> Operation {
                     "metadata": sent()["metadata"],
                 }),
             )
-            .refuses(&bad_id(), "The campaign_id is no UUID")
+            .refuses(&bad_id(), "The campaign_id is not a UUID")
             .refuses(
                 &queued(),
                 "The external_send_id had its send in the last 24 hours, of which nothing is \

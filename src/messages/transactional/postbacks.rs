@@ -1,5 +1,5 @@
-//! The postback of each state (Transactional email status postback): its body, and a delivery for
-//! it, in the transaction that makes the step. Postbacks of one email follow each other.
+//! The postback of each state (src/gateway/README.md, Status postbacks): its body, and a delivery
+//! for it, in the transaction that makes the step. Postbacks of one email follow each other.
 
 use serde::Serialize;
 use uuid::Uuid;
@@ -11,7 +11,7 @@ use crate::deliveries::{self, NewDelivery, STATUS_POSTBACK};
 use crate::messages::settings::Settings;
 use crate::store::{StoreError, Tx};
 
-/// The body, its members in the order of the documentation.
+/// The body, its members in the order of the API's guide.
 #[derive(Debug, Serialize)]
 pub struct Postback<'a> {
     dispatch_id: String,
@@ -130,7 +130,7 @@ pub mod tests {
         }
     }
 
-    /// Each state has the members of the documentation's table, and no other.
+    /// Each state has the members of the guide's table, and no other.
     #[test]
     fn each_state_has_its_members() {
         let mut email = email();

@@ -1,5 +1,5 @@
-//! What a relay reports of an email that it took (decisions.md: Messages): processed, delivered,
-//! bounced.
+//! What a relay reports of an email that it took (src/gateway/README.md, Reports of messages):
+//! processed, delivered, bounced.
 
 use super::postbacks::{self, Postback};
 use super::rows::{self, Email, Step};

@@ -1,4 +1,4 @@
-//! What a call asks to be sent (api.md, operation 7).
+//! What a call asks to be sent (src/gateway/README.md, Sending a transactional email).
 
 use serde_json::Value;
 

@@ -9,7 +9,8 @@ use super::State;
 use crate::clock::{hours, millis};
 use crate::store::{StoreError, Tx, execute, on};
 
-/// For how long an external_send_id means the send that had it first (Limits).
+/// For how long an external_send_id means the send that had it first
+/// (src/gateway/README.md, Sending a transactional email).
 pub const KEY_HOLDS: Duration = hours(24);
 
 /// How long a call waits for another one with its external_send_id that is under way.

@@ -1,5 +1,5 @@
-//! How many emails are handed over within a minute (Limits: 99.9% of those that the package
-//! covers).
+//! How many emails are handed over within a minute: 99.9% of those that the package covers are
+//! meant to be.
 
 use std::collections::BTreeMap;
 

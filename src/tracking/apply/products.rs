@@ -1,4 +1,4 @@
-//! The products that a workspace lists: the first [`MOST`] that were bought (api.md, Limits).
+//! The products that a workspace lists: the first [`MOST`] that were bought.
 //! A purchase of another one counts for its user all the same.
 
 use std::collections::{BTreeSet, HashMap, HashSet};

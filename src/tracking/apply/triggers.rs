@@ -1,4 +1,5 @@
-//! What purchases start: campaigns whose trigger they match (decisions.md: Triggers).
+//! What purchases start: campaigns whose trigger they match (deploy/README.md, Campaigns and
+//! Canvases).
 //!
 //! Each purchase object starts a campaign once for its user, whatever its quantity: it is one
 //! thing that somebody did. The users of a batch are in one order together, as far as there is

@@ -1,4 +1,4 @@
-//! What each field may hold (api.md, "Global control group export user record").
+//! What each field may hold (src/gateway/README.md, The user record).
 
 use std::borrow::Cow;
 

@@ -62,7 +62,8 @@ pub(in crate::workspaces) struct EmailFile {
     /// sent under TLS alone, unless `?tls=none` is added; `?tls=required` wants TLS without a
     /// password, too.
     pub smtp: Text,
-    /// The sender where a message names none, such as `Acme <hello@acme.example>`.
+    /// The sender of transactional campaigns that name none, such as `Acme <hello@acme.example>`.
+    /// Every other email names its own.
     pub from: Option<Text>,
     /// Where the states of transactional emails are told.
     pub status_postback: Option<SignedAddressFile>,

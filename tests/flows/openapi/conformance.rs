@@ -14,7 +14,7 @@ use crate::support::{process, python};
 
 const HERE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/flows/openapi");
 
-/// A program of those that the requirements name.
+/// A program of the packages in `openapi/requirements.txt`.
 async fn program(name: &str) -> Command {
     let python = python::interpreter("openapi/requirements.txt").await;
     Command::new(python.replace("/bin/python", &format!("/bin/{name}")))

@@ -1,5 +1,5 @@
-//! Content cards: what a user is shown in an app until it expires (Messages object,
-//! `content_card`). A card is a row; `longshore cards` reads them.
+//! Content cards: what a user is shown in an app until it expires (src/gateway/README.md, Message
+//! objects). A card is a row; `longshore cards` reads them.
 
 mod rows;
 mod sweep;

@@ -1,4 +1,4 @@
-//! From a rendered message object to an email (Messages object, `email`).
+//! From a rendered message object to an email (src/gateway/README.md, Message objects).
 
 use std::time::{Duration, SystemTime};
 
