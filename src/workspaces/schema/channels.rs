@@ -61,7 +61,8 @@ pub(in crate::workspaces) struct EmailFile {
     /// The relay: `smtp://user:password@host:587`, with STARTTLS, or `smtps://…`. A password is
     /// sent under TLS alone, unless `?tls=none` is added; `?tls=required` wants TLS without a
     /// password, too.
-    pub smtp: Text,
+    #[schemars(required)]
+    pub smtp: Option<Text>,
     /// The sender where a message names none, such as `Acme <hello@acme.example>`.
     pub from: Option<Text>,
     /// Where the states of transactional emails are told.
