@@ -5,6 +5,7 @@ use uuid::Uuid;
 
 use super::{CommandResult, WorkspaceArgument};
 use crate::app::App;
+use crate::campaigns;
 use crate::config::Config;
 use crate::messages::dispatch::{self, Statistics};
 
@@ -47,6 +48,11 @@ async fn stats(app: &App, arguments: Stats) -> CommandResult {
     let mut tx = app.store.snapshot().await?;
     let workspace = arguments.workspace.find(&mut tx).await?;
     let found = dispatch::statistics(&mut tx, workspace.id, arguments.id).await?;
+    // One that is gone has its statistics still, and one that is new has none yet.
+    if let Some(id) = arguments.id.filter(|_| found.is_empty()) {
+        let campaign = campaigns::by_id(&mut tx, workspace.id, id).await?;
+        campaign.ok_or_else(|| format!("no campaign or Canvas has the id {id}"))?;
+    }
     if !arguments.json {
         println!(
             "{:<36}  {:<36}  {:<13}  {:>9}  {:>9}  {:>7}  {:>11}  {:>7}  {:>7}  NAME",

@@ -26,7 +26,11 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     let app = super::open(config).await?;
     let mut tx = app.store.snapshot().await?;
     let workspace = arguments.workspace.find(&mut tx).await?;
-    for found in dispatch::console(&mut tx, workspace.id, arguments.limit).await? {
+    let records = dispatch::console(&mut tx, workspace.id, arguments.limit).await?;
+    if records.is_empty() {
+        eprintln!("longshore: no request to a segment has come to its end");
+    }
+    for found in records {
         if arguments.json {
             println!("{}", found.record);
             continue;
@@ -34,7 +38,7 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
         let record: Value = serde_json::from_str(&found.record)?;
         let text = |name: &str| record[name].as_str().unwrap_or("-").to_owned();
         println!(
-            "{}  {}  {:<9} segment {}  request {}  {} users, {} sent",
+            "{}  {}  {:<9} segment {}  request {}  {} users looked at, {} sent",
             format_seconds(found.at),
             found.dispatch_id.simple(),
             text("call"),

@@ -24,8 +24,9 @@ pub struct Arguments {
 enum Command {
     /// The latest deliveries, one a line
     #[command(after_help = "Example:
-  longshore deliveries list --workspace acme --state pending --limit 20")]
-    List(ListArguments<State>),
+  longshore deliveries list --workspace acme --state pending --limit 20
+  longshore deliveries list --subject 0197b6a83c557e119a1f3f0f3c2d6e54")]
+    List(List),
     /// One delivery with its body and its last error
     #[command(after_help = "Example:
   longshore deliveries show 0197b6a8-3c55-7e11-9a1f-3f0f3c2d6e54 --json")]
@@ -34,6 +35,15 @@ enum Command {
     #[command(after_help = "Example:
   longshore deliveries resend 0197b6a8-3c55-7e11-9a1f-3f0f3c2d6e54")]
     Resend(Resend),
+}
+
+#[derive(clap::Args)]
+struct List {
+    #[command(flatten)]
+    which: ListArguments<State>,
+    /// Only those about this: a transactional email's dispatch_id, an export's object_prefix
+    #[arg(long, value_name = "ID")]
+    subject: Option<String>,
 }
 
 #[derive(clap::Args)]
@@ -62,13 +72,13 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     }
 }
 
-async fn list(app: &App, arguments: ListArguments<State>) -> CommandResult {
-    let ListArguments { state, workspace, limit, json } = arguments;
+async fn list(app: &App, arguments: List) -> CommandResult {
+    let List { which: ListArguments { state, workspace, limit, json }, subject } = arguments;
     let mut tx = app.store.snapshot().await?;
     if let Some(name) = &workspace {
         only_or_named(&mut tx, Some(name)).await?;
     }
-    let found = deliveries::list(&mut tx, &Filter { state, workspace, limit }).await?;
+    let found = deliveries::list(&mut tx, &Filter { state, workspace, subject, limit }).await?;
     if !json {
         println!(
             "{:<36}  {:<9}  {:<20}  {:>5}  {:<6}  {:<12}  TO",

@@ -7,7 +7,8 @@ use super::{CommandResult, ListArguments};
 use crate::app::App;
 use crate::clock::format_seconds;
 use crate::config::Config;
-use crate::messages::dispatch::{self, Listed, State};
+use crate::messages::dispatch::{self, Listed, REASONS_OF, Reason, State};
+use crate::messages::transactional::{self, Shown};
 use crate::workspaces::only_or_named;
 
 /// Sends: how far each is, and what its messages came to.
@@ -27,7 +28,8 @@ enum Command {
     #[command(after_help = "Example:
   longshore dispatches list --workspace acme --state running --limit 20")]
     List(ListArguments<State>),
-    /// One send: users looked at, messages by what they came to, parts left
+    /// One send: users looked at and left out, messages by what they came to and why, parts left;
+    /// or one transactional email
     #[command(after_help = "Example:
   longshore dispatches show 0197b6a83c557e119a1f3f0f3c2d6e54 --json")]
     Show(Show),
@@ -40,6 +42,7 @@ enum Command {
 #[derive(clap::Args)]
 struct Show {
     /// The dispatch_id
+    #[arg(value_parser = dispatch_id)]
     id: Uuid,
     /// As a JSON object
     #[arg(long)]
@@ -49,7 +52,7 @@ struct Show {
 #[derive(clap::Args)]
 struct Cancel {
     /// The dispatch_ids
-    #[arg(required = true, value_name = "ID")]
+    #[arg(required = true, value_name = "ID", value_parser = dispatch_id)]
     ids: Vec<Uuid>,
 }
 
@@ -71,7 +74,7 @@ async fn list(app: &App, arguments: ListArguments<State>) -> CommandResult {
     let found = dispatch::list(&mut tx, workspace.as_deref(), state, limit).await?;
     if !json {
         println!(
-            "{:<32}  {:<9}  {:<12}  {:>17}  {:>9}  {:>7}  WORKSPACE",
+            "{:<32}  {:<9}  {:<13}  {:>17}  {:>9}  {:>7}  WORKSPACE",
             "ID", "STATE", "KIND", "USERS", "SENT", "FAILED"
         );
     }
@@ -83,15 +86,27 @@ async fn list(app: &App, arguments: ListArguments<State>) -> CommandResult {
 
 async fn show(app: &App, arguments: Show) -> CommandResult {
     let mut tx = app.store.snapshot().await?;
-    let found = dispatch::one(&mut tx, arguments.id).await?;
-    let listed = found.ok_or_else(|| unknown(arguments.id))?;
+    let Some(listed) = dispatch::one(&mut tx, arguments.id).await? else {
+        let found = transactional::shown(&mut tx, arguments.id).await?;
+        let email = found.ok_or_else(|| unknown(arguments.id))?;
+        match arguments.json {
+            true => println!("{}", serde_json::to_string_pretty(&email)?),
+            false => print!("{}", email_details(&email)),
+        }
+        return Ok(());
+    };
     let open = dispatch::open_messages(&mut tx, arguments.id).await?;
+    let reasons = dispatch::reasons(&mut tx, arguments.id).await?;
     if arguments.json {
         let mut value = serde_json::to_value(&listed)?;
         value["waiting"] = open.into();
+        value["reasons"] = serde_json::to_value(&reasons)?;
+        if are_of_latest(&reasons) {
+            value["reasons_of_latest"] = REASONS_OF.into();
+        }
         println!("{}", serde_json::to_string_pretty(&value)?);
     } else {
-        print!("{}", details(&listed, open));
+        print!("{}{}", details(&listed, open), why(&reasons));
     }
     Ok(())
 }
@@ -124,7 +139,7 @@ fn unknown(id: Uuid) -> String {
 
 fn line(listed: &Listed) -> String {
     format!(
-        "{:<32}  {:<9}  {:<12}  {:>17}  {:>9}  {:>7}  {}",
+        "{:<32}  {:<9}  {:<13}  {:>17}  {:>9}  {:>7}  {}",
         listed.id.simple(),
         listed.state.name(),
         listed.kind.name(),
@@ -135,8 +150,60 @@ fn line(listed: &Listed) -> String {
     )
 }
 
+/// Whether there may be more messages with a reason than were looked at.
+fn are_of_latest(reasons: &[Reason]) -> bool {
+    reasons.first().is_some_and(|reason| reason.looked_at >= REASONS_OF)
+}
+
+/// A line for each reason.
+fn why(reasons: &[Reason]) -> String {
+    let of = match are_of_latest(reasons) {
+        true => format!(" of the latest {REASONS_OF}"),
+        false => String::new(),
+    };
+    let line = |reason: &Reason| {
+        let Reason { channel, state, reason, messages, .. } = reason;
+        format!("{:<12} {} {state}, {messages}{of}: {reason}\n", "why", channel.name())
+    };
+    reasons.iter().map(line).collect()
+}
+
+/// In one line, without what nobody was left out for.
+fn left_out(listed: &Listed) -> String {
+    let counted = listed.left_out.by_reason().into_iter().filter(|(_, count)| *count > 0);
+    let counted: Vec<String> = counted.map(|(reason, count)| format!("{reason} {count}")).collect();
+    if counted.is_empty() { "-".into() } else { counted.join(", ") }
+}
+
+fn or_none(text: Option<String>) -> String {
+    text.unwrap_or_else(|| "-".to_owned())
+}
+
+fn email_details(email: &Shown) -> String {
+    [
+        ("id", email.id.simple().to_string()),
+        ("workspace", or_none(email.workspace.clone())),
+        ("kind", email.kind.to_owned()),
+        ("state", format!("{} since {}", email.state.name(), format_seconds(email.state_at))),
+        ("reason", or_none(email.reason.clone())),
+        ("campaign", email.campaign_id.to_string()),
+        ("send id", or_none(email.external_send_id.clone())),
+        ("user", or_none(email.service_id.map(|id| id.to_string()))),
+        ("attempts", email.attempts.to_string()),
+        ("received", format_seconds(email.received_at)),
+        ("sent", or_none(email.sent_at.map(format_seconds))),
+        ("postback", or_none(email.postback_id.map(|id| id.to_string()))),
+        ("request id", email.request_id.clone()),
+    ]
+    .map(|(name, value)| format!("{name:<12} {value}\n"))
+    .concat()
+}
+
+pub(super) fn dispatch_id(text: &str) -> Result<Uuid, String> {
+    Uuid::parse_str(text).map_err(|_| "a dispatch_id has 32 hexadecimal digits".into())
+}
+
 fn details(listed: &Listed, open: i64) -> String {
-    let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
     [
         ("id", listed.id.simple().to_string()),
         ("workspace", or_none(listed.workspace.clone())),
@@ -145,6 +212,7 @@ fn details(listed: &Listed, open: i64) -> String {
         ("note", or_none(listed.note.clone())),
         ("campaign", or_none(listed.campaign_id.map(|id| id.to_string()))),
         ("users", format!("{} of {} looked at", listed.walked, listed.users)),
+        ("left out", left_out(listed)),
         ("parts", format!("{} of {} left", listed.parts_left, listed.parts)),
         ("waiting", open.to_string()),
         ("sent", listed.sent.to_string()),

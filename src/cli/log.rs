@@ -180,15 +180,19 @@ async fn lines(app: &App, topic: Topic) -> CommandResult<(Vec<Line>, Option<Exte
 }
 
 async fn status(app: &App, json: bool) -> CommandResult {
-    let mut stopped = 0;
+    let (mut shown, mut stopped) = (0, 0);
     for topic in Topic::ALL {
         for line in lines(app, *topic).await?.0 {
+            shown += 1;
             stopped += usize::from(line.stopped.is_some());
             match json {
                 true => println!("{}", line.json()),
                 false => println!("{line}"),
             }
         }
+    }
+    if shown == 0 {
+        eprintln!("longshore: no group has taken anything from the log yet");
     }
     match stopped {
         0 => Ok(()),

@@ -19,6 +19,7 @@ mod import;
 mod invalid_numbers;
 mod key;
 mod log;
+mod messages;
 mod migrate;
 mod progress;
 mod schedules;
@@ -94,6 +95,8 @@ enum Command {
     Dispatches(dispatches::Arguments),
     /// The developer console's records of sends to segments
     ConsoleLog(console_log::Arguments),
+    /// The messages of a user: what came of each, and why
+    Messages(messages::Arguments),
     /// The content cards of a user
     Cards(cards::Arguments),
     /// Scheduled sends: list, show, cancel
@@ -198,6 +201,7 @@ pub async fn main() -> ExitCode {
             Command::Campaigns(arguments) => campaigns::run(config, arguments).await,
             Command::Dispatches(arguments) => dispatches::run(config, arguments).await,
             Command::ConsoleLog(arguments) => console_log::run(config, arguments).await,
+            Command::Messages(arguments) => messages::run(config, arguments).await,
             Command::Cards(arguments) => cards::run(config, arguments).await,
             Command::Schedules(arguments) => schedules::run(config, arguments).await,
             Command::Sla(arguments) => sla::run(config, arguments).await,

@@ -69,7 +69,7 @@ async fn list(app: &App, arguments: ListArguments<State>) -> CommandResult {
     }
     let found = schedules::list(&mut tx, &Filter { state, workspace, limit }).await?;
     if !json {
-        println!("{:<36}  {:<9}  {:<26}  {:<12}  CANVAS", "ID", "STATE", "TIME", "WORKSPACE");
+        println!("{:<36}  {:<9}  {:<26}  {:<12}  OF", "ID", "STATE", "TIME", "WORKSPACE");
     }
     for schedule in &found {
         println!("{}", if json { serde_json::to_string(schedule)? } else { line(schedule) });
@@ -123,7 +123,7 @@ fn line(schedule: &Schedule) -> String {
         schedule.state.name(),
         time(schedule),
         schedule.workspace,
-        canvas(schedule),
+        what(schedule),
     )
 }
 
@@ -132,6 +132,7 @@ fn details(schedule: &Schedule) -> String {
         ("id", schedule.id.to_string()),
         ("dispatch id", schedule.dispatch_id.simple().to_string()),
         ("workspace", schedule.workspace.clone()),
+        ("of", what(schedule)),
         ("canvas", canvas(schedule)),
         ("state", schedule.state.name().to_owned()),
         ("time", time(schedule)),
@@ -158,6 +159,16 @@ fn moments(schedule: &Schedule) -> String {
     format!("{past} of {all}{}", missed.unwrap_or_default())
 }
 
+/// What it is of: a Canvas or a campaign, with its id, or a send of its own.
+fn what(schedule: &Schedule) -> String {
+    let request: serde_json::Value = serde_json::from_str(&schedule.request).unwrap_or_default();
+    match (schedule.canvas_id, request["campaign_id"].as_str()) {
+        (Some(id), _) => format!("canvas {id}"),
+        (None, Some(id)) => format!("campaign {id}"),
+        (None, None) => "send".into(),
+    }
+}
+
 fn canvas(schedule: &Schedule) -> String {
     schedule.canvas_id.map_or("-".to_owned(), |id| id.to_string())
 }
@@ -176,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_on_the_wall_names_no_zone() {
+    fn a_time_on_the_wall_names_no_zone_and_what_is_sent_is_told() {
         let schedule = |timing| Schedule {
             id: Uuid::nil(),
             workspace_id: 1,
@@ -197,5 +208,12 @@ mod tests {
         };
         assert_eq!(time(&schedule(Timing::Instant)), "2021-06-28T17:02:43Z");
         assert_eq!(time(&schedule(Timing::Local)), "2021-06-28T17:02:43 local");
+        let send = schedule(Timing::Instant);
+        assert_eq!(what(&send), "send");
+        let id = Uuid::nil();
+        let campaign =
+            Schedule { request: format!(r#"{{"campaign_id": "{id}"}}"#), ..send.clone() };
+        assert_eq!(what(&campaign), format!("campaign {id}"));
+        assert_eq!(what(&Schedule { canvas_id: Some(id), ..send }), format!("canvas {id}"));
     }
 }

@@ -177,6 +177,8 @@ pub struct Filter {
     pub state: Option<State>,
     /// A workspace's name.
     pub workspace: Option<String>,
+    /// What they are about: an export's object_prefix, a transactional email's dispatch_id.
+    pub subject: Option<String>,
     pub limit: u32,
 }
 

@@ -115,10 +115,12 @@ pub async fn by_id(tx: &mut Tx, id: Uuid) -> Result<Option<Delivery>, StoreError
 pub async fn list(tx: &mut Tx, filter: &Filter) -> Result<Vec<Delivery>, StoreError> {
     Ok(on!(tx, c => sqlx::query_as(select!(
         "WHERE ($1 IS NULL OR d.state = $1) AND ($2 IS NULL OR w.name = $2)
-         ORDER BY d.created_at DESC, d.id DESC LIMIT $3"
+           AND ($3 IS NULL OR d.subject = $3)
+         ORDER BY d.created_at DESC, d.id DESC LIMIT $4"
     ))
     .bind(filter.state.map(State::name))
     .bind(filter.workspace.as_deref())
+    .bind(filter.subject.as_deref())
     .bind(i64::from(filter.limit))
     .fetch_all(c)
     .await?))

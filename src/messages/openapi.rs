@@ -12,7 +12,7 @@ use super::request::{
     ARCHIVED_CAMPAIGN, INVALID_CAMPAIGN, MOST_SEND_ID, NO_MESSAGE, PAUSED_CAMPAIGN,
     UNKNOWN_SEGMENT, read_schedule, read_send,
 };
-use super::settings::Settings;
+use super::settings::{ApiCampaign, Settings};
 use crate::audience::openapi::ConnectedAudience;
 use crate::gateway::openapi::Tag;
 use crate::gateway::openapi::shapes::{
@@ -139,9 +139,14 @@ fn refuses_targets(
         .refuses(&ApiError::InvalidMany(NO_MESSAGE.into(), no_message), "Nothing can be sent")
 }
 
-/// A workspace that has the segment of the examples.
+/// A workspace that has the segment and the campaign of the examples.
 fn settings() -> Settings {
-    Settings { segments: [SEGMENT].into(), ..Settings::default() }
+    let campaign = CAMPAIGN.parse().map(|id: Uuid| (id, ApiCampaign::default()));
+    Settings {
+        segments: [SEGMENT].into(),
+        api_campaigns: campaign.into_iter().collect(),
+        ..Settings::default()
+    }
 }
 
 fn webhook() -> Value {

@@ -157,7 +157,16 @@ fn contents(
     place: Place,
     settings: &Settings,
 ) -> Result<(Map<String, Value>, Vec<Value>), Refused> {
-    let messages = messages.ok_or(NO_MESSAGE)?;
+    let no_message = |why: &str| Refused {
+        message: NO_MESSAGE.into(),
+        errors: vec![json!({ "type": why, "path": "messages" })],
+    };
+    let messages = messages.ok_or_else(|| {
+        no_message(match place {
+            Place::Schedule => "messages is required, unless a campaign declares them",
+            _ => "messages is required",
+        })
+    })?;
     let (_, taken, problems) = Content::read(messages, place, settings);
     let fatal = problems.iter().find(|problem| problem.is_fatal);
     let message = fatal.map(|Problem { path, text, .. }| format!("{path}: {text}"));
@@ -166,6 +175,7 @@ fn contents(
     let errors: Vec<Value> = errors.collect();
     match message {
         Some(message) => Err(Refused { message, errors }),
+        None if taken.is_empty() && errors.is_empty() => Err(no_message("it has no message")),
         None if taken.is_empty() => Err(Refused { message: NO_MESSAGE.into(), errors }),
         None => Ok((taken, errors)),
     }

@@ -128,6 +128,11 @@ pub const METRICS: &[Metric] = &[
         "How long the oldest part of a send waits that could be worked on, over the fleet",
     ),
     counter(
+        "longshore_dispatch_left_out_total",
+        "Who is left out of sends, by reason: users who are unknown, not_in_audience or of the \
+         control_group; messages that are unsubscribed or capped",
+    ),
+    counter(
         "longshore_dispatch_messages_total",
         "Messages by channel and outcome: sent, unreachable, aborted, failed, bounced, or waiting \
          for another attempt",

@@ -126,6 +126,9 @@ pub async fn apply(
     tx.commit().await?;
     let mut plan = Plan::make(declaration, &current, &files, options, &app.config)?;
     let mut notes = channels::private_addresses(&declaration.channels, &app.config);
+    if declaration.channels.contains_key(&channels::Part::Email) {
+        notes.extend(channels::unsubscribing(&app.config));
+    }
     if options.dry_run {
         plan.notes.append(&mut notes);
         // A secret that was made for nothing is not shown.

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use url::{Host, Url};
 
 use super::{DeclaredApp, StorageError, channel_rows, rows, storage};
 use crate::campaigns;
@@ -211,6 +212,30 @@ pub(super) fn private_addresses(channels: &Channels, config: &Config) -> Vec<Str
     refused.collect()
 }
 
+/// What is to be said where emails are sent and the address in them by which users unsubscribe
+/// leads nowhere.
+pub fn unsubscribing(config: &Config) -> Option<String> {
+    let why = match &config.public_url {
+        None => "public_url (LONGSHORE_PUBLIC_URL) is not set",
+        Some(url) if is_loopback(url) => "public_url is an address of this machine alone",
+        Some(url) if url.scheme() != "https" => "public_url is no https address",
+        Some(_) => return None,
+    };
+    Some(format!("{why}: recipients of emails could not unsubscribe by the links in them"))
+}
+
+fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => {
+            let name = name.trim_end_matches('.');
+            name == "localhost" || name.ends_with(".localhost")
+        }
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.to_canonical().is_loopback(),
+        None => true,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -253,6 +278,26 @@ mod tests {
         let is = DeclaredPart::Provider(provider("https://a.example/", "hidden"));
         let new = DeclaredPart::Provider(provider("https://a.example/", "secret"));
         assert_eq!((is.difference(&new).as_str(), is.difference(&is).as_str()), ("secret", ""));
+    }
+
+    #[test]
+    fn links_that_lead_nowhere_are_noted() {
+        let noted = |url: Option<&str>| {
+            let public_url = url.map(|url| url.parse().unwrap());
+            unsubscribing(&Config { public_url, ..Config::default() })
+        };
+        for (url, why) in [
+            (None, "is not set"),
+            (Some("http://longshore.example.com"), "no https address"),
+            (Some("https://localhost:8443"), "this machine alone"),
+            (Some("http://127.0.0.1:8080"), "this machine alone"),
+            (Some("https://[::1]"), "this machine alone"),
+            (Some("https://[::ffff:127.0.0.1]"), "this machine alone"),
+        ] {
+            let note = noted(url).unwrap();
+            assert!(note.contains(why) && note.contains("unsubscribe"), "{url:?}: {note}");
+        }
+        assert_eq!(noted(Some("https://longshore.example.com/api")), None);
     }
 
     #[test]

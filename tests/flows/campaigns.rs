@@ -56,7 +56,11 @@ fn file(campaigns: &[Value]) -> String {
 
 impl World {
     async fn new(store: TestStore) -> Self {
-        let place = Installation::open(store, &keys().to_string(), |_| {}).await;
+        let place = Installation::open(store, &keys().to_string(), |config| {
+            // Else `apply` notes that links in emails lead nowhere.
+            config.public_url = Some("https://api.acme.example".parse().unwrap());
+        })
+        .await;
         place.app.clock.set(Timestamp::from_millisecond(START).unwrap());
         let calls = Calls::new(&place.app, api::routes(), KEY);
         Self { place, calls }

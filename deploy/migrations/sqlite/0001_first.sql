@@ -415,26 +415,32 @@ CREATE TABLE dispatch_waves (
 
 -- Either the users of named, a JSON array, whose claim is claim_job and claim_item; or those
 -- after (at_slice, at_id), which moves, up to and with (to_slice, to_id). sent and so on: its
--- messages that came to that.
+-- messages that came to that. unknown and so on: its users, and of unsubscribed and capped
+-- messages, that were left out.
 CREATE TABLE dispatch_parts (
-    dispatch_id UUID NOT NULL REFERENCES dispatches (id) ON DELETE CASCADE,
-    part        BIGINT NOT NULL,
-    wave        TEXT,
-    named       TEXT,
-    claim_job   UUID,
-    claim_item  BIGINT,
-    at_slice    SMALLINT NOT NULL,
-    at_id       UUID NOT NULL,
-    to_slice    SMALLINT NOT NULL,
-    to_id       UUID NOT NULL,
-    is_walked   BOOLEAN NOT NULL DEFAULT FALSE,
-    is_done     BOOLEAN NOT NULL DEFAULT FALSE,
-    walked      BIGINT NOT NULL DEFAULT 0,
-    sent        BIGINT NOT NULL DEFAULT 0,
-    unreachable BIGINT NOT NULL DEFAULT 0,
-    aborted     BIGINT NOT NULL DEFAULT 0,
-    failed      BIGINT NOT NULL DEFAULT 0,
-    bounced     BIGINT NOT NULL DEFAULT 0,
+    dispatch_id     UUID NOT NULL REFERENCES dispatches (id) ON DELETE CASCADE,
+    part            BIGINT NOT NULL,
+    wave            TEXT,
+    named           TEXT,
+    claim_job       UUID,
+    claim_item      BIGINT,
+    at_slice        SMALLINT NOT NULL,
+    at_id           UUID NOT NULL,
+    to_slice        SMALLINT NOT NULL,
+    to_id           UUID NOT NULL,
+    is_walked       BOOLEAN NOT NULL DEFAULT FALSE,
+    is_done         BOOLEAN NOT NULL DEFAULT FALSE,
+    walked          BIGINT NOT NULL DEFAULT 0,
+    sent            BIGINT NOT NULL DEFAULT 0,
+    unreachable     BIGINT NOT NULL DEFAULT 0,
+    aborted         BIGINT NOT NULL DEFAULT 0,
+    failed          BIGINT NOT NULL DEFAULT 0,
+    bounced         BIGINT NOT NULL DEFAULT 0,
+    unknown         BIGINT NOT NULL DEFAULT 0,
+    not_in_audience BIGINT NOT NULL DEFAULT 0,
+    control_group   BIGINT NOT NULL DEFAULT 0,
+    unsubscribed    BIGINT NOT NULL DEFAULT 0,
+    capped          BIGINT NOT NULL DEFAULT 0,
     PRIMARY KEY (dispatch_id, part)
 );
 CREATE UNIQUE INDEX dispatch_parts_named ON dispatch_parts (claim_job, claim_item)

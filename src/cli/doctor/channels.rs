@@ -23,6 +23,9 @@ use crate::workspaces;
 /// How long a relay or a provider may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// What makes links in emails lead to the API.
+const MEND_LINKS: &str = "set LONGSHORE_PUBLIC_URL to the https address of the API";
+
 /// Each workspace's relay and providers.
 pub async fn channels(config: Config, secrets: SecretKey) -> Vec<Finding> {
     let all = match settings(&config, &secrets).await {
@@ -54,7 +57,17 @@ pub async fn channels(config: Config, secrets: SecretKey) -> Vec<Finding> {
             email.into_iter().chain(addresses).collect::<Vec<_>>()
         }
     });
-    join_all(tried).await.concat()
+    let mut findings = join_all(tried).await.concat();
+    if all.iter().any(|(_, settings)| settings.email.is_some())
+        && let Some(why) = workspaces::channels::unsubscribing(&config)
+    {
+        let note = format!("note: {why}");
+        findings.push(Finding {
+            mend: Some(MEND_LINKS.into()),
+            ..Finding::ok("links in emails", note)
+        });
+    }
+    findings
 }
 
 /// By the names of the workspaces.

@@ -5,6 +5,7 @@ use serde_json::json;
 
 use super::providers::{Handed, Said};
 use crate::clock::format_time;
+use crate::exports::Failure;
 use crate::gateway::openapi::shapes::shape;
 use crate::gateway::openapi::{Tag, Webhook};
 
@@ -152,18 +153,30 @@ fn postback() -> Webhook {
 }
 
 shape! {
-    /// That an export is done.
+    /// That an export has ended, and how.
     ExportCallback = |_| json!({
-        "type": "object",
-        "properties": {
-            "success": { "const": true },
-            "url": {
-                "type": "string", "format": "uri",
-                "description": "The download address, where the workspace has no storage of its \
-                                own.",
+        "oneOf": [
+            {
+                "type": "object",
+                "properties": {
+                    "success": { "const": true },
+                    "url": {
+                        "type": "string", "format": "uri",
+                        "description": "The download address, where the workspace has no storage \
+                                        of its own.",
+                    },
+                },
+                "required": ["success"],
             },
-        },
-        "required": ["success"],
+            {
+                "type": "object",
+                "properties": {
+                    "success": { "const": false },
+                    "error": { "type": "string", "description": "Why it failed." },
+                },
+                "required": ["success", "error"],
+            },
+        ],
     })
 }
 
@@ -172,13 +185,15 @@ fn callback() -> Webhook {
         "success": true,
         "url": "https://longshore.example.com/users/export/9d2261c4-4cf3-44b0-909b-455baf540288-1795249898/download?signature=dqIqj_fo",
     });
-    Webhook::new::<ExportCallback>("exportCallback", TAG, "An export is done")
+    let failed = json!({ "success": false, "error": Failure::internal("").message });
+    Webhook::new::<ExportCallback>("exportCallback", TAG, "An export has ended")
         .about(
             "To the `callback_endpoint` of the request for it, signed with `callbacks.secret` of \
              the workspace. Webhooks that messages send to customers' own addresses are signed \
              with the same secret, under the message's id.",
         )
         .example("Behind a download address", done)
+        .example("It failed", failed)
         .retried()
 }
 

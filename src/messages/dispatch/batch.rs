@@ -9,18 +9,19 @@ use uuid::Uuid;
 use super::capping::Allowance;
 use super::error::DispatchError;
 use super::job::Job;
+use super::left_out::LeftOut;
 use super::message_rows::{self, Common, New, Open, RowState, Settled};
+use super::named::{Resolved, read, resolve};
 use super::part_rows::{self, Moved, Part, Whom};
 use super::settle::{self, Counts};
 use crate::app::App;
 use crate::claims::{self, Claim};
 use crate::faults::fail_point;
-use crate::messages::order::{Named, SubscriptionState, Wave, Who};
+use crate::messages::order::{Named, SubscriptionState, Wave};
 use crate::messages::recipient::Subscription;
 use crate::messages::{Channel, Recipient};
 use crate::store::{StoreError, Tx};
-use crate::users::profile::Alias;
-use crate::users::rows::{For, Kind, StoredUser, find_identifiers, find_users};
+use crate::users::rows::{For, StoredUser, find_users};
 use crate::users::{Position, SLICES, large_rows, scan};
 
 /// Users of whom nobody is meant are passed by so many at a time, before the part is moved on.
@@ -76,10 +77,10 @@ pub(super) struct Walk {
 }
 
 /// A user as read.
-struct Read {
-    service_id: Uuid,
-    doc: String,
-    named: Option<Arc<Named>>,
+pub(super) struct Read {
+    pub service_id: Uuid,
+    pub doc: String,
+    pub named: Option<Arc<Named>>,
 }
 
 /// Some users in order, and how far they go.
@@ -89,6 +90,8 @@ struct Page {
     at: Position,
     is_last: bool,
     walked: i64,
+    /// Names that are nobody's.
+    unknown: i64,
 }
 
 /// A user who passed, with the messages that are to be noted.
@@ -128,12 +131,15 @@ impl Walk {
             return Ok(None);
         }
         let now = self.app.clock.now_ms();
-        let (mut walked, mut chosen) = (0, Vec::new());
+        let (mut walked, mut chosen, mut left_out) = (0, Vec::new(), LeftOut::default());
         let (at, is_last) = loop {
             let page = self.page().await?;
             let (at, is_last) = (page.at, page.is_last);
             walked += page.walked;
-            chosen.extend(self.choose(page, now).await?);
+            left_out.unknown += page.unknown;
+            let (some, others) = self.choose(page, now).await?;
+            chosen.extend(some);
+            left_out += others;
             if !chosen.is_empty() || is_last || walked >= PASSED {
                 break (at, is_last);
             }
@@ -144,8 +150,8 @@ impl Walk {
                 return Err(DispatchError::Stopped);
             }
         };
-        let moved = Moved { at, is_walked: is_last, walked };
-        let batch = self.note(chosen, &moved, now).await?;
+        let moved = Moved { at, is_walked: is_last, walked, left_out };
+        let batch = self.note(chosen, moved, now).await?;
         self.part.is_walked = is_last;
         if let Whom::Stretch(from, _) = &mut self.part.whom {
             *from = at;
@@ -190,24 +196,30 @@ impl Walk {
             at: at.unwrap_or(to),
             is_last: at.is_none_or(|at| at >= to),
             walked,
+            unknown: 0,
         })
     }
 
     async fn named(&self, tx: &mut Tx, named: &[Named]) -> Result<Page, StoreError> {
         let workspace = self.job.order.workspace_id;
-        let meant = resolve(tx, workspace, named).await?;
+        let Resolved { users: meant, unknown } = resolve(tx, workspace, named).await?;
+        let known = meant.len();
         let users = read(tx, workspace, meant).await?;
+        // They are looked at in each wave.
+        let is_last = self.part.wave.is_none_or(|wave| wave.is_last);
+        let unknown = if is_last { unknown + (known - users.len()) as i64 } else { 0 };
         Ok(Page {
             users,
             activity: HashMap::new(),
             at: Position { slice: 0, service_id: Uuid::nil() },
             is_last: true,
             walked: named.len() as i64,
+            unknown,
         })
     }
 
-    /// Those of a page who are meant and may be sent something.
-    async fn choose(&self, page: Page, now: i64) -> Result<Vec<Chosen>, DispatchError> {
+    /// Those of a page who are meant and may be sent something, and how many are left out.
+    async fn choose(&self, page: Page, now: i64) -> Result<(Vec<Chosen>, LeftOut), DispatchError> {
         let (job, wave) = (self.job.clone(), self.part.wave);
         compute(&self.app, move || choose(&job, wave.as_ref(), page, now)).await
     }
@@ -216,7 +228,7 @@ impl Walk {
     async fn note(
         &self,
         mut chosen: Vec<Chosen>,
-        moved: &Moved,
+        mut moved: Moved,
         now: i64,
     ) -> Result<Batch, DispatchError> {
         let (job, common) = (&self.job, self.common());
@@ -228,8 +240,9 @@ impl Walk {
             let rules = &job.settings.frequency_capping;
             let mut allowance = Allowance::load(&mut tx, common, rules, ids, now).await?;
             for Chosen { user, .. } in &mut chosen {
-                let id = user.recipient.service_id;
+                let (id, wanted) = (user.recipient.service_id, user.messages.len());
                 user.messages.retain(|due| allowance.take(id, due.channel));
+                moved.left_out.capped += (wanted - user.messages.len()) as i64;
             }
         }
         let new: Vec<New> = chosen.iter().flat_map(Chosen::rows).collect();
@@ -239,7 +252,7 @@ impl Walk {
             let noted: HashSet<(Uuid, Channel)> = noted.into_iter().collect();
             chosen.iter_mut().for_each(|chosen| chosen.retain(&noted));
         }
-        if !part_rows::advance(&mut tx, common.dispatch, common.part, moved).await? {
+        if !part_rows::advance(&mut tx, common.dispatch, common.part, &moved).await? {
             return Err(DispatchError::Lost);
         }
         let mut counts = Counts::default();
@@ -251,6 +264,7 @@ impl Walk {
         tx.commit().await?;
         fail_point!("dispatch::committed");
         counts.emit();
+        moved.left_out.emit();
         let users = chosen.into_iter().map(|chosen| chosen.user);
         Ok(Batch {
             users: users.filter(|user| !user.messages.is_empty()).collect(),
@@ -267,7 +281,7 @@ impl Walk {
             return Ok(None);
         }
         let named = match &self.part.whom {
-            Whom::Named(named) => resolve(&mut tx, common.workspace, named).await?,
+            Whom::Named(named) => resolve(&mut tx, common.workspace, named).await?.users,
             Whom::Stretch(..) => Vec::new(),
         };
         let ids: HashSet<Uuid> = open.iter().map(|open| open.service_id).collect();
@@ -309,8 +323,8 @@ impl Chosen {
     }
 }
 
-fn choose(job: &Job, wave: Option<&Wave>, page: Page, now: i64) -> Vec<Chosen> {
-    let mut chosen = Vec::new();
+fn choose(job: &Job, wave: Option<&Wave>, page: Page, now: i64) -> (Vec<Chosen>, LeftOut) {
+    let (mut chosen, mut left_out) = (Vec::new(), LeftOut::default());
     for Read { service_id, doc, named } in page.users {
         let recipient = match Recipient::read(service_id, &doc) {
             Ok(recipient) => recipient,
@@ -320,13 +334,15 @@ fn choose(job: &Job, wave: Option<&Wave>, page: Page, now: i64) -> Vec<Chosen> {
             }
         };
         let activity = page.activity.get(&service_id).map(Vec::as_slice);
-        if !job.means(&recipient, activity, wave, now) {
+        if let Err(why) = job.means(&recipient, activity, wave, now) {
+            left_out.add(why);
             continue;
         }
         let (mut messages, mut unreachable) = (Vec::new(), Vec::new());
         for (index, message) in job.content.messages().iter().enumerate() {
             let channel = message.channel;
             if !is_subscribed(&recipient, channel, job.order.subscription_state) {
+                left_out.unsubscribed += 1;
                 continue;
             }
             match without_address(&recipient, channel) {
@@ -338,7 +354,7 @@ fn choose(job: &Job, wave: Option<&Wave>, page: Page, now: i64) -> Vec<Chosen> {
             chosen.push(Chosen { user: User { recipient, named, messages }, unreachable });
         }
     }
-    chosen
+    (chosen, left_out)
 }
 
 /// Whether a user's subscription lets a message pass. Subscription to SMS and WhatsApp messages
@@ -401,56 +417,4 @@ fn reopen(
     }
     let users = users.into_values().filter(|user| !user.messages.is_empty());
     Batch { users: users.collect(), ended }
-}
-
-/// Who is meant by names, each user once, with the first name's properties.
-async fn resolve(
-    tx: &mut Tx,
-    workspace: i32,
-    named: &[Named],
-) -> Result<Vec<(Uuid, Arc<Named>)>, StoreError> {
-    let mut found: HashMap<(Kind, String), Uuid> = HashMap::new();
-    for kind in [Kind::ExternalId, Kind::Alias] {
-        let keys: Vec<String> = named.iter().filter_map(|named| key(&named.who, kind)).collect();
-        let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
-        for identifier in find_identifiers(tx, workspace, kind, &keys).await? {
-            found.insert((kind, identifier.value), identifier.service_id);
-        }
-    }
-    let meant = |who: &Who| match who {
-        Who::ServiceId(id) => Some(*id).filter(|id| crate::users::service_id::bucket(id).is_some()),
-        who => [Kind::ExternalId, Kind::Alias]
-            .into_iter()
-            .find_map(|kind| found.get(&(kind, key(who, kind)?)).copied()),
-    };
-    let mut seen = HashSet::new();
-    let users = named.iter().filter_map(|named| Some((meant(&named.who)?, named)));
-    let users = users.filter(|(id, _)| seen.insert(*id));
-    Ok(users.map(|(id, named)| (id, Arc::new(named.clone()))).collect())
-}
-
-/// How an identifier is stored.
-fn key(who: &Who, kind: Kind) -> Option<String> {
-    match (who, kind) {
-        (Who::ExternalId(id), Kind::ExternalId) => Some(id.clone()),
-        (Who::Alias { label, name }, Kind::Alias) => Some(Alias::key_of(label, name)),
-        _ => None,
-    }
-}
-
-/// The profiles of those among some users who are there.
-async fn read(
-    tx: &mut Tx,
-    workspace: i32,
-    meant: Vec<(Uuid, Arc<Named>)>,
-) -> Result<Vec<Read>, StoreError> {
-    let ids: Vec<Uuid> = meant.iter().map(|(id, _)| *id).collect();
-    let mut named: HashMap<Uuid, Arc<Named>> = meant.into_iter().collect();
-    let stored = find_users(tx, workspace, &ids, For::Reading).await?;
-    let read = |stored: StoredUser| Read {
-        named: named.remove(&stored.service_id),
-        service_id: stored.service_id,
-        doc: stored.doc,
-    };
-    Ok(stored.into_iter().map(read).collect())
 }

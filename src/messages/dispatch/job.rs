@@ -7,6 +7,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::error::DispatchError;
+use super::left_out::NotMeant;
 use super::rows::{self, Dispatch};
 use crate::app::App;
 use crate::audience::{Audience, Matcher};
@@ -58,7 +59,7 @@ pub(super) async fn segment(tx: &mut Tx, order: &Order) -> Result<Option<String>
 }
 
 /// The slices of the control group where the order leaves it out.
-pub(super) async fn left_out(tx: &mut Tx, order: &Order) -> Result<Vec<i16>, DispatchError> {
+async fn left_out(tx: &mut Tx, order: &Order) -> Result<Vec<i16>, DispatchError> {
     if !order.kind.leaves_out_control_group() {
         return Ok(Vec::new());
     }
@@ -119,18 +120,25 @@ impl Job {
         self.audiences.iter().any(Matcher::needs_activity) || wave.is_some_and(is_optimal)
     }
 
-    /// Whether a user is meant, in this wave.
+    /// Says why a user is not meant in this wave, where they are not.
     pub fn means(
         &self,
         user: &Recipient,
         activity: Option<&[u8]>,
         wave: Option<&Wave>,
         now: i64,
-    ) -> bool {
+    ) -> Result<(), NotMeant> {
+        if !wave.is_none_or(|wave| waves::is_in(wave, user, activity, &self.zone)) {
+            return Err(NotMeant::OtherWave);
+        }
+        if !self.audiences.iter().all(|audience| audience.holds(user, activity, now)) {
+            return Err(NotMeant::NotInAudience);
+        }
         let slice = service_id::bucket(&user.service_id).map(service_id::slice_of);
-        slice.is_none_or(|slice| !self.left_out.contains(&slice))
-            && wave.is_none_or(|wave| waves::is_in(wave, user, activity, &self.zone))
-            && self.audiences.iter().all(|audience| audience.holds(user, activity, now))
+        match slice.is_some_and(|slice| self.left_out.contains(&slice)) {
+            true => Err(NotMeant::ControlGroup),
+            false => Ok(()),
+        }
     }
 
     /// Messages of a campaign or a Canvas are subject to frequency capping; a send of no campaign

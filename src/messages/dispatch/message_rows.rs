@@ -11,7 +11,7 @@ use crate::store::{StoreError, Tx, execute, on};
 use crate::users::rows::json_array;
 
 /// What a message's row says of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, sqlx::Type)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, sqlx::Type)]
 #[sqlx(type_name = "text", rename_all = "snake_case")]
 pub(super) enum RowState {
     /// To be handed over.

@@ -19,10 +19,14 @@
 
 mod batch;
 mod capping;
+mod complaints;
 mod error;
 mod intake;
 mod job;
+mod left_out;
+mod look_rows;
 mod message_rows;
+mod named;
 mod part;
 mod part_rows;
 mod plan;
@@ -42,6 +46,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
+use self::complaints::Complaints;
 use super::order::{Order, Wave};
 use crate::app::App;
 use crate::claims::{self, Kind};
@@ -49,6 +54,8 @@ use crate::store::{StoreError, Tx};
 
 pub use error::DispatchError;
 pub use intake::BeginOrders;
+pub use left_out::LeftOut;
+pub use look_rows::{OfUser, REASONS_OF, Reason, of_user, reasons};
 pub(crate) use message_rows::forget_user;
 pub use part::{give_up as give_up_part, run as run_part};
 pub use plan::{give_up as give_up_plan, plan};
@@ -64,12 +71,18 @@ pub struct Engine {
     /// Messages that are being handed over: to users of parts, and to named ones.
     parts: Semaphore,
     named: Semaphore,
+    complaints: Complaints,
 }
 
 impl Engine {
     pub fn new(app: &App) -> Self {
         let sends = app.config.messages.sends_in_flight;
-        Self { app: app.clone(), parts: Semaphore::new(sends), named: Semaphore::new(sends) }
+        Self {
+            app: app.clone(),
+            parts: Semaphore::new(sends),
+            named: Semaphore::new(sends),
+            complaints: Complaints::default(),
+        }
     }
 }
 

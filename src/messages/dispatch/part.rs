@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use super::batch::{Batch, Walk, compute};
+use super::complaints;
 use super::error::DispatchError;
 use super::job::Job;
 use super::message_rows::{self, Common, RowState, Settled};
@@ -183,14 +184,14 @@ impl Work {
             let sends: &Semaphore = if is_named { &engine.named } else { &engine.parts };
             let (told, came) = unbounded_channel();
             let sending = send::send(&engine.app, &job, sends, ready, &stop, told);
-            let keeping = settle::keep(&engine.app, &job.order, common, came);
+            let keeping = settle::keep(&engine, &job.order, common, came);
             tokio::join!(sending, keeping).1
         }
     }
 
     async fn settle(&self, settled: Vec<Settled>) -> Result<(), DispatchError> {
         let walk = &self.walk;
-        settle::note(&walk.app, &walk.job.order, walk.common(), settled).await
+        settle::note(&self.engine, &walk.job.order, walk.common(), settled).await
     }
 
     /// Writes down what became of the last messages, and leaves the part: as done, or until the
@@ -238,7 +239,8 @@ impl Work {
         fail_point!("dispatch::leaving");
         tx.commit().await?;
         fail_point!("dispatch::left");
-        counts.emit();
+        let reasons = complaints::reasons(settled);
+        settle::told(&self.engine, self.walk.common(), &counts, &reasons);
         telemetry::part(outcome);
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 use uuid::Uuid;
 
+use super::left_out::LeftOut;
 use super::report_rows::Added;
 use crate::messages::order::{Named, Wave};
 use crate::store::{StoreError, Tx, execute, on};
@@ -159,8 +160,9 @@ fn read(row: PartRow) -> Result<Part, StoreError> {
 pub(super) struct Moved {
     pub at: Position,
     pub is_walked: bool,
-    /// Users who were looked at.
+    /// Users who were looked at, and how many of them get nothing, or not all.
     pub walked: i64,
+    pub left_out: LeftOut,
 }
 
 /// Moves a part on; whether its dispatch is still running.
@@ -174,7 +176,10 @@ pub(super) async fn advance(
         tx,
         sqlx::query(
             "UPDATE dispatch_parts
-             SET at_slice = $3, at_id = $4, is_walked = $5, walked = walked + $6
+             SET at_slice = $3, at_id = $4, is_walked = $5, walked = walked + $6,
+                 unknown = unknown + $7, not_in_audience = not_in_audience + $8,
+                 control_group = control_group + $9, unsubscribed = unsubscribed + $10,
+                 capped = capped + $11
              WHERE dispatch_id = $1 AND part = $2
                AND EXISTS (SELECT 1 FROM dispatches WHERE id = $1 AND state = 'running')",
         )
@@ -184,6 +189,11 @@ pub(super) async fn advance(
         .bind(moved.at.service_id)
         .bind(moved.is_walked)
         .bind(moved.walked)
+        .bind(moved.left_out.unknown)
+        .bind(moved.left_out.not_in_audience)
+        .bind(moved.left_out.control_group)
+        .bind(moved.left_out.unsubscribed)
+        .bind(moved.left_out.capped)
     );
     Ok(advanced == 1)
 }

@@ -36,8 +36,8 @@ pub async fn plan(app: &App, claim: &Claim) -> Result<(), DispatchError> {
         Some(fixed) => Some(fixed),
         None => job::segment(&mut tx, order).await?,
     };
-    let left_out = job::left_out(&mut tx, order).await?;
-    let slices: Vec<i16> = (0..SLICES).filter(|slice| !left_out.contains(slice)).collect();
+    // The control group's, too: who of it is left out is counted.
+    let slices: Vec<i16> = (0..SLICES).collect();
     let per_part = app.config.messages.part_users;
     let cuts = scan::cut(&mut tx, order.workspace_id, &slices, per_part).await?;
     drop(tx);

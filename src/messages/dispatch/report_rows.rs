@@ -7,6 +7,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::State;
+use super::left_out::LeftOut;
 use super::message_rows::RowState;
 use super::report::Report;
 use crate::clock::{serialize_optional_time, serialize_time};
@@ -144,6 +145,8 @@ pub struct Listed {
     pub aborted: i64,
     pub failed: i64,
     pub bounced: i64,
+    #[sqlx(flatten)]
+    pub left_out: LeftOut,
     #[serde(serialize_with = "serialize_time")]
     pub accepted_at: i64,
     #[serde(serialize_with = "serialize_optional_time")]
@@ -163,7 +166,10 @@ macro_rules! listed {
             "), p AS (
                  SELECT dispatch_id, sum(walked) AS walked, sum(sent) AS sent,
                         sum(unreachable) AS unreachable, sum(aborted) AS aborted,
-                        sum(failed) AS failed, sum(bounced) AS bounced
+                        sum(failed) AS failed, sum(bounced) AS bounced,
+                        sum(unknown) AS unknown, sum(not_in_audience) AS not_in_audience,
+                        sum(control_group) AS control_group, sum(unsubscribed) AS unsubscribed,
+                        sum(capped) AS capped
                  FROM dispatch_parts WHERE dispatch_id IN (SELECT id FROM d)
                  GROUP BY dispatch_id)
              SELECT d.id, d.workspace, d.kind, d.state, d.campaign_id, d.request_id, d.note,
@@ -174,6 +180,11 @@ macro_rules! listed {
                     CAST(COALESCE(p.aborted, 0) AS BIGINT) AS aborted,
                     CAST(COALESCE(p.failed, 0) AS BIGINT) AS failed,
                     CAST(COALESCE(p.bounced, 0) AS BIGINT) AS bounced,
+                    CAST(COALESCE(p.unknown, 0) AS BIGINT) AS unknown,
+                    CAST(COALESCE(p.not_in_audience, 0) AS BIGINT) AS not_in_audience,
+                    CAST(COALESCE(p.control_group, 0) AS BIGINT) AS control_group,
+                    CAST(COALESCE(p.unsubscribed, 0) AS BIGINT) AS unsubscribed,
+                    CAST(COALESCE(p.capped, 0) AS BIGINT) AS capped,
                     d.accepted_at, d.started_at, d.finished_at
              FROM d LEFT JOIN p ON p.dispatch_id = d.id
              ORDER BY d.accepted_at DESC, d.id DESC"

@@ -6,11 +6,11 @@ use std::time::Duration;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, timeout_at};
 
+use super::complaints::{self, Reasons};
 use super::error::DispatchError;
 use super::message_rows::{self, Common, RowState, Settled};
 use super::report_rows::Added;
-use super::{job, part_rows, report_rows};
-use crate::app::App;
+use super::{Engine, job, part_rows, report_rows};
 use crate::faults::fail_point;
 use crate::messages::Channel;
 use crate::messages::order::Order;
@@ -100,7 +100,7 @@ pub(super) async fn settle(
 /// Writes down what became of messages, tried again for as long as a lease, since what is not
 /// written down is handed over once more. It needs no claim: what was handed over was.
 pub(super) async fn note(
-    app: &App,
+    engine: &Engine,
     order: &Order,
     common: Common,
     mut settled: Vec<Settled>,
@@ -108,6 +108,8 @@ pub(super) async fn note(
     if settled.is_empty() {
         return Ok(());
     }
+    let app = &engine.app;
+    let reasons = complaints::reasons(&settled);
     let mut tries = Tries::within(app.config.lease());
     loop {
         let noted = async {
@@ -122,17 +124,23 @@ pub(super) async fn note(
             }
             noted => {
                 fail_point!("dispatch::settled");
-                noted?.emit();
+                told(engine, common, &noted?, &reasons);
                 return Ok(());
             }
         }
     }
 }
 
+/// Tells metrics and the operator, once all is committed.
+pub(super) fn told(engine: &Engine, common: Common, counts: &Counts, reasons: &Reasons) {
+    counts.emit();
+    engine.complaints.say(common.dispatch, counts, reasons);
+}
+
 /// Writes down what becomes of messages as it comes: that of quick ones all at once, for which
 /// nobody waits long. Answers what came last and is not written down.
 pub(super) async fn keep(
-    app: &App,
+    engine: &Engine,
     order: &Order,
     common: Common,
     mut came: UnboundedReceiver<Settled>,
@@ -144,7 +152,7 @@ pub(super) async fn keep(
             Ok(Some(one)) => settled.push(one),
             Ok(None) => return Ok(settled),
             Err(_) => {
-                note(app, order, common, std::mem::take(&mut settled)).await?;
+                note(engine, order, common, std::mem::take(&mut settled)).await?;
                 until = Instant::now() + WITHIN;
             }
         }

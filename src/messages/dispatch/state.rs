@@ -78,6 +78,7 @@ async fn console(tx: &mut Tx, order: &Order, now: i64) -> Result<(), StoreError>
             "aborted": found.aborted,
             "failed": found.failed,
             "bounced": found.bounced,
+            "left_out": found.left_out,
         },
     });
     report_rows::add_console(tx, order.workspace_id, order.dispatch_id, now, &record).await

@@ -1,78 +1,53 @@
 //! `POST /email/events`: what became of emails, as the relay learns it.
 
-use serde::Deserialize;
 use serde_json::Value;
 
 use super::reported::{Became, News, tell};
-use super::{At, check_count, reason};
+use super::{at, kind, reason, reports};
 use crate::app::App;
 use crate::gateway::{ApiError, JsonText};
 use crate::messages::channels::email;
+use crate::messages::members::{self, Members};
 
 /// What reports can be about.
 pub const TYPES: [&str; 3] = ["processed", "delivered", "bounced"];
 
-#[derive(Deserialize)]
-struct Body {
-    events: Vec<Event>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Event {
-    #[serde(rename = "type")]
-    kind: Kind,
-    /// The email's Message-ID, or the message's id.
-    id: String,
-    at: Option<At>,
-    reason: Option<String>,
-    /// Such as 550 or "5.1.1".
-    code: Option<Value>,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Kind {
-    Processed,
-    Delivered,
-    Bounced,
-}
-
-impl Event {
-    /// Why it bounced: the code, then the text.
-    fn reason(&self) -> Option<String> {
-        let code = match &self.code {
-            Some(Value::String(code)) => Some(code.clone()),
-            Some(Value::Number(code)) => Some(code.to_string()),
-            _ => None,
-        };
-        let text = self.reason.as_deref().map(str::trim).filter(|text| !text.is_empty());
-        match (code, text) {
-            (Some(code), Some(text)) if !text.starts_with(&code) => {
-                reason(Some(&format!("{code} {text}")))
-            }
-            (_, Some(text)) => reason(Some(text)),
-            (code, None) => reason(code.as_deref()),
+/// Why an email bounced: the code, such as 550 or "5.1.1", then the text.
+fn why(event: &Members) -> Result<Option<String>, String> {
+    let code = match event.get("code") {
+        Some(Value::String(code)) => Some(code.clone()),
+        Some(Value::Number(code)) => Some(code.to_string()),
+        _ => None,
+    };
+    let text = members::text(event, "reason")?.map(str::trim).filter(|text| !text.is_empty());
+    Ok(match (code, text) {
+        (Some(code), Some(text)) if !text.starts_with(&code) => {
+            reason(Some(&format!("{code} {text}")))
         }
-    }
+        (_, Some(text)) => reason(Some(text)),
+        (code, None) => reason(code.as_deref()),
+    })
+}
+
+/// What an event says; none of an email that is none of Longshore's.
+fn read_one(event: &Members, now: i64) -> Result<Option<News>, String> {
+    let became = match kind(event, &TYPES)? {
+        "processed" => Became::Processed,
+        "delivered" => Became::Delivered,
+        _ => Became::Bounced,
+    };
+    // The email's Message-ID, or the message's id.
+    let id = members::required_text(event, "id")?;
+    let (at, why) = (at(event, now)?, why(event)?);
+    let reason = why.filter(|_| became == Became::Bounced);
+    Ok(email::named(&id).map(|id| News { id, became, at, reason }))
 }
 
 /// Reads a body; the error names what is wrong. An email that is none of Longshore's is passed
 /// over: a relay may have others.
 pub fn read(body: &JsonText, now: i64) -> Result<Vec<News>, ApiError> {
-    let Body { events } = body.parse()?;
-    check_count("events", events.len())?;
-    let mut news = Vec::with_capacity(events.len());
-    for (i, event) in events.iter().enumerate() {
-        let at = At::read(event.at.as_ref(), now);
-        let at = at.map_err(|why| ApiError::Invalid(format!("events[{i}].at: {why}")))?;
-        let Some(id) = email::named(&event.id) else { continue };
-        let (became, reason) = match event.kind {
-            Kind::Processed => (Became::Processed, None),
-            Kind::Delivered => (Became::Delivered, None),
-            Kind::Bounced => (Became::Bounced, event.reason()),
-        };
-        news.push(News { id, became, at, reason });
-    }
+    let news = reports(body, "events", |event| read_one(event, now))?;
+    let mut news: Vec<News> = news.into_iter().flatten().collect();
     // Rows are locked in one order by all who report; those of one email stay in theirs.
     news.sort_by_key(|news| news.id);
     Ok(news)
@@ -133,8 +108,20 @@ mod tests {
         }
         for (body, text) in [
             (json!({ "events": [] }), "events must have 1 to 500 elements"),
-            (json!({ "events": [{ "type": "opened", "id": "x" }] }), "events[0].type: unknown"),
-            (json!({ "events": [{ "type": "bounced" }] }), "events[0]: missing field `id`"),
+            (json!({}), "events is required"),
+            (json!({ "events": null }), "events is required"),
+            (json!({ "events": {} }), "events must be an array of objects"),
+            (json!({ "events": [[]] }), "events[0] must be an object"),
+            (
+                json!({ "events": [{ "type": "opened", "id": "x" }] }),
+                "events[0].type must be one of processed, delivered and bounced",
+            ),
+            (json!({ "events": [{ "id": "x" }] }), "events[0].type is required"),
+            (json!({ "events": [{ "type": "bounced" }] }), "events[0].id is required"),
+            (
+                json!({ "events": [{ "type": "bounced", "id": "x", "reason": 5 }] }),
+                "events[0].reason must be a string",
+            ),
             (json!({ "events": [{ "type": "bounced", "id": "x", "at": "" }] }), "events[0].at: a"),
         ] {
             let error = read_json(body).unwrap_err();

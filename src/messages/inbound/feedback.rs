@@ -1,13 +1,12 @@
 //! `POST /feedback/{provider}`: what providers of push, SMS and WhatsApp report.
 
-use serde::Deserialize;
-
 use super::reported::{Became, News, tell};
-use super::{At, check_count, reason};
+use super::{at, kind, reason, reports};
 use crate::app::App;
 use crate::gateway::{ApiError, JsonText};
 use crate::messages::MessageId;
 use crate::messages::channels::providers::SAID_BY_PROVIDER;
+use crate::messages::members::{Members, required_text, text};
 use crate::sms::{self, PhoneNumber};
 use crate::users::devices::{self, Gone};
 
@@ -17,32 +16,38 @@ pub const PROVIDERS: [&str; 3] = ["push", "sms", "whats_app"];
 /// What reports can be about.
 pub const TYPES: [&str; 4] = ["invalid_number", "unregistered_device", "delivered", "failed"];
 
-#[derive(Deserialize)]
-struct Body {
-    reports: Vec<Report>,
+/// What one report says; of a message that has no id of Longshore's nothing.
+enum Report {
+    InvalidNumber(PhoneNumber),
+    UnregisteredDevice(Option<Gone>),
+    News(Option<News>),
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Report {
-    InvalidNumber {
-        number: String,
-    },
-    /// `id` is that of a message that went to the token, and says whose it is.
-    UnregisteredDevice {
-        id: String,
-        token: String,
-        app_id: Option<String>,
-    },
-    Delivered {
-        id: String,
-        at: Option<At>,
-    },
-    Failed {
-        id: String,
-        at: Option<At>,
-        reason: Option<String>,
-    },
+impl Report {
+    fn read(report: &Members, now: i64) -> Result<Self, String> {
+        let id = || required_text(report, "id").map(|id| MessageId::parse(&id));
+        Ok(match kind(report, &TYPES)? {
+            "invalid_number" => {
+                let number = PhoneNumber::parse(&required_text(report, "number")?);
+                Self::InvalidNumber(number.map_err(|error| format!("number: {error}"))?)
+            }
+            // The id is that of a message that went to the token, and says whose it is.
+            "unregistered_device" => {
+                let (id, token) = (id()?, required_text(report, "token")?);
+                let app_id = text(report, "app_id")?.map(str::to_owned);
+                let gone = |id: MessageId| Gone { service_id: id.service_id, app_id, token };
+                Self::UnregisteredDevice(id.map(gone))
+            }
+            kind => {
+                let (id, at) = (id()?, at(report, now)?);
+                let (became, reason) = match kind {
+                    "delivered" => (Became::Delivered, None),
+                    _ => (Became::Failed, reason(text(report, "reason")?)),
+                };
+                Self::News(id.map(|id| News { id, became, at, reason }))
+            }
+        })
+    }
 }
 
 /// What reports come to.
@@ -56,34 +61,12 @@ pub struct Feedback {
 /// Reads a body; the error names what is wrong. A report about a message that has no id of
 /// Longshore's is passed over.
 pub fn read(body: &JsonText, now: i64) -> Result<Feedback, ApiError> {
-    let Body { reports } = body.parse()?;
-    check_count("reports", reports.len())?;
     let mut feedback = Feedback::default();
-    for (i, report) in reports.into_iter().enumerate() {
-        let wrong = |why: String| ApiError::Invalid(format!("reports[{i}]: {why}"));
+    for report in reports(body, "reports", |report| Report::read(report, now))? {
         match report {
-            Report::InvalidNumber { number } => {
-                feedback.invalid.push(PhoneNumber::parse(&number).map_err(wrong)?);
-            }
-            Report::UnregisteredDevice { id, token, app_id } => {
-                let id = MessageId::parse(&id);
-                feedback.gone.extend(id.map(|id| Gone {
-                    service_id: id.service_id,
-                    app_id,
-                    token,
-                }));
-            }
-            Report::Delivered { id, at } => {
-                let at = At::read(at.as_ref(), now).map_err(wrong)?;
-                let news = |id| News { id, became: Became::Delivered, at, reason: None };
-                feedback.news.extend(MessageId::parse(&id).map(news));
-            }
-            Report::Failed { id, at, reason: why } => {
-                let at = At::read(at.as_ref(), now).map_err(wrong)?;
-                let why = reason(why.as_deref());
-                let news = |id| News { id, became: Became::Failed, at, reason: why };
-                feedback.news.extend(MessageId::parse(&id).map(news));
-            }
+            Report::InvalidNumber(number) => feedback.invalid.push(number),
+            Report::UnregisteredDevice(gone) => feedback.gone.extend(gone),
+            Report::News(news) => feedback.news.extend(news),
         }
     }
     feedback.invalid.sort_unstable();
@@ -168,18 +151,26 @@ mod tests {
     fn what_is_wrong_is_named() {
         let many = vec![json!({ "type": "invalid_number", "number": "+15550100" }); 501];
         for (body, text) in [
-            (json!({}), "missing field `reports`"),
+            (json!({}), "reports is required"),
             (json!({ "reports": [] }), "reports must have 1 to 500 elements"),
             (json!({ "reports": many }), "reports must have 1 to 500 elements"),
-            (json!({ "reports": [{ "type": "read" }] }), "reports[0].type: unknown variant `read`"),
-            (json!({ "reports": [{ "number": "+15550100" }] }), "reports[0]: missing field `type`"),
+            (
+                json!({ "reports": [{ "type": "read" }] }),
+                "reports[0].type must be one of invalid_number, unregistered_device, delivered \
+                 and failed",
+            ),
+            (json!({ "reports": [{ "number": "+15550100" }] }), "reports[0].type is required"),
+            (
+                json!({ "reports": [{ "type": "unregistered_device", "id": "x" }] }),
+                "reports[0].token is required",
+            ),
             (
                 json!({ "reports": [{ "type": "invalid_number", "number": "5" }] }),
-                "reports[0]: \"5\" is no phone number",
+                "reports[0].number: \"5\" is no phone number",
             ),
             (
                 json!({ "reports": [{ "type": "delivered", "id": "x", "at": "soon" }] }),
-                "reports[0]: a date and time",
+                "reports[0].at: a date and time",
             ),
         ] {
             let error = read_json(body.clone()).unwrap_err();

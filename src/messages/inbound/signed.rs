@@ -28,8 +28,8 @@ pub struct Signed {
 }
 
 /// Reads a request that names its workspace and is signed with the secret that `of` chooses.
-/// Everything that is wrong with that is the same 401; what can be seen without the body is
-/// looked at before it.
+/// Everything that is wrong with that is the same 401, and a log line says which it was; what can
+/// be seen without the body is looked at before it.
 pub async fn read(
     app: &App,
     request: Request,
@@ -45,15 +45,23 @@ pub async fn read(
     };
     let Some(Secret(secret)) = of(&settings) else {
         gateway::discard(&head, body);
-        return Err(ApiError::Unauthenticated);
+        return Err(refused(Some(workspace), "the workspace declares no secret for it"));
     };
     let headers = head.headers.clone();
     let body = JsonText::from_request(Request::from_parts(head, body), app).await?;
     let now = app.clock.now().as_second();
     match signature::is_signed(secret, &headers, now, body.as_bytes()) {
         true => Ok(Signed { workspace, body }),
-        false => Err(ApiError::Unauthenticated),
+        false => {
+            Err(refused(Some(workspace), "it is not signed with the workspace's secret for it"))
+        }
     }
+}
+
+/// The same for all callers; the operator is told why, and of which workspace where there is one.
+fn refused(workspace: Option<i32>, why: &'static str) -> ApiError {
+    tracing::warn!(workspace, why, "reports were refused");
+    ApiError::Unauthenticated
 }
 
 /// The workspace that a request names, with its settings.
@@ -64,13 +72,14 @@ async fn signer(app: &App, head: &Parts) -> Result<(i32, Arc<Settings>), ApiErro
         "a workspace's name",
         |name| Some(name.to_owned()),
     );
-    let name = name.ok().flatten().ok_or(ApiError::Unauthenticated)?;
+    let name = name.ok().flatten().ok_or_else(|| refused(None, "no workspace is named"))?;
     let timestamp = head.headers.get(TIMESTAMP).and_then(|value| value.to_str().ok());
-    let now = app.clock.now().as_second();
-    if !timestamp.is_some_and(|timestamp| signature::is_recent(timestamp, now)) {
-        return Err(ApiError::Unauthenticated);
+    let timestamp = timestamp.ok_or_else(|| refused(None, "it has no webhook-timestamp"))?;
+    if !signature::is_recent(timestamp, app.clock.now().as_second()) {
+        return Err(refused(None, "its webhook-timestamp is more than five minutes off"));
     }
-    let workspace = app.names.find(app, &name).await?.ok_or(ApiError::Unauthenticated)?;
+    let found = app.names.find(app, &name).await?;
+    let workspace = found.ok_or_else(|| refused(None, "there is no such workspace"))?;
     Ok((workspace, settings::of(app, workspace).await?))
 }
 

@@ -25,6 +25,7 @@ pub mod reports;
 pub mod request;
 pub mod rows;
 pub mod send;
+mod shown;
 pub mod sla;
 
 use serde::{Deserialize, Serialize};
@@ -32,6 +33,7 @@ use serde::{Deserialize, Serialize};
 use crate::clock::from_ms;
 
 pub use reports::reported;
+pub use shown::{Shown, shown};
 
 /// How far an email has come (src/gateway/README.md, Status postbacks). It only ever goes forward.
 #[derive(

@@ -434,7 +434,7 @@ pub struct Hour {
     pub hour: i64,
     /// Emails that were received, but for those that were aborted or whose minute is not over.
     pub emails: i64,
-    /// Those of them that were handed over within a minute.
+    /// Those of them that were handed over within a minute: that the relay took, or refused.
     pub in_time: i64,
     /// Those that the package covers, which are the first; and of them those in time.
     pub covered: i64,
@@ -443,7 +443,8 @@ pub struct Hour {
     pub package: Option<i64>,
 }
 
-/// The hours since a time, the oldest first; of one workspace, or of all.
+/// The hours since a time, the oldest first; of one workspace, or of all. An email that the relay
+/// refused at once was handed over, too: when the relay answered, which is when it bounced.
 pub async fn hours_since(
     tx: &mut Tx,
     workspace: Option<&str>,
@@ -454,18 +455,23 @@ pub async fn hours_since(
             at_now!(
                 tx,
                 concat!(
-                    ", emails AS (
+                    ", handed AS (
+                         SELECT workspace_id, campaign_id, dispatch_id, received_at,
+                                COALESCE(sent_at, CASE WHEN state = 'bounced' THEN state_at END)
+                                    AS handed_at
+                         FROM transactional_emails
+                         WHERE received_at >= $2 AND state <> 'aborted'
+                     ), emails AS (
                          SELECT e.workspace_id, e.campaign_id,
                                 e.received_at - e.received_at % 3600000 AS hour,
-                                CASE WHEN e.sent_at - e.received_at <= 60000 THEN 1 ELSE 0 END
+                                CASE WHEN e.handed_at - e.received_at <= 60000 THEN 1 ELSE 0 END
                                     AS in_time,
                                 row_number() OVER (
                                     PARTITION BY e.workspace_id, e.campaign_id,
                                                  e.received_at - e.received_at % 3600000
                                     ORDER BY e.received_at, e.dispatch_id) AS number
-                         FROM transactional_emails e, clock
-                         WHERE e.received_at >= $2 AND e.state <> 'aborted'
-                           AND (e.sent_at IS NOT NULL OR e.received_at < clock.now - 60000)
+                         FROM handed e, clock
+                         WHERE e.handed_at IS NOT NULL OR e.received_at < clock.now - 60000
                      ), packages AS (
                          SELECT c.workspace_id, c.id, CAST(",
                     $package,

@@ -371,8 +371,8 @@ impl Lane {
         tx.commit().await?;
         fail_point!("transactional::settled");
         sla::count(&email);
-        let (email_state, took) = (state.name(), now - email.received_at);
-        tracing::info!(dispatch = %email.dispatch_id, state = email_state, took, "settled");
+        let (dispatch, took) = (email.dispatch_id.simple(), now - email.received_at);
+        tracing::info!(%dispatch, state = state.name(), reason, took, "settled");
         Ok(())
     }
 

@@ -46,8 +46,14 @@ impl Check<'_> {
     }
 
     fn email(&mut self, file: &EmailFile) -> Option<Email> {
-        let smtp = self
-            .value("email.smtp", &file.smtp, |text| Relay::parse(text).map(|_| text.to_owned()));
+        if file.smtp.is_none() {
+            let EmailFile { from, events_secret, .. } = file;
+            let beside = from.as_ref().or(events_secret.as_ref()).map_or(0, |text| text.line());
+            self.refuse(beside, "email.smtp", "it is missing: smtp://host:port is meant");
+        }
+        let smtp = self.optional("email.smtp", file.smtp.as_ref(), |text| {
+            Relay::parse(text).map(|_| text.to_owned())
+        });
         let from = self.optional("email.from", file.from.as_ref(), values::mailbox);
         let postback = file.status_postback.as_ref();
         let postback = postback.and_then(|file| self.signed_address("email.status_postback", file));
@@ -229,7 +235,8 @@ providers:
             format!("segments:\n  - id: {ID}\n    name: s\n    audience:\n      {audience}\n")
         };
         for (text, expected) in [
-            ("email: {}\n".to_owned(), "line 2: missing field"),
+            ("email: {}\n".to_owned(), "email.smtp: it is missing"),
+            ("email: {from: a@acme.example}\n".into(), "line 2: email.smtp: it is missing"),
             ("email: {smtp: relay}\n".into(), "line 2: email.smtp: it is no address"),
             ("email: {smtp: 'http://hidden@r'}\n".into(), "line 2: email.smtp: smtp://host:port"),
             (

@@ -34,10 +34,18 @@ fn check_one(campaign: &Campaign, place: &Place, settings: &Settings) -> Vec<Pro
         Problem { line: place.line, path: format!("{}.{path}", place.path), text }
     };
     let (_, _, wrong) = Content::read(&messages, content::Place::File, settings);
-    let wrong = wrong.into_iter().map(|wrong| problem(&wrong.path, wrong.text));
+    let wrong = wrong.into_iter().map(|wrong| problem(&wrong.path, with_remedy(wrong.text)));
     let unknown = unknown_variations(campaign, &messages).into_iter();
     let unknown = unknown.map(|(path, text)| problem(&path, text));
     wrong.chain(unknown).collect()
+}
+
+/// Of an address that is private, with what its operator can do: who calls the API is not told.
+fn with_remedy(text: String) -> String {
+    match text.contains("must not point to ") {
+        true => format!("{text}, unless allow_private (LONGSHORE_ALLOW_PRIVATE) has its network"),
+        false => text,
+    }
 }
 
 /// Messages of a campaign that declares variations are of one of them.

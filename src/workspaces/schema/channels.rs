@@ -61,7 +61,8 @@ pub(in crate::workspaces) struct EmailFile {
     /// The relay: `smtp://user:password@host:587`, with STARTTLS, or `smtps://…`. A password is
     /// sent under TLS alone, unless `?tls=none` is added; `?tls=required` wants TLS without a
     /// password, too.
-    pub smtp: Text,
+    #[schemars(required)]
+    pub smtp: Option<Text>,
     /// The sender of transactional campaigns that name none, such as `Acme <hello@acme.example>`.
     /// Every other email names its own.
     pub from: Option<Text>,

@@ -166,6 +166,16 @@ async fn what_waits_outlives_its_worker() {
     let users = ["u1", "u2", "u3"];
     let dispatch = scene.send(json!({ "external_user_ids": users })).await;
     scene.receiver.wait_for(6).await;
+    // The log says so once, with why and of which call.
+    let said = || {
+        let printed = scene.fleet.printed();
+        let about = |line: &&str| line.contains("messages wait") && line.contains(&dispatch);
+        printed.lines().filter(about).map(str::to_owned).collect::<Vec<_>>()
+    };
+    eventually("it is said", || async { !said().is_empty() }).await;
+    let lines = said();
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(lines[0].contains("503") && lines[0].contains("request_id"), "{lines:?}");
     scene.fleet.kill("standalone");
     scene.receiver.forget();
     scene.fleet.launch("standalone").await;

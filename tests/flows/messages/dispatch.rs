@@ -6,7 +6,7 @@ mod world;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use longshore::messages::dispatch::{self, Report, State};
+use longshore::messages::dispatch::{self, LeftOut, Report, State};
 use longshore::messages::order::{Kind, Order, SubscriptionState, Target, Who};
 use longshore::messages::{Channel, MessageId};
 use longshore::users::erase;
@@ -61,6 +61,7 @@ async fn named_users_get_a_message_each(world: World) {
     let order = Order { target: to_users(users.clone()), ..world.campaign() };
     let listed = world.send(&order).await;
     assert_eq!((listed.sent, listed.walked, listed.parts_left), (2, 4, 0), "{listed:?}");
+    assert_eq!(listed.left_out, LeftOut { unknown: 1, ..LeftOut::default() });
     assert_eq!(world.bodies(), ["ann first", "bob third"]);
     let statistics = world.statistics().await;
     assert_eq!(statistics[0]["sent"], 2, "{statistics}");
@@ -69,13 +70,25 @@ async fn named_users_get_a_message_each(world: World) {
     let target = Target { segment_id: segment(), ..to_users(users) };
     let listed = world.send(&Order { target, ..world.order() }).await;
     assert_eq!(listed.sent, 1, "{listed:?}");
+    let left_out = LeftOut { unknown: 1, not_in_audience: 1, ..LeftOut::default() };
+    assert_eq!(listed.left_out, left_out);
+    let id = listed.id.simple().to_string();
+    let shown = world.place.printed(&["dispatches", "show", &id]).await;
+    let line = "left out     unknown 1, not_in_audience 1";
+    assert!(shown.iter().any(|shown| shown == line), "{shown:?}");
     let shown = world.place.printed(&["console-log", "--json"]).await;
     let record: Value = serde_json::from_str(&shown[0]).unwrap();
     assert_eq!((shown.len(), record["segment_id"].as_str()), (1, Some(SEGMENT)), "{shown:?}");
     assert_eq!((&record["results"]["sent"], &record["call"]), (&json!(1), &json!("send")));
+    assert_eq!(record["results"]["left_out"], serde_json::to_value(left_out).unwrap());
     let stats = world.place.printed(&["campaigns", "stats", CAMPAIGN, "--json"]).await;
     let stats: Value = serde_json::from_str(&stats[0]).unwrap();
     assert_eq!((&stats["name"], &stats["sent"]), (&json!("Welcome"), &json!(2)));
+    let unknown = Uuid::new_v4().to_string();
+    let said = world.place.run(&["campaigns", "stats", &unknown]).await;
+    let error = String::from_utf8_lossy(&said.stderr);
+    assert_eq!(said.status.code(), Some(1));
+    assert!(error.contains(&format!("no campaign or Canvas has the id {unknown}")), "{error}");
     let listed = world.place.printed(&["dispatches", "list"]).await;
     assert_eq!(listed.len(), 3, "{listed:?}");
     world.close().await;
@@ -87,6 +100,7 @@ async fn a_segment_is_walked_in_parts(world: World) {
     let listed = world.send(&Order { target, ..world.order() }).await;
     assert_eq!((listed.users, listed.walked, listed.parts), (95, 95, 10), "{listed:?}");
     assert_eq!(listed.sent, 48, "{listed:?}");
+    assert_eq!(listed.left_out, LeftOut { not_in_audience: 47, ..LeftOut::default() });
     let wanted: BTreeSet<String> = (0..95).step_by(2).map(|n| format!("u{n}")).collect();
     assert_eq!(world.bodies().into_iter().collect::<BTreeSet<_>>(), wanted);
     assert_eq!(world.receiver.received().len(), 48);
@@ -106,15 +120,16 @@ async fn subscriptions_are_heeded(world: World) {
         .await;
     let push = json!({ "alert": "{{${external_id}}}" });
     let messages = json!({ "apple_push": push }).as_object().unwrap().clone();
-    for (subscription_state, sent) in [
-        (SubscriptionState::OptedIn, 1),
-        (SubscriptionState::Subscribed, 2),
-        (SubscriptionState::All, 3),
+    for (subscription_state, sent, unsubscribed) in [
+        (SubscriptionState::OptedIn, 1, 2),
+        (SubscriptionState::Subscribed, 2, 1),
+        (SubscriptionState::All, 3, 0),
     ] {
         let messages = messages.clone();
         let order = Order { messages, subscription_state, ..world.order() };
         let listed = world.send(&order).await;
         assert_eq!((listed.sent, listed.unreachable), (sent, 1), "{listed:?}");
+        assert_eq!(listed.left_out, LeftOut { unsubscribed, ..LeftOut::default() });
     }
     world.close().await;
 }
@@ -125,11 +140,12 @@ async fn what_is_capped_is_not_sent_by_two_sends_at_once(world: World) {
     for order in &orders {
         world.begin(order).await;
     }
-    let mut sent = 0;
+    let (mut sent, mut capped) = (0, 0);
     for order in &orders {
-        sent += world.ends(order, State::Done).await.sent;
+        let listed = world.ends(order, State::Done).await;
+        (sent, capped) = (sent + listed.sent, capped + listed.left_out.capped);
     }
-    assert_eq!(sent, 80);
+    assert_eq!((sent, capped), (80, 80));
     let mut by_user: BTreeMap<String, usize> = BTreeMap::new();
     world.bodies().into_iter().for_each(|user| *by_user.entry(user).or_default() += 1);
     assert!(by_user.len() == 40 && by_user.values().all(|count| *count == 2), "{by_user:?}");
@@ -151,10 +167,12 @@ async fn the_control_group_is_left_out_of_campaigns(world: World) {
     let members = workspaces::groups::users(&mut tx, world.place.workspace, &group).await.unwrap();
     drop(tx);
     let canvas = Order { kind: Kind::Canvas, ..world.order() };
-    assert_eq!(world.send(&canvas).await.sent, 60 - members);
+    let listed = world.send(&canvas).await;
+    assert_eq!((listed.sent, listed.left_out.control_group), (60 - members, members));
+    assert_eq!((listed.users, listed.walked), (60, 60));
     let users = (0..40).map(|number| named(external(&format!("u{number}")), "")).collect();
     let triggered = Order { kind: Kind::Triggered, target: to_users(users), ..world.order() };
-    let by_name = world.send(&triggered).await.sent;
+    let by_name = world.send(&triggered).await;
     let mut in_group = 0;
     for number in 0..40 {
         let id = world.service_id(&format!("u{number}")).await;
@@ -162,7 +180,7 @@ async fn the_control_group_is_left_out_of_campaigns(world: World) {
         let slice = longshore::users::service_id::slice_of(bucket);
         in_group += i64::from(group.slices.contains(&slice));
     }
-    assert_eq!(by_name, 40 - in_group);
+    assert_eq!((by_name.sent, by_name.left_out.control_group), (40 - in_group, in_group));
     assert_eq!(world.send(&world.order()).await.sent, 60);
     world.close().await;
 }
@@ -180,7 +198,37 @@ async fn what_is_refused_for_now_is_sent_again_under_its_id(world: World) {
     let listed = world.send(&world.order()).await;
     assert_eq!((listed.sent, listed.failed), (0, 8), "{listed:?}");
     assert_eq!(world.receiver.received().len(), 26);
+    why_is_shown(&world, &listed.id.simple().to_string()).await;
     world.close().await;
+}
+
+/// Of a send whose eight messages the receiver refused with 400.
+async fn why_is_shown(world: &World, dispatch: &str) {
+    let shown = world.place.printed(&["dispatches", "show", dispatch, "--json"]).await.concat();
+    let shown: Value = serde_json::from_str(&shown).unwrap();
+    let [reason] = shown["reasons"].as_array().unwrap().as_slice() else { panic!("{shown}") };
+    assert_eq!((&reason["channel"], &reason["state"]), (&json!("webhook"), &json!("failed")));
+    assert_eq!((&reason["messages"], &shown["reasons_of_latest"]), (&json!(8), &Value::Null));
+    let why = reason["reason"].as_str().unwrap();
+    assert!(why.contains("400"), "{why}");
+    let lines = world.place.printed(&["dispatches", "show", dispatch]).await;
+    let line = format!("why          webhook failed, 8: {why}");
+    assert!(lines.contains(&line), "{lines:?}");
+    let printed = world.place.printed(&["messages", "u0", "--json"]).await;
+    let messages: Vec<Value> =
+        printed.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(messages.len(), 2, "{printed:?}");
+    let [latest, earlier] = [&messages[0], &messages[1]];
+    assert_eq!((&latest["dispatch_id"], &latest["state"]), (&json!(dispatch), &json!("failed")));
+    assert_eq!((&latest["reason"], &latest["sent_at"]), (&json!(why), &Value::Null));
+    assert_eq!((&earlier["state"], &earlier["channel"]), (&json!("sent"), &json!("webhook")));
+    let lines = world.place.printed(&["messages", "u0", "--dispatch", dispatch]).await;
+    assert!(lines.len() == 2 && lines[1].contains(why), "{lines:?}");
+    for wrong in [["dispatches", "show", "xyz"], ["messages", "u0", "--dispatch=7"]] {
+        let said = world.place.run(&wrong).await;
+        let error = String::from_utf8_lossy(&said.stderr);
+        assert!(error.contains("a dispatch_id has 32 hexadecimal digits"), "{error}");
+    }
 }
 
 async fn what_is_never_taken_is_given_up(world: World) {

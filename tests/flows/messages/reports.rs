@@ -185,6 +185,22 @@ async fn nobody_reports_who_does_not_sign(backend: Backend) {
     }
     let unsigned = Client::new().post(format!("{}{PUSH}", world.fleet.base())).json(&gone);
     assert_eq!(unsigned.send().await.unwrap().status(), 401);
+    // The caller is not told why, the operator is.
+    eventually("all reasons are logged", || async {
+        let printed = world.fleet.printed();
+        let refused = printed.lines().filter(|line| line.contains("reports were refused"));
+        let refused = refused.collect::<String>();
+        [
+            "no workspace is named",
+            "no such workspace",
+            "has no webhook-timestamp",
+            "more than five minutes off",
+            "is not signed with the workspace's secret",
+        ]
+        .iter()
+        .all(|why| refused.contains(why))
+    })
+    .await;
     assert_eq!(world.ann().await["push_tokens"].as_array().map(Vec::len), Some(2));
     // One of several signatures does, as while the secret is changed.
     let signature = format!("v1,AAAA {}", sign(FEEDBACK_SECRET, "a", now, &text));

@@ -383,6 +383,9 @@ async fn what_cannot_be_sent_is_told_and_the_rest_taken(world: World) {
     for messages in [json!(null), json!({}), json!({ "webhook": null }), json!({ "fax": {} })] {
         let said = world.calls.refusal(SEND, &body(json!({ "messages": messages })), 400).await;
         assert_eq!(said, "No message to send", "{messages}");
+        let (_, answer) = world.calls.post(SEND, &body(json!({ "messages": messages }))).await;
+        let path = answer["errors"][0]["path"].as_str().unwrap_or_default();
+        assert!(path.starts_with("messages"), "{answer}");
     }
     let nothing = body(json!({ "messages": { "apple_push": push, "email": {} } }));
     let (status, answer) = world.calls.post(SEND, &nothing).await;

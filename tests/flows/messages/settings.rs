@@ -130,6 +130,7 @@ impl World {
         let output = self.run(&["doctor", "--json"], allow).await;
         let text = String::from_utf8(output.stdout).unwrap();
         assert!(!text.contains("hidden"), "a secret was printed: {text}");
+        assert!(text.contains("links in emails"), "{text}");
         let all = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         let found: Vec<Value> =
             all.filter(|found| found["what"].as_str().unwrap().ends_with(" of acme")).collect();
@@ -177,6 +178,8 @@ fn lines(text: &str) -> Vec<&str> {
 async fn applying_twice_changes_nothing_and_prune_ends_what_is_gone(world: World) {
     const PRIVATE: &str = "! providers.sms.url must not point to a private address: until \
                            LONGSHORE_ALLOW_PRIVATE has its network, nothing is sent there";
+    const LINKS: &str = "! public_url (LONGSHORE_PUBLIC_URL) is not set: recipients of emails \
+                         could not unsubscribe by the links in them";
     let dry = world.apply(&acme(), &["--dry-run"]).await.unwrap();
     let said = world.apply(&acme(), &[]).await.unwrap();
     assert_eq!(
@@ -191,11 +194,12 @@ async fn applying_twice_changes_nothing_and_prune_ends_what_is_gone(world: World
             &format!("+ subscription_group {GROUP} (sms from +15550100)"),
             &format!("+ segment VIP ({SEGMENT})"),
             PRIVATE,
+            LINKS,
         ]
     );
     assert_eq!(lines(&dry), lines(&said));
     let again = world.apply(&acme(), &[]).await.unwrap();
-    assert_eq!(lines(&again), ["= nothing to change", PRIVATE]);
+    assert_eq!(lines(&again), ["= nothing to change", PRIVATE, LINKS]);
 
     let mut other = acme();
     other["frequency_capping"] = json!([{ "messages": 9, "days": 1 }]);
@@ -213,6 +217,7 @@ async fn applying_twice_changes_nothing_and_prune_ends_what_is_gone(world: World
             "~ providers.sms (url)",
             &format!("~ subscription_group {GROUP} (sms from +15550100 -> sms from 12345)"),
             "~ segment Very important (was VIP)",
+            LINKS,
         ]
     );
 

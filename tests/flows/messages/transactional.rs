@@ -353,6 +353,20 @@ async fn what_the_relay_says_decides() {
     assert_eq!(told["status"], "bounced", "{told}");
     let reason = told["metadata"]["reason"].as_str().unwrap();
     assert!(reason.contains("550") && reason.contains("no such user"), "{reason}");
+    // The operator is shown the same.
+    let shown = scene.fleet.run(&["dispatches", "show", &dispatch, "--json"]).await;
+    let shown: Value = serde_json::from_str(&shown).expect("JSON");
+    assert_eq!((&shown["kind"], &shown["state"]), (&json!("transactional"), &json!("bounced")));
+    assert_eq!((&shown["reason"], &shown["attempts"]), (&json!(reason), &json!(1)));
+    let text = scene.fleet.run(&["dispatches", "show", &dispatch]).await;
+    assert!(text.contains(RECEIPT) && text.contains(reason), "{text}");
+    let deliveries = ["deliveries", "list", "--subject", &dispatch, "--json"];
+    let deliveries = scene.fleet.run(&deliveries).await;
+    let delivery: Value = serde_json::from_str(&deliveries).expect("one delivery");
+    assert_eq!(delivery["id"], shown["postback_id"]);
+    let printed = scene.fleet.printed();
+    let settled = printed.lines().find(|line| line.contains("settled") && line.contains(&dispatch));
+    assert!(settled.is_some_and(|line| line.contains("no such user")), "{settled:?}");
     scene.fleet.close().await;
 }
 
@@ -387,19 +401,28 @@ async fn the_sla_counts_what_is_covered_and_what_is_beyond() {
                 WHERE received_at = (SELECT min(received_at) FROM transactional_emails)";
     let changed = crate::support::stores::execute(&scene.fleet.database_url(), late).await;
     assert_eq!(changed, 1);
+    // What the relay refuses was handed over, and is not late when its minute is over.
+    scene.relay.script([(Step::End, Does::Says(550, "5.1.1 no such user"))]);
+    let refused = scene.sent(&to("u5", json!({}))).await;
+    assert_eq!(scene.told(&refused).await["status"], "bounced");
+    let aged = "UPDATE transactional_emails
+                SET received_at = received_at - 120000, state_at = state_at - 120000
+                WHERE state = 'bounced' AND sent_at IS NULL";
+    let changed = crate::support::stores::execute(&scene.fleet.database_url(), aged).await;
+    assert_eq!(changed, 1);
     let printed = scene.fleet.run(&["sla", "--workspace", "acme", "--json"]).await;
     let hours: Vec<Value> =
         printed.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     let sum = |name: &str| hours.iter().map(|hour| hour[name].as_i64().unwrap()).sum::<i64>();
-    assert_eq!((sum("emails"), sum("within_minute")), (5, 4), "{printed}");
+    assert_eq!((sum("emails"), sum("within_minute")), (6, 5), "{printed}");
     // An hour can end in the middle of it.
     if let [hour] = hours.as_slice() {
-        assert_eq!((&hour["covered"], &hour["beyond"]), (&json!(2), &json!(3)));
-        assert_eq!((&hour["covered_share"], &hour["share"]), (&json!(0.5), &json!(0.8)));
+        assert_eq!((&hour["covered"], &hour["beyond"]), (&json!(2), &json!(4)));
+        assert_eq!((&hour["covered_share"], &hour["share"]), (&json!(0.5), &json!(5.0 / 6.0)));
         assert_eq!((&hour["campaign_id"], &hour["sla_per_hour"]), (&json!(RECEIPT), &json!(2)));
     }
     let shown = scene.fleet.run(&["sla"]).await;
-    assert!(shown.contains("80.00%") || hours.len() > 1, "{shown}");
+    assert!(shown.contains("83.33%") || hours.len() > 1, "{shown}");
     let metrics = scene.fleet.metrics("standalone").await;
     assert!(
         metrics.contains("longshore_transactional_handover_seconds_bucket{le=\"60\"} 5"),

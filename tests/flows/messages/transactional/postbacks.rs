@@ -198,7 +198,7 @@ async fn what_is_kept_of_a_user_is_erased(world: World) {
     rows::erase_user(&mut tx, world.installation.workspace, ann.service_id).await.unwrap();
     assert!(rows::by_id(&mut tx, ann.dispatch_id).await.unwrap().is_none());
     assert!(rows::by_id(&mut tx, bob.dispatch_id).await.unwrap().is_some());
-    let filter = deliveries::Filter { state: None, workspace: None, limit: 100 };
+    let filter = deliveries::Filter { state: None, workspace: None, subject: None, limit: 100 };
     let left = deliveries::list(&mut tx, &filter).await.unwrap();
     let bob = bob.dispatch_id.simple().to_string();
     assert!(left.len() == 3 && left.iter().all(|one| one.subject == bob), "{left:?}");

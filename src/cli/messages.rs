@@ -1,0 +1,68 @@
+//! `longshore messages`: what a user was sent, and what not.
+
+use uuid::Uuid;
+
+use super::dispatches::dispatch_id;
+use super::{CommandResult, WorkspaceArgument};
+use crate::clock::format_seconds;
+use crate::config::Config;
+use crate::messages::dispatch::{self, OfUser};
+use crate::users::erase;
+
+#[derive(clap::Args)]
+#[command(after_help = "Transactional emails are not among them: see `dispatches show`.
+
+Example:
+  longshore messages ann@acme.example --limit 20 --json")]
+pub struct Arguments {
+    /// An external_id, a service_id or an email
+    #[arg(value_name = "USER")]
+    user: String,
+    #[command(flatten)]
+    workspace: WorkspaceArgument,
+    /// Only those of this dispatch_id
+    #[arg(long, value_name = "ID", value_parser = dispatch_id)]
+    dispatch: Option<Uuid>,
+    /// How many at most, the latest first
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    limit: u32,
+    /// A JSON object a line
+    #[arg(long)]
+    json: bool,
+}
+
+/// The latest messages first, whatever came of them.
+pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
+    let app = super::open(config).await?;
+    let mut tx = app.store.snapshot().await?;
+    let workspace = arguments.workspace.find(&mut tx).await?.id;
+    let user = erase::identify(&mut tx, workspace, &arguments.user).await?;
+    let Arguments { dispatch, limit, json, .. } = arguments;
+    let messages = dispatch::of_user(&mut tx, (workspace, user), dispatch, limit).await?;
+    tx.commit().await?;
+    if !json {
+        println!(
+            "{:<32}  {:<13}  {:<11}  {:>5}  {:<20}  {:<20}  {:<20}  REASON",
+            "DISPATCH", "CHANNEL", "STATE", "TRIES", "CREATED", "NEXT TRY", "SENT"
+        );
+    }
+    for message in &messages {
+        println!("{}", if json { serde_json::to_string(message)? } else { line(message) });
+    }
+    Ok(())
+}
+
+fn line(message: &OfUser) -> String {
+    let time = |ms: Option<i64>| ms.map_or("-".to_owned(), format_seconds);
+    format!(
+        "{:<32}  {:<13}  {:<11}  {:>5}  {:<20}  {:<20}  {:<20}  {}",
+        message.dispatch_id.simple(),
+        message.channel.name(),
+        message.state,
+        message.attempts,
+        format_seconds(message.created_at),
+        time(message.next_at),
+        time(message.sent_at),
+        message.reason.as_deref().unwrap_or("-"),
+    )
+}

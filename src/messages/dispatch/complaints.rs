@@ -1,0 +1,132 @@
+//! Log lines that say why messages are not taken: of each dispatch and channel one a minute at most,
+//! however many messages it is about.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use uuid::Uuid;
+
+use super::message_rows::{RowState, Settled};
+use super::settle::Counts;
+use crate::messages::Channel;
+
+/// Between two lines about the same.
+const EVERY: Duration = Duration::from_secs(60);
+
+/// What is remembered before what is older than that is forgotten.
+const REMEMBERED: usize = 1_000;
+
+type About = (Uuid, Channel, RowState);
+
+/// A reason for each channel and state that an operator should know of.
+pub(super) type Reasons = BTreeMap<(Channel, RowState), String>;
+
+/// The reasons of messages that wait or failed, the last of each.
+pub(super) fn reasons(settled: &[Settled]) -> Reasons {
+    let mut reasons = Reasons::new();
+    for one in settled.iter().rev() {
+        if let (RowState::Waiting | RowState::Failed, Some(reason)) = (one.state, &one.reason) {
+            reasons.entry((one.channel, one.state)).or_insert_with(|| reason.clone());
+        }
+    }
+    reasons
+}
+
+/// What was said, and what was not said since.
+#[derive(Default)]
+pub(super) struct Complaints {
+    said: Mutex<HashMap<About, (Option<Instant>, i64)>>,
+}
+
+impl Complaints {
+    /// Says what is wrong with messages that were written down, unless it was said a moment ago:
+    /// then they are in the count of the next line.
+    pub fn say(&self, dispatch: Uuid, counts: &Counts, reasons: &Reasons) {
+        for ((channel, state), reason) in reasons {
+            let count = counts.by_channel.get(&(*channel, *state)).copied().unwrap_or(0);
+            let about = (dispatch, *channel, *state);
+            let Some(count) = self.due(about, count, Instant::now()) else { continue };
+            let (dispatch, channel) = (dispatch.simple(), channel.name());
+            match state {
+                RowState::Waiting => {
+                    tracing::warn!(%dispatch, channel, count, reason, "messages wait");
+                }
+                _ => tracing::warn!(%dispatch, channel, count, reason, "messages failed"),
+            }
+        }
+    }
+
+    /// How many messages a line is about; none where it is too soon for one.
+    fn due(&self, about: About, count: i64, now: Instant) -> Option<i64> {
+        if count == 0 {
+            return None;
+        }
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        if said.len() >= REMEMBERED {
+            let is_new = |at: Instant| now.saturating_duration_since(at) < EVERY;
+            said.retain(|_, (at, _)| at.is_some_and(is_new));
+        }
+        let (at, unsaid) = said.entry(about).or_default();
+        *unsaid += count;
+        if at.is_some_and(|at| now.saturating_duration_since(at) < EVERY) {
+            return None;
+        }
+        *at = Some(now);
+        Some(std::mem::take(unsaid))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_is_said_once_a_minute_with_all_that_came_meanwhile() {
+        let (complaints, now) = (Complaints::default(), Instant::now());
+        let later = |seconds| now + Duration::from_secs(seconds);
+        let about = (Uuid::nil(), Channel::Email, RowState::Waiting);
+        assert_eq!(complaints.due(about, 0, now), None);
+        assert_eq!(complaints.due(about, 3, now), Some(3));
+        assert_eq!(complaints.due(about, 2, later(1)), None);
+        assert_eq!(complaints.due(about, 4, later(59)), None);
+        assert_eq!(complaints.due(about, 1, later(60)), Some(7));
+        assert_eq!(complaints.due(about, 1, later(120)), Some(1));
+        for other in [
+            (Uuid::nil(), Channel::Sms, RowState::Waiting),
+            (Uuid::nil(), Channel::Email, RowState::Failed),
+            (Uuid::max(), Channel::Email, RowState::Waiting),
+        ] {
+            assert_eq!(complaints.due(other, 1, later(120)), Some(1));
+        }
+    }
+
+    #[test]
+    fn of_each_channel_and_state_the_last_reason_is_told() {
+        let one = |channel, state, why: &str| {
+            Settled::ended(Uuid::nil(), channel, state, Some(why.to_owned()))
+        };
+        let settled = [
+            one(Channel::Email, RowState::Waiting, "busy"),
+            one(Channel::Email, RowState::Waiting, "away"),
+            one(Channel::Email, RowState::Failed, "refused"),
+            one(Channel::Sms, RowState::Unreachable, "no phone number"),
+        ];
+        let told = [
+            ((Channel::Email, RowState::Waiting), "away".to_owned()),
+            ((Channel::Email, RowState::Failed), "refused".to_owned()),
+        ];
+        assert_eq!(reasons(&settled), Reasons::from(told));
+    }
+
+    #[test]
+    fn what_was_said_long_ago_is_not_remembered() {
+        let (complaints, now) = (Complaints::default(), Instant::now());
+        for number in 0..3 * REMEMBERED as u128 {
+            let about = (Uuid::from_u128(number), Channel::Email, RowState::Waiting);
+            let at = now + Duration::from_secs(number as u64);
+            assert_eq!(complaints.due(about, 1, at), Some(1));
+        }
+        assert!(complaints.said.lock().unwrap().len() <= REMEMBERED + 1);
+    }
+}

@@ -1,0 +1,82 @@
+//! The SQL of what operators look up of messages: why those of a dispatch were not taken, and those
+//! of one user.
+
+use serde::Serialize;
+use uuid::Uuid;
+
+use crate::clock::{serialize_optional_time, serialize_time};
+use crate::messages::Channel;
+use crate::store::{StoreError, Tx, on};
+
+/// Messages with a reason that are looked at of a dispatch, which may have millions.
+pub const REASONS_OF: i64 = 10_000;
+
+/// Reasons that are told of a channel's messages in one state.
+const MOST_REASONS: i64 = 3;
+
+/// Why messages of a dispatch came to a state, or wait.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, sqlx::FromRow)]
+pub struct Reason {
+    pub channel: Channel,
+    pub state: String,
+    pub reason: String,
+    /// How many it is the reason of.
+    pub messages: i64,
+    /// How many messages with a reason were looked at, over all.
+    #[serde(skip)]
+    pub looked_at: i64,
+}
+
+/// The most frequent reasons of a dispatch's messages, by channel and state; of the latest
+/// [`REASONS_OF`] that have one.
+pub async fn reasons(tx: &mut Tx, dispatch: Uuid) -> Result<Vec<Reason>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_as(
+        "SELECT channel, state, reason, messages, looked_at
+         FROM (SELECT channel, state, reason, count(*) AS messages,
+                      row_number() OVER (PARTITION BY channel, state
+                                         ORDER BY count(*) DESC, reason) AS place,
+                      CAST(sum(count(*)) OVER () AS BIGINT) AS looked_at
+               FROM (SELECT channel, state, reason FROM messages
+                     WHERE dispatch_id = $1 AND reason IS NOT NULL
+                     ORDER BY part DESC LIMIT $2) AS latest
+               GROUP BY channel, state, reason) AS counted
+         WHERE place <= $3 ORDER BY channel, state, place",
+    )
+    .bind(dispatch).bind(REASONS_OF).bind(MOST_REASONS).fetch_all(c).await?))
+}
+
+/// A message to a user as it is stored. Times are milliseconds since the epoch, and ISO 8601 in
+/// JSON.
+#[derive(Clone, Debug, Serialize, sqlx::FromRow)]
+pub struct OfUser {
+    #[serde(serialize_with = "uuid::serde::simple::serialize")]
+    pub dispatch_id: Uuid,
+    pub channel: Channel,
+    pub campaign_id: Option<Uuid>,
+    pub state: String,
+    pub attempts: i32,
+    #[serde(serialize_with = "serialize_time")]
+    pub created_at: i64,
+    #[serde(serialize_with = "serialize_optional_time")]
+    pub next_at: Option<i64>,
+    #[serde(serialize_with = "serialize_optional_time")]
+    pub sent_at: Option<i64>,
+    pub reason: Option<String>,
+}
+
+/// The latest messages to a user, of one dispatch or of all.
+pub async fn of_user(
+    tx: &mut Tx,
+    (workspace, user): (i32, Uuid),
+    dispatch: Option<Uuid>,
+    limit: u32,
+) -> Result<Vec<OfUser>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_as(
+        "SELECT dispatch_id, channel, campaign_id, state, attempts, created_at, next_at, sent_at,
+                reason
+         FROM messages
+         WHERE workspace_id = $1 AND service_id = $2 AND ($3 IS NULL OR dispatch_id = $3)
+         ORDER BY created_at DESC, dispatch_id, channel LIMIT $4",
+    )
+    .bind(workspace).bind(user).bind(dispatch).bind(i64::from(limit)).fetch_all(c).await?))
+}

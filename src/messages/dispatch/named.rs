@@ -1,0 +1,75 @@
+//! Users who are named: who they are, with what is for each alone.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+use super::batch::Read;
+use crate::messages::order::{Named, Who};
+use crate::store::{StoreError, Tx};
+use crate::users::profile::Alias;
+use crate::users::rows::{For, Kind, StoredUser, find_identifiers, find_users};
+
+/// Those who are meant by names.
+pub(super) struct Resolved {
+    /// Each user once, with the first name's properties.
+    pub users: Vec<(Uuid, Arc<Named>)>,
+    /// Names that are nobody's.
+    pub unknown: i64,
+}
+
+/// Who is meant by names.
+pub(super) async fn resolve(
+    tx: &mut Tx,
+    workspace: i32,
+    named: &[Named],
+) -> Result<Resolved, StoreError> {
+    let mut found: HashMap<(Kind, String), Uuid> = HashMap::new();
+    for kind in [Kind::ExternalId, Kind::Alias] {
+        let keys: Vec<String> = named.iter().filter_map(|named| key(&named.who, kind)).collect();
+        let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+        for identifier in find_identifiers(tx, workspace, kind, &keys).await? {
+            found.insert((kind, identifier.value), identifier.service_id);
+        }
+    }
+    let meant = |who: &Who| match who {
+        Who::ServiceId(id) => Some(*id).filter(|id| crate::users::service_id::bucket(id).is_some()),
+        who => [Kind::ExternalId, Kind::Alias]
+            .into_iter()
+            .find_map(|kind| found.get(&(kind, key(who, kind)?)).copied()),
+    };
+    let mut seen = HashSet::new();
+    let known: Vec<_> =
+        named.iter().filter_map(|named| Some((meant(&named.who)?, named))).collect();
+    let unknown = (named.len() - known.len()) as i64;
+    let users = known.into_iter().filter(|(id, _)| seen.insert(*id));
+    let users = users.map(|(id, named)| (id, Arc::new(named.clone()))).collect();
+    Ok(Resolved { users, unknown })
+}
+
+/// How an identifier is stored.
+fn key(who: &Who, kind: Kind) -> Option<String> {
+    match (who, kind) {
+        (Who::ExternalId(id), Kind::ExternalId) => Some(id.clone()),
+        (Who::Alias { label, name }, Kind::Alias) => Some(Alias::key_of(label, name)),
+        _ => None,
+    }
+}
+
+/// The profiles of those among some users who are there.
+pub(super) async fn read(
+    tx: &mut Tx,
+    workspace: i32,
+    meant: Vec<(Uuid, Arc<Named>)>,
+) -> Result<Vec<Read>, StoreError> {
+    let ids: Vec<Uuid> = meant.iter().map(|(id, _)| *id).collect();
+    let mut named: HashMap<Uuid, Arc<Named>> = meant.into_iter().collect();
+    let stored = find_users(tx, workspace, &ids, For::Reading).await?;
+    let read = |stored: StoredUser| Read {
+        named: named.remove(&stored.service_id),
+        service_id: stored.service_id,
+        doc: stored.doc,
+    };
+    Ok(stored.into_iter().map(read).collect())
+}
