@@ -40,6 +40,10 @@ use crate::support::fleet::{Backend, Fleet};
 use crate::support::{Api, WorkspaceFile};
 use crate::transactional::Transactional;
 
+/// As the program has it: the bound is to have no worse one.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 const WORKER: &str = "worker-1";
 
 #[derive(Parser)]

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::unbounded_channel;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
@@ -109,22 +110,28 @@ impl Work {
         if current.is_none() {
             return self.leave(Vec::new()).await;
         }
+        let mut settling = None;
         while let Some(ready) = current {
             let sending = tokio::spawn(self.send(ready).in_current_span());
             let next = self.next().await;
-            let settled = sending.await.unwrap_or_else(|panic| {
-                std::panic::resume_unwind(panic.into_panic());
-            })?;
+            let settled = joined(sending).await?;
+            if let Some(before) = settling.take() {
+                joined(before).await?;
+            }
             fail_point!("dispatch::sent");
             if let Ok(None) = next
                 && !self.stop.is_cancelled()
             {
                 return self.leave(settled).await;
             }
-            self.settle(settled).await?;
-            current = next?;
-            if self.stop.is_cancelled() {
-                return Err(DispatchError::Stopped);
+            // The next ones are handed over meanwhile.
+            let task = tokio::spawn(self.settle(settled).in_current_span());
+            match next {
+                Ok(next) if !self.stop.is_cancelled() => (current, settling) = (next, Some(task)),
+                next => {
+                    joined(task).await?;
+                    return Err(next.err().unwrap_or(DispatchError::Stopped));
+                }
             }
         }
         Ok(())
@@ -189,9 +196,14 @@ impl Work {
         }
     }
 
-    async fn settle(&self, settled: Vec<Settled>) -> Result<(), DispatchError> {
-        let walk = &self.walk;
-        settle::note(&self.engine, &walk.job.order, walk.common(), settled).await
+    /// Writes down what became of messages.
+    fn settle(
+        &self,
+        settled: Vec<Settled>,
+    ) -> impl Future<Output = Result<(), DispatchError>> + Send + use<> {
+        let (engine, job) = (self.engine.clone(), self.walk.job.clone());
+        let common = self.walk.common();
+        async move { settle::note(&engine, &job.order, common, settled).await }
     }
 
     /// Writes down what became of the last messages, and leaves the part: as done, or until the
@@ -244,6 +256,11 @@ impl Work {
         telemetry::part(outcome);
         Ok(())
     }
+}
+
+/// What a task comes to; where it panics, so does who waits for it.
+async fn joined<T>(task: JoinHandle<T>) -> T {
+    task.await.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))
 }
 
 /// Counts a part as done, and its dispatch, if nothing else is left of that.
