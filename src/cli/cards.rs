@@ -1,21 +1,17 @@
 //! `longshore cards`: the content cards of a user.
 
-use super::{CommandResult, WorkspaceArgument};
+use super::{CommandResult, UserArgument};
 use crate::claims;
 use crate::clock::format_seconds;
 use crate::config::Config;
 use crate::messages::channels::cards::{self, Card};
-use crate::users::erase;
 
 #[derive(clap::Args)]
 #[command(after_help = "Example:
   longshore cards ann@acme.example --json")]
 pub struct Arguments {
-    /// An external_id, a service_id or an email
-    #[arg(value_name = "USER")]
-    user: String,
     #[command(flatten)]
-    workspace: WorkspaceArgument,
+    user: UserArgument,
     /// A JSON object a line, with the whole card
     #[arg(long)]
     json: bool,
@@ -25,8 +21,7 @@ pub struct Arguments {
 pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     let app = super::open(config).await?;
     let mut tx = app.store.snapshot().await?;
-    let workspace = arguments.workspace.find(&mut tx).await?.id;
-    let user = erase::identify(&mut tx, workspace, &arguments.user).await?;
+    let (workspace, user) = arguments.user.find(&mut tx).await?;
     let now = claims::now(&mut tx).await?;
     let cards = cards::of_user(&mut tx, workspace, user, now).await?;
     tx.commit().await?;

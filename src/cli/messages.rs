@@ -3,11 +3,10 @@
 use uuid::Uuid;
 
 use super::dispatches::dispatch_id;
-use super::{CommandResult, WorkspaceArgument};
+use super::{CommandResult, UserArgument};
 use crate::clock::format_seconds;
 use crate::config::Config;
 use crate::messages::dispatch::{self, OfUser};
-use crate::users::erase;
 
 #[derive(clap::Args)]
 #[command(after_help = "Transactional emails are not among them: see `dispatches show`.
@@ -15,11 +14,8 @@ use crate::users::erase;
 Example:
   longshore messages ann@acme.example --limit 20 --json")]
 pub struct Arguments {
-    /// An external_id, a service_id or an email
-    #[arg(value_name = "USER")]
-    user: String,
     #[command(flatten)]
-    workspace: WorkspaceArgument,
+    user: UserArgument,
     /// Only those of this dispatch_id
     #[arg(long, value_name = "ID", value_parser = dispatch_id)]
     dispatch: Option<Uuid>,
@@ -35,8 +31,7 @@ pub struct Arguments {
 pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     let app = super::open(config).await?;
     let mut tx = app.store.snapshot().await?;
-    let workspace = arguments.workspace.find(&mut tx).await?.id;
-    let user = erase::identify(&mut tx, workspace, &arguments.user).await?;
+    let (workspace, user) = arguments.user.find(&mut tx).await?;
     let Arguments { dispatch, limit, json, .. } = arguments;
     let messages = dispatch::of_user(&mut tx, (workspace, user), dispatch, limit).await?;
     tx.commit().await?;

@@ -37,11 +37,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use uuid::Uuid;
 
 use crate::app::App;
 use crate::config::{Config, ConfigError, Mode};
 use crate::setup;
 use crate::store::Tx;
+use crate::users::erase;
 use crate::workspaces::{ChoiceError, Workspace, only_or_named};
 
 /// What a command may fail with: printed to the operator as it is.
@@ -138,6 +140,24 @@ struct WorkspaceArgument {
 impl WorkspaceArgument {
     async fn find(&self, tx: &mut Tx) -> Result<Workspace, ChoiceError> {
         only_or_named(tx, self.workspace.as_deref()).await
+    }
+}
+
+/// Whom a command is about.
+#[derive(clap::Args)]
+struct UserArgument {
+    /// An external_id, a service_id or an email
+    #[arg(value_name = "USER")]
+    user: String,
+    #[command(flatten)]
+    workspace: WorkspaceArgument,
+}
+
+impl UserArgument {
+    /// The workspace and the service_id.
+    async fn find(&self, tx: &mut Tx) -> CommandResult<(i32, Uuid)> {
+        let workspace = self.workspace.find(tx).await?.id;
+        Ok((workspace, erase::identify(tx, workspace, &self.user).await?))
     }
 }
 
