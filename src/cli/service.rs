@@ -53,7 +53,7 @@ impl Service {
     /// Opens everything; nothing is looked at yet.
     pub async fn start(config: Config, purpose: Purpose) -> CommandResult<Self> {
         telemetry::init_tracing(&config)?;
-        let metrics = telemetry::metrics::install()?;
+        let metrics = telemetry::metrics::recorder::install()?;
         let drain = Duration::from_secs(config.worker.drain_seconds);
         let shutdown = shutdown::signals(drain + AFTER_DRAIN)?;
         let listener = gateway::bind(config.ops.listen, "LONGSHORE_OPS_LISTEN").await?;

@@ -376,7 +376,7 @@ async fn the_operations_listener_of_work_tells_how_things_are(store: TestStore) 
 
 async fn tells_how_things_are(store: TestStore, purpose: Purpose) {
     let installation = Installation::open(store, WORKSPACE, |_| {}).await;
-    let metrics = telemetry::metrics::install().unwrap();
+    let metrics = telemetry::metrics::recorder::install().unwrap();
     let listener = gateway::bind(SocketAddr::from(([127, 0, 0, 1], 0)), "x").await.unwrap();
     let address = listener.local_addr().unwrap();
     let draining = CancellationToken::new();
