@@ -20,8 +20,9 @@ const METRICS: &[Metric] = &[
         "longshore_job_oldest_seconds",
         Unit::Seconds,
         &["job", "state"],
-        "How long the oldest of longshore_jobs is in its state, of schedules how long it is \
-         overdue; 0 where there is none",
+        "How long the oldest of longshore_jobs is in its state: of dispatches since they were \
+         taken in, of running exports since they were planned, of schedules since the time that \
+         they were for; 0 where there is none",
     ),
     gauge(
         "longshore_work_ready",

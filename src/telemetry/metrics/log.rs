@@ -34,7 +34,8 @@ const METRICS: &[Metric] = &[
         "longshore_log_lag_seconds",
         Unit::Seconds,
         &["topic", "group", "partition"],
-        "Age of the oldest of them; 0 where all are applied, and of a partition that went",
+        "Age of the oldest of them, or, before it was read, how long it is known that there is \
+         one; 0 where all are applied, and of a partition that went",
     ),
     gauge(
         "longshore_log_stopped_partitions",

@@ -2,7 +2,7 @@
 
 use metrics::Unit;
 
-use super::{Group, Metric, counter, gauge, histogram};
+use super::{Group, counter, gauge, histogram};
 
 pub const SENDS: Group = Group {
     title: "Messages to users",
