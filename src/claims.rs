@@ -5,7 +5,8 @@
 //! by a lease that it renews while it works. `due_at` is the one time of a row: not to be
 //! taken before it; while somebody has it, the end of the lease. Who comes too late finds
 //! another owner in the row, or none, and whatever it wanted to write is refused by
-//! [`finish`]. A row that is done is gone.
+//! [`finish`]. A row that is done is gone. Rows of a kind that a program does not know are
+//! nobody's of its: they wait for one that does.
 //!
 //! Times are the database's own, so that a worker with a wrong clock steals nothing.
 
@@ -103,6 +104,10 @@ impl Retry for ClaimError {
             Self::Lost => false,
             Self::Store(error) => error.can_retry(),
         }
+    }
+
+    fn needs_newer(&self) -> bool {
+        matches!(self, Self::Store(error) if error.needs_newer())
     }
 }
 
@@ -316,6 +321,13 @@ pub async fn progress(tx: &mut Tx, claim: &Claim, lease: Duration) -> Result<(),
 pub async fn offer_again(tx: &mut Tx, claim: &Claim, delay: Duration) -> Result<(), ClaimError> {
     finish(tx, claim).await?;
     Ok(offer(tx, claim.kind, claim.job, claim.item, delay).await?)
+}
+
+/// [`offer_again`], in a transaction of its own: the try does not count.
+pub async fn leave(store: &Store, claim: &Claim, delay: Duration) -> Result<(), ClaimError> {
+    let mut tx = store.write().await?;
+    offer_again(&mut tx, claim, delay).await?;
+    Ok(tx.commit().await?)
 }
 
 /// Removes the row of a thing that is done, in the transaction that writes the result: the

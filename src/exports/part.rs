@@ -23,6 +23,7 @@ use crate::clock;
 use crate::faults::fail_point;
 use crate::objects::{Head, ObjectError, ObjectKey, Objects, Put, PutOptions};
 use crate::store::StoreError;
+use crate::store::documents::unknown;
 use crate::workspaces;
 
 /// Does the claimed part. Of a job that is not running any more the claim is dropped.
@@ -62,7 +63,8 @@ impl Task {
         }
         let corrupt = |what: &str| StoreError::Corrupt(format!("{what} of export job {}", job.id));
         let plan = progress.plan.ok_or_else(|| corrupt("the plan"))?;
-        let fields = FieldSet::parse(&job.fields).map_err(|_| corrupt("the fields"))?;
+        let fields = FieldSet::parse(&job.fields)
+            .map_err(|_| unknown("export_jobs.fields", job.id, &job.fields.join(", ")))?;
         Ok(Some(Self { claim: *claim, job, plan, part, fields }))
     }
 

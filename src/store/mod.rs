@@ -5,6 +5,7 @@
 //! whichever database a transaction belongs to; [`Tx::is_postgres`] is for the few places
 //! that branch. Times are milliseconds since the epoch, ids are UUIDs, JSON is text.
 
+pub mod documents;
 pub mod inspect;
 pub mod migrate;
 pub mod pools;
@@ -86,6 +87,9 @@ pub enum StoreError {
     /// A stored value cannot be read; the text names the row.
     #[error("a stored value cannot be read: {0}")]
     Corrupt(String),
+    /// A newer program wrote a stored value; the text names the row.
+    #[error("{0}, which this program does not know: it waits for a newer longshore")]
+    Newer(String),
     #[error("the database: no answer in time")]
     Silent,
     /// In smaller pieces it is not.
@@ -121,7 +125,7 @@ impl Retry for StoreError {
     fn can_retry(&self) -> bool {
         match self {
             Self::Database(error) => database_can_retry(error),
-            Self::Silent | Self::TooMuch => true,
+            Self::Silent | Self::TooMuch | Self::Newer(_) => true,
             Self::Migrate(_) | Self::Version(_) | Self::Corrupt(_) => false,
         }
     }
@@ -137,6 +141,12 @@ impl Retry for StoreError {
             _ => false,
         }
     }
+
+    /// A column that is not of a form known here is what a newer program, or its migration,
+    /// made of it: another word for a state or a kind, say.
+    fn needs_newer(&self) -> bool {
+        matches!(self, Self::Newer(_) | Self::Database(sqlx::Error::ColumnDecode { .. }))
+    }
 }
 
 /// Final is only what condemns the settings, the values that were sent or the rows that were
@@ -148,8 +158,7 @@ fn database_can_retry(error: &sqlx::Error) -> bool {
         | sqlx::Error::InvalidArgument(_)
         | sqlx::Error::RowNotFound
         | sqlx::Error::Encode(_)
-        | sqlx::Error::Decode(_)
-        | sqlx::Error::ColumnDecode { .. } => false,
+        | sqlx::Error::Decode(_) => false,
         sqlx::Error::Database(error) => !error.code().is_some_and(|code| condemns_data(&code)),
         _ => true,
     }

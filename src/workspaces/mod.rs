@@ -44,7 +44,6 @@ pub use budgets::{Budget, Limit};
 pub use channel_rows::segment;
 pub use groups::ControlGroup;
 pub use plan::networks;
-pub(crate) use rows::parsed;
 pub use rows::{by_id, by_name, control_group, list};
 pub use schema::json_schema;
 pub use storage::{StorageError, callback_secret, open_storage};
