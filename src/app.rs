@@ -102,13 +102,14 @@ impl App {
         let sender = Sender::new(&config);
         let memory = Memory::new(config.exports.memory_bytes);
         let bodies = Memory::new(config.gateway.memory_bytes);
+        let threads = config.worker.compute_threads;
         Ok(Self(Arc::new(Parts {
             config: Arc::new(config),
             calls: StoreQueue::new(store.clone()),
             reserved: Reserved {
                 calls: StoreQueue::new(reserved.clone()),
                 store: reserved,
-                cores: Cores::all(),
+                cores: Cores::new(threads),
             },
             store,
             log,
@@ -116,7 +117,7 @@ impl App {
             secrets,
             sender,
             clock: Clock::system(),
-            cores: Cores::all(),
+            cores: Cores::new(threads),
             memory,
             bodies,
             bell: Bell::default(),
