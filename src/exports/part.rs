@@ -80,9 +80,12 @@ impl Task {
         let result = self.store(&objects, packed).await?;
         fail_point!("part::uploaded");
         go_on(stop)?;
-        let mut tx = app.store.write().await?;
-        state::part_done(app, &mut tx, &self.claim, &result).await?;
+        let mut tx = app.store.write_repeatable().await?;
+        let was_last = state::part_done(app, &mut tx, &self.claim, &result).await?;
         tx.commit().await?;
+        if was_last {
+            app.bell.ring();
+        }
         fail_point!("part::done");
         tracing::debug!(users = result.users, bytes = result.bytes, "a part is done");
         Ok(())

@@ -320,6 +320,18 @@ impl Store {
         })
     }
 
+    /// The same with a commit that does not wait for the disk, so that what it locks is free
+    /// again at once: for what is done again, with the same result, where a crash of the server
+    /// takes it back. Any other commit after it makes it durable, too. SQLite waits.
+    pub async fn write_repeatable(&self) -> Result<Tx, StoreError> {
+        Ok(match self {
+            Self::Postgres(pool) => {
+                Tx::Postgres(pool.begin_with("BEGIN; SET LOCAL synchronous_commit TO off").await?)
+            }
+            Self::Sqlite { .. } => self.write().await?,
+        })
+    }
+
     /// A read-only transaction that sees one state of the store for as long as it is open.
     pub async fn snapshot(&self) -> Result<Tx, StoreError> {
         Ok(match self {
@@ -393,6 +405,15 @@ impl Tx {
     pub async fn undo(&mut self) -> Result<(), StoreError> {
         execute!(self, sqlx::query("ROLLBACK TO SAVEPOINT piece"));
         self.keep().await
+    }
+
+    /// Has the commit wait for the disk after all
+    /// ([`write_repeatable`](Store::write_repeatable)).
+    pub async fn be_durable(&mut self) -> Result<(), StoreError> {
+        if let Self::Postgres(tx) = self {
+            sqlx::query("SET LOCAL synchronous_commit TO DEFAULT").execute(&mut **tx).await?;
+        }
+        Ok(())
     }
 
     /// Makes what was written durable and visible.

@@ -225,13 +225,16 @@ struct ExportPart(App);
 impl shares::Handler for ExportPart {
     type Error = ExportError;
     const KIND: Kind = Kind::ExportPart;
+    const RINGS: bool = false;
 
     async fn handle(&self, claim: &Claim, stop: &CancellationToken) -> Result<(), ExportError> {
         part::run(&self.0, claim, stop).await
     }
 
     async fn give_up(&self, claim: &Claim, error: Option<&ExportError>) -> Result<(), ClaimError> {
-        state::give_up(&self.0, claim, error).await
+        state::give_up(&self.0, claim, error).await?;
+        self.0.bell.ring();
+        Ok(())
     }
 }
 

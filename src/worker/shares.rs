@@ -22,6 +22,10 @@ pub trait Handler: Send + Sync + 'static {
 
     const KIND: Kind;
 
+    /// Whether the end of each row may leave others to be taken, so that all loops of this
+    /// process look at once. Where few do, the work rings the bell itself.
+    const RINGS: bool = true;
+
     /// Does the work of one row and removes it with [`claims::finish`] in the transaction
     /// that writes the result. Between steps it looks at `stop`, and when that is
     /// cancelled (the claim was lost, or the worker must end) it may return early with
@@ -185,7 +189,9 @@ impl<H: Handler> One<H> {
             Err(ClaimError::Lost) => tracing::info!("the claim was lost on the way"),
             Err(error) => tracing::warn!(%error, "cannot settle a claim; its lease will run out"),
         }
-        self.bell.ring();
+        if H::RINGS {
+            self.bell.ring();
+        }
     }
 
     async fn try_once(&self, claim: Claim, stop: CancellationToken) -> Result<(), ClaimError> {
