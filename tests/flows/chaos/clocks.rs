@@ -5,7 +5,12 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::support::python;
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::herd::Herd;
+use crate::support::fleet::{Backend, Fleet, free_port};
+use crate::support::{Api, WorkspaceFile, python};
 
 /// Dropped with the directory that its files are in.
 pub struct Clocks {
@@ -44,4 +49,33 @@ impl Clocks {
         let written = file.and_then(|file| file.write_all_at(&(seconds * 1_000).to_ne_bytes(), 0));
         written.expect("the file is written");
     }
+}
+
+/// Schedules go by the database's clock, when they are made as when they are sent.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gateway_whose_clock_is_wrong_takes_schedules() {
+    let fleet = Fleet::prepare(Backend::Fleet(0), &[], |_| {}).await;
+    let workspace = WorkspaceFile::new("acme").permitted(&["messages.schedule.create"]);
+    fleet.apply(std::slice::from_ref(&workspace)).await;
+    let (mut clocks, listen) = (Clocks::build(fleet.directory()), free_port());
+    let mut variables = clocks.variables("gateway").to_vec();
+    variables.push(("LONGSHORE_LISTEN", format!("127.0.0.1:{listen}")));
+    let mut herd = Herd::of(&fleet);
+    herd.add("gateway", &["gateway"], &variables);
+    herd.ready("gateway").await;
+    let api = Api::new(&format!("http://127.0.0.1:{listen}"), &workspace.key);
+    for (hours, ahead, status) in [(1, 1_800, 201), (-1, 1_800, 201), (1, -60, 400), (-1, -60, 400)]
+    {
+        clocks.set("gateway", hours * 3_600);
+        let time = Timestamp::from_second(Timestamp::now().as_second() + ahead).expect("a time");
+        let body = json!({
+            "external_user_ids": ["ann"], "schedule": { "time": time.to_string() },
+            "messages": { "webhook": {
+                "url": "http://127.0.0.1:9/", "request_method": "POST", "body": "",
+            } },
+        });
+        let answer = api.post("/messages/schedule/create", &body).await;
+        assert_eq!(answer.status, status, "a clock that is off by {hours} h: {answer:?}");
+    }
+    herd.terminate("gateway").await;
 }
