@@ -25,6 +25,9 @@ pub struct World {
     /// Of a workspace whose exports may have one user.
     small: Api,
     relay: Smtp,
+    /// Of messages.
+    hooks: Receiver,
+    /// Of callbacks and status postbacks.
     receiver: Receiver,
 }
 
@@ -37,8 +40,8 @@ impl World {
         ];
         // The relay does not take the second email the first time.
         let ends = [Does::Slowly(std::time::Duration::ZERO), Does::Says(451, "later")];
-        let (relay, receiver) =
-            tokio::join!(Smtp::start(&[], ends.map(|does| (Step::End, does))), Receiver::start([]));
+        let relay = Smtp::start(&[], ends.map(|does| (Step::End, does))).await;
+        let (hooks, receiver) = tokio::join!(Receiver::start([]), Receiver::start([]));
         let (fleet, alone) = tokio::join!(
             Fleet::start(Backend::Fleet(1), &settings),
             Fleet::start(Backend::Embedded, &settings)
@@ -48,7 +51,7 @@ impl World {
         let small = WorkspaceFile::new("small").with("export_limits", json!({ "users": 1 }));
         let apis = fleet.apply(&[acme(&relay, &receiver), small]).await;
         let [acme, small] = apis.try_into().unwrap_or_else(|_| panic!("two workspaces"));
-        Self { fleet, alone, acme, small, relay, receiver }
+        Self { fleet, alone, acme, small, relay, hooks, receiver }
     }
 
     pub fn installations(&self) -> BTreeMap<&str, Vec<String>> {
@@ -110,9 +113,9 @@ impl World {
 
     /// Messages to users by webhook, one of them not taken the first time, and a schedule.
     async fn send(&self) {
-        self.receiver.script([Answer::Status(503)]);
+        self.hooks.script([Answer::Status(503)]);
         let hook = json!({
-            "url": self.receiver.url("/hook"), "request_method": "POST", "body": "hello",
+            "url": self.hooks.url("/"), "request_method": "POST", "body": "hello",
         });
         let users = json!({
             "external_user_ids": ["ann", "bob", "nobody"], "messages": { "webhook": hook },
@@ -122,9 +125,7 @@ impl World {
         let soon = Timestamp::now() + SignedDuration::from_secs(1);
         later["schedule"] = json!({ "time": soon.to_string() });
         self.post("/messages/schedule/create", later).await;
-        let hooks =
-            || self.receiver.received().iter().filter(|it| it.uri.path() == "/hook").count();
-        eventually("all messages are taken", || async { hooks() >= 5 }).await;
+        self.hooks.wait_for(5).await;
     }
 
     /// Transactional emails: two are what the campaign's package covers.
