@@ -173,7 +173,7 @@ async fn only_what_was_done_on_purpose_fires(prometheus: &Prometheus) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_alert_fires_when_it_should_and_only_then() {
-    for arguments in [["check", "config", "prometheus.yml"], ["test", "rules", "alerts.test.yaml"]]
+    for arguments in [["check", "config", "prometheus.yaml"], ["test", "rules", "alerts.test.yaml"]]
     {
         let output = promtool(&arguments).await;
         let text = [output.stdout, output.stderr].concat();

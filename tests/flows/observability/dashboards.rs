@@ -35,10 +35,11 @@ impl Dashboard {
 }
 
 pub fn all() -> Vec<Dashboard> {
-    let entries = std::fs::read_dir(file("deploy/grafana/dashboards")).expect("a directory");
-    let mut all: Vec<Dashboard> = entries
-        .map(|entry| {
-            let path = entry.expect("an entry").path();
+    let entries = std::fs::read_dir(file("deploy/grafana")).expect("a directory");
+    let paths = entries.map(|entry| entry.expect("an entry").path());
+    let mut all: Vec<Dashboard> = paths
+        .filter(|path| path.extension().is_some_and(|extension| extension == "json"))
+        .map(|path| {
             let text = std::fs::read_to_string(&path).expect("a text");
             let json = serde_json::from_str(&text)
                 .unwrap_or_else(|error| panic!("{}: {error}", path.display()));

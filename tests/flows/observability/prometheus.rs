@@ -56,7 +56,7 @@ impl Prometheus {
             "rule_files": [file("deploy/prometheus/alerts.yaml")],
             "scrape_configs": [{ "job_name": "longshore", "static_configs": targets }],
         });
-        let config_file = directory.path().join("prometheus.yml");
+        let config_file = directory.path().join("prometheus.yaml");
         std::fs::write(&config_file, config.to_string()).expect("the file is written");
         let address = format!("127.0.0.1:{}", free_port());
         let mut command = Command::new(program("prometheus").await);

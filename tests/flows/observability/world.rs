@@ -54,8 +54,9 @@ impl World {
         Self { fleet, alone, acme, small, relay, hooks, receiver }
     }
 
+    /// The fleet is where deploy/kubernetes has one.
     pub fn installations(&self) -> BTreeMap<&str, Vec<String>> {
-        [("fleet", self.fleet.ops_addresses()), ("alone", self.alone.ops_addresses())].into()
+        [("longshore", self.fleet.ops_addresses()), ("alone", self.alone.ops_addresses())].into()
     }
 
     /// Everything but what would be trouble.
