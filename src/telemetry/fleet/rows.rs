@@ -35,7 +35,7 @@ macro_rules! jobs {
             $where,
             " ORDER BY ",
             $time,
-            " LIMIT $1) AS some) AS count, (SELECT ",
+            " LIMIT $1) AS counted) AS count, (SELECT ",
             $since,
             " FROM ",
             $table,
@@ -114,10 +114,10 @@ pub(super) async fn work(tx: &mut Tx, now: i64, most: i64) -> Result<Vec<Work>, 
          SELECT kind,
                 (SELECT count(*) FROM (
                      SELECT due_at FROM claims WHERE kind = kinds.kind AND due_at <= $1
-                     ORDER BY due_at LIMIT $2) AS some) AS ready,
+                     ORDER BY due_at LIMIT $2) AS counted) AS ready,
                 (SELECT count(*) FROM (
                      SELECT due_at FROM claims WHERE kind = kinds.kind AND owner IS NOT NULL
-                     ORDER BY job LIMIT $2) AS some WHERE due_at > $1) AS held,
+                     ORDER BY job LIMIT $2) AS counted WHERE due_at > $1) AS held,
                 (SELECT due_at FROM claims WHERE kind = kinds.kind AND due_at <= $1
                  ORDER BY due_at LIMIT 1) AS since
          FROM kinds WHERE kind IS NOT NULL",
@@ -131,7 +131,7 @@ pub(super) async fn work(tx: &mut Tx, now: i64, most: i64) -> Result<Vec<Work>, 
 /// How many dead letters of a topic are kept.
 pub(super) async fn dead_letters(tx: &mut Tx, topic: &str, most: i64) -> Result<i64, StoreError> {
     Ok(on!(tx, c => sqlx::query_scalar(
-        "SELECT count(*) FROM (SELECT 1 FROM dead_letters WHERE topic = $1 LIMIT $2) AS some",
+        "SELECT count(*) FROM (SELECT 1 FROM dead_letters WHERE topic = $1 LIMIT $2) AS counted",
     )
     .bind(topic)
     .bind(most)

@@ -12,8 +12,8 @@ use crate::telemetry::TelemetryError;
 const SECONDS: &[f64] =
     &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0];
 
-/// The same for transactional emails: with the goal and with the minute of the SLA.
-const HANDOVER_SECONDS: &[f64] =
+/// The same for what is to be sent at once: with the goal and with the minute of the SLA.
+const SENDING_SECONDS: &[f64] =
     &[0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0];
 
 /// The same for whole exports: from a handful of users to millions, or a day's trouble.
@@ -46,7 +46,8 @@ pub fn install() -> Result<PrometheusHandle, TelemetryError> {
         .set_buckets_for_metric(Matcher::Suffix("_seconds".into()), SECONDS)?;
     let builder = buckets(builder, "longshore_export_duration_seconds", EXPORT_SECONDS)?;
     let builder = buckets(builder, "longshore_dispatch_duration_seconds", EXPORT_SECONDS)?;
-    let builder = buckets(builder, "longshore_transactional_handover_seconds", HANDOVER_SECONDS)?;
+    let builder = buckets(builder, "longshore_transactional_handover_seconds", SENDING_SECONDS)?;
+    let builder = buckets(builder, "longshore_schedule_delay_seconds", SENDING_SECONDS)?;
     let handle = buckets(builder, "longshore_batch_messages", MESSAGES)?.install_recorder()?;
     all().for_each(describe);
     let labels = [("version", env!("CARGO_PKG_VERSION")), ("revision", REVISION)];
