@@ -9,6 +9,7 @@ mod commands;
 #[cfg(feature = "failpoints")]
 mod crashes;
 mod deliveries;
+mod deployment;
 mod export_api;
 mod export_faults;
 mod export_repeats;

@@ -1,0 +1,185 @@
+//! The image, and the fleet on one machine.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::manifests::{OVERLAYS, documents, list, text};
+use super::{deploy, printed, read, settings};
+
+#[test]
+fn the_dockerfile_passes_hadolint() {
+    let file = deploy().join("Dockerfile");
+    let arguments = ["--failure-threshold", "style", file.to_str().unwrap()];
+    assert_eq!(printed("hadolint", &arguments), "");
+}
+
+#[test]
+fn the_image_is_what_the_processes_need() {
+    let lines = settings::last_stage();
+    let of = |name: &str| -> Vec<&str> {
+        lines.iter().filter_map(|line| line.strip_prefix(name)?.strip_prefix(' ')).collect()
+    };
+    let user = settings::IMAGE_USER;
+    assert_eq!(of("USER"), [format!("{user}:{user}")], "a number, which Kubernetes can check");
+    assert_eq!(of("STOPSIGNAL"), ["SIGTERM"]);
+    // There is no shell in it.
+    for instruction in ["ENTRYPOINT", "RUN"] {
+        assert!(of(instruction).iter().all(|line| line.starts_with('[')), "{instruction}");
+    }
+    assert_eq!(of("ENTRYPOINT"), ["[\"/usr/local/bin/longshore\"]"]);
+    let labels = of("LABEL").join(" ");
+    for (label, argument) in [
+        ("version", "VERSION"),
+        ("revision", "REVISION"),
+        ("source", "SOURCE"),
+        ("licenses", "LICENSES"),
+    ] {
+        assert!(labels.contains(&format!("org.opencontainers.image.{label}=\"${argument}\"")));
+        assert!(of("ARG").iter().any(|given| given.starts_with(&format!("{argument}="))));
+    }
+    let config = settings::taken(&settings::of_image(), &["doctor"]);
+    let ports = format!("{} {}", config.gateway.listen.port(), config.ops.listen.port());
+    assert_eq!(of("EXPOSE"), [ports]);
+    // The volume of `standalone` belongs to the user.
+    let data = config.data.to_str().unwrap();
+    assert!(of("COPY").iter().any(|line| {
+        line.ends_with(&format!(" {data}")) && line.contains(&format!("--chown={user}:{user}"))
+    }));
+}
+
+/// The builder and the image have the same Debian, whose libraries the program is linked to.
+#[test]
+fn builder_and_image_are_of_one_system() {
+    let text = read(deploy().join("Dockerfile"));
+    let froms: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("FROM ")).collect();
+    assert!(
+        froms[0].contains("-trixie") && froms.last().unwrap().contains("-debian13"),
+        "{froms:?}"
+    );
+    let manifest = read(deploy().parent().unwrap().join("Cargo.toml"));
+    let rust = manifest.lines().find_map(|line| line.strip_prefix("rust-version = ")).unwrap();
+    assert!(froms[0].starts_with(&format!("rust:{}-", rust.trim_matches('"'))), "{}", froms[0]);
+}
+
+#[test]
+fn what_the_build_reads_is_there() {
+    let ignored = read(deploy().join("Dockerfile.dockerignore"));
+    let root = deploy().parent().unwrap().to_owned();
+    let allowed: Vec<&str> = ignored.lines().filter_map(|line| line.strip_prefix('!')).collect();
+    assert!(ignored.lines().any(|line| line == "*") && !allowed.is_empty());
+    for path in allowed {
+        assert!(root.join(path).exists(), "{path}");
+    }
+}
+
+/// The file with a value for each variable, as `docker compose` reads it.
+fn compose() -> (Value, BTreeSet<String>) {
+    let file = deploy().join("compose.yaml");
+    let source = read(&file);
+    let (mut filled, mut names, mut rest) = (String::new(), BTreeSet::new(), &*source);
+    while let Some((before, after)) = rest.split_once("${") {
+        let (variable, after) = after.split_once('}').expect("a variable ends");
+        let (name, _) = variable.split_once(":?").expect("each must be given");
+        names.insert(name.to_owned());
+        filled.push_str(before);
+        filled.push_str(match name {
+            "LONGSHORE_PUBLIC_URL" => "http://127.0.0.1:8080",
+            "LONGSHORE_SECRET_KEY" => "bG9uZ3Nob3JlLWxvbmdzaG9yZS1sb25nc2hvcmUtMTI=",
+            _ => "secret",
+        });
+        rest = after;
+    }
+    filled.push_str(rest);
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("compose.yaml");
+    std::fs::write(&copy, filled).unwrap();
+    let usual = ["-format", "json", "-no-interpolation", "-no-path-resolution"];
+    let model = printed("compose", &[&usual[..], &[copy.to_str().unwrap()]].concat());
+    (serde_json::from_str(&model).expect("JSON"), names)
+}
+
+#[test]
+fn the_fleet_on_one_machine_is_read_by_compose() {
+    let (model, names) = compose();
+    let example = read(deploy().join("compose.env.example"));
+    let given =
+        example.lines().filter_map(|line| line.split_once('=')).map(|(name, _)| name.to_owned());
+    let given: BTreeSet<String> = given.filter(|name| !name.starts_with('#')).collect();
+    assert_eq!(given, names, "the example has every variable, and no other");
+    let services = model["services"].as_object().unwrap();
+    let wanted =
+        ["gateway", "grafana", "kafka", "migrate", "postgres", "prometheus", "s3", "worker"];
+    assert_eq!(services.keys().collect::<Vec<_>>(), wanted);
+    for (name, service) in services {
+        let (_, tag) = text(&service["image"]).rsplit_once(':').expect("a tag");
+        assert_ne!(tag, "latest", "{name}");
+        for port in list(&service["ports"]) {
+            assert_eq!(port["host_ip"], "127.0.0.1", "{name}: {port}");
+        }
+        for volume in list(&service["volumes"]) {
+            if volume["type"] == "bind" {
+                let path = deploy().join(text(&volume["source"]));
+                assert!(path.exists(), "{name}: {}", path.display());
+                assert_eq!(volume["read_only"], true, "{name}: {volume}");
+            }
+        }
+        let is_ours = ["gateway", "worker", "migrate"].contains(&name.as_str());
+        assert_eq!(service["healthcheck"].is_null(), is_ours, "{name}");
+        if is_ours {
+            check_process(name, service);
+        }
+    }
+    for (name, _) in model["volumes"].as_object().unwrap() {
+        let used = services.values().flat_map(|service| list(&service["volumes"]));
+        assert!(used.into_iter().any(|volume| volume["source"] == **name), "{name}");
+    }
+}
+
+fn check_process(name: &str, service: &Value) {
+    let user = settings::IMAGE_USER;
+    assert_eq!(service["user"], format!("{user}:{user}"), "{name}");
+    assert_eq!(service["read_only"], true, "{name}");
+    assert_eq!(service["cap_drop"][0], "ALL", "{name}");
+    assert_eq!(service["build"]["dockerfile"], "deploy/Dockerfile", "{name}");
+    let mut environment: BTreeMap<String, String> = settings::of_image();
+    let own = service["environment"].as_object().unwrap();
+    environment.extend(own.iter().map(|(name, value)| (name.clone(), text(value).to_owned())));
+    let arguments: Vec<&str> = list(&service["command"]).iter().map(text).collect();
+    assert_eq!(arguments, [name]);
+    let config = settings::taken(&environment, &arguments);
+    if name != "migrate" {
+        let patience = text(&service["stop_grace_period"]).trim_end_matches('s');
+        assert!(patience.parse::<u64>().unwrap() >= config.worker.drain_seconds + 5, "{name}");
+        let after = &service["depends_on"]["migrate"]["condition"];
+        assert_eq!(after, "service_completed_successfully", "{name}");
+    }
+    if name == "gateway" {
+        let port = &service["ports"][0]["target"];
+        assert_eq!(port.as_u64(), Some(config.gateway.listen.port().into()));
+    }
+}
+
+/// Prometheus asks the processes where they listen; both installations have the same servers.
+#[test]
+fn servers_are_the_same_everywhere() {
+    let (model, _) = compose();
+    let services = model["services"].as_object().unwrap();
+    let laptop = &OVERLAYS[0];
+    for server in ["kafka", "postgres", "s3"] {
+        let pods = laptop.pods();
+        let pod = pods.iter().find(|pod| pod.name() == server).expect("a server");
+        assert_eq!(services[server]["image"], pod.container()["image"]);
+    }
+    let postgres = list(&services["postgres"]["command"]);
+    assert!(postgres.contains(&Value::from("max_locks_per_transaction=1024")), "{postgres:?}");
+    let prometheus = documents(&read(deploy().join("prometheus/prometheus.yaml"))).swap_remove(0);
+    let asked = &prometheus["scrape_configs"][0]["dns_sd_configs"][0];
+    let ops = settings::taken(&settings::of_image(), &["doctor"]).ops.listen.port();
+    assert_eq!(asked["port"].as_u64(), Some(ops.into()));
+    assert!(list(&asked["names"]).iter().all(|name| services.contains_key(text(name))), "{asked}");
+    let datasource =
+        documents(&read(deploy().join("grafana/provisioning/datasources/longshore.yaml")));
+    let url = text(&datasource[0]["datasources"][0]["url"]);
+    assert_eq!(url, "http://prometheus:9090");
+}

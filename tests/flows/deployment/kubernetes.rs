@@ -1,0 +1,311 @@
+//! The manifests: as Kubernetes and its operators want them, and as the processes need them.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use clap::ValueEnum as _;
+use longshore::worker::Role;
+use serde_json::{Value, json};
+
+use super::manifests::{OVERLAYS, documents, list, production, text};
+use super::{TOOLS, deploy, printed, read, settings, tool};
+use crate::support::fleet::free_port;
+use crate::support::process::{self, Process};
+
+/// The versions of Kubernetes whose schemas are checked against.
+fn versions() -> Vec<String> {
+    let folders = std::fs::read_dir(TOOLS.join("schemas")).expect("schemas");
+    folders.map(|folder| folder.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+/// Writes the schemas of custom resources as kubeconform wants them: strict, by kind.
+fn write_custom_schemas(folder: &Path) {
+    for file in std::fs::read_dir(TOOLS.join("crds")).expect("custom resources") {
+        let resource = documents(&read(file.unwrap().path())).swap_remove(0);
+        let kind = text(&resource["spec"]["names"]["kind"]).to_lowercase();
+        for version in list(&resource["spec"]["versions"]) {
+            let mut schema = version["schema"]["openAPIV3Schema"].clone();
+            make_strict(&mut schema);
+            schema["properties"]["metadata"] = json!({"type": "object"});
+            let name = format!("{kind}_{}.json", text(&version["name"]));
+            std::fs::write(folder.join(name), schema.to_string()).unwrap();
+        }
+    }
+}
+
+/// Allows no members but those that are named.
+fn make_strict(schema: &mut Value) {
+    match schema {
+        Value::Object(members) => {
+            let is_open = members.contains_key("x-kubernetes-preserve-unknown-fields");
+            if members.get("properties").is_some_and(Value::is_object) && !is_open {
+                members.entry("additionalProperties").or_insert(Value::Bool(false));
+            }
+            members.values_mut().for_each(make_strict);
+        }
+        Value::Array(items) => items.iter_mut().for_each(make_strict),
+        _ => {}
+    }
+}
+
+#[test]
+fn every_manifest_passes_kubeconform() {
+    let folder = tempfile::tempdir().unwrap();
+    write_custom_schemas(folder.path());
+    let custom = format!(
+        "{}/{{{{.ResourceKind}}}}_{{{{.ResourceAPIVersion}}}}.json",
+        folder.path().display()
+    );
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(format!("{name}.yaml"));
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let mut files: Vec<String> = OVERLAYS.iter().map(|o| file(o.overlay, &o.text)).collect();
+    files.push(file("rule", &prometheus_rule()));
+    for version in versions() {
+        let schemas = format!(
+            "{}/{version}/{{{{.ResourceKind}}}}{{{{.KindSuffix}}}}.json",
+            TOOLS.join("schemas").display()
+        );
+        let usual = ["-strict", "-summary", "-schema-location", &schemas, "-schema-location"];
+        let check = |file: &str| tool("kubeconform", &[&usual[..], &[&custom, file]].concat());
+        for path in &files {
+            let output = check(path);
+            let said = String::from_utf8_lossy(&output.stdout).into_owned();
+            assert!(output.status.success(), "{version}: {said}");
+            assert!(said.contains("Invalid: 0, Errors: 0, Skipped: 0"), "{version}: {said}");
+            assert!(!said.contains("Valid: 0,"), "{version}: {said}");
+        }
+        // That it looks at all, at what is Kubernetes' own and at what is not.
+        for (right, wrong) in
+            [("runAsNonRoot: true", "runAsNonRot: true"), ("maxReplicaCount:", "maxReplicas:")]
+        {
+            let broken = production().text.replace(right, wrong);
+            assert_ne!(broken, production().text);
+            let output = check(&file("broken", &broken));
+            assert!(!output.status.success(), "{version}: {wrong} passes");
+        }
+    }
+}
+
+fn prometheus_rule() -> String {
+    let script = deploy().join("kubernetes/prometheus-rule");
+    let output = std::process::Command::new(script).output().expect("the script runs");
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn alerts_and_dashboards_come_from_their_one_place() {
+    let rule = documents(&prometheus_rule()).swap_remove(0);
+    let alerts = documents(&read(deploy().join("prometheus/alerts.yaml"))).swap_remove(0);
+    assert_eq!(rule["spec"], alerts);
+    let map = production().find("ConfigMap", "longshore-dashboards").expect("dashboards");
+    assert_eq!(map["metadata"]["labels"]["grafana_dashboard"], "1");
+    let shown: BTreeSet<&str> = map["data"].as_object().unwrap().values().map(text).collect();
+    let mut bytes = 0;
+    for file in std::fs::read_dir(deploy().join("grafana")).unwrap() {
+        let path = file.unwrap().path();
+        if path.extension().is_some_and(|end| end == "json") {
+            let dashboard = read(&path);
+            bytes += dashboard.len();
+            assert!(shown.contains(&*dashboard), "{} is not listed", path.display());
+        }
+    }
+    assert!(!shown.is_empty() && bytes < 1_000_000, "a ConfigMap has 1 MiB: {bytes}");
+}
+
+#[test]
+fn every_role_has_a_deployment_and_so_has_the_gateway() {
+    for manifests in OVERLAYS.iter() {
+        let mut wanted: BTreeSet<(String, Vec<String>)> = Role::ALL
+            .iter()
+            .map(|role| role.to_possible_value().unwrap().get_name().to_owned())
+            .map(|role| (role.clone(), vec!["worker".into(), "--roles".into(), role]))
+            .collect();
+        wanted.insert(("gateway".into(), vec!["gateway".into()]));
+        let deployments = manifests.longshore().into_iter().filter(|pod| {
+            assert_eq!(pod.container()["command"], Value::Null, "the image's own is right");
+            pod.owner["kind"] == "Deployment"
+        });
+        let found = deployments.map(|pod| {
+            assert_eq!(pod.name(), format!("longshore-{}", pod.component()));
+            // Whoever scales it says how many.
+            assert_eq!(pod.owner["spec"]["replicas"], Value::Null, "{}", pod.name());
+            let arguments = pod.arguments().into_iter().map(str::to_owned).collect();
+            (pod.component().to_owned(), arguments)
+        });
+        assert_eq!(found.collect::<BTreeSet<_>>(), wanted, "{}", manifests.overlay);
+        let migrate = manifests.find("Job", "longshore-migrate").expect("a migration");
+        assert_eq!(
+            migrate["spec"]["template"]["spec"]["containers"][0]["args"],
+            json!(["migrate"])
+        );
+    }
+}
+
+#[test]
+fn one_image_runs_everywhere() {
+    for manifests in OVERLAYS.iter() {
+        let mut images = BTreeSet::new();
+        for pod in manifests.pods() {
+            let image = text(&pod.container()["image"]);
+            let (_, tag) = image.rsplit_once(':').unwrap_or_else(|| panic!("{image}: no tag"));
+            assert_ne!(tag, "latest", "{image}");
+            if pod.is_longshore() {
+                images.insert(image);
+            }
+        }
+        assert_eq!(images.len(), 1, "{images:?}");
+    }
+    let version = format!(":{}", env!("CARGO_PKG_VERSION"));
+    let gateway = production().find("Deployment", "longshore-gateway").unwrap();
+    let image = text(&gateway["spec"]["template"]["spec"]["containers"][0]["image"]);
+    assert!(image.ends_with(&version), "{image} is not of this version");
+}
+
+/// The profile `restricted` of the pod security standards, which the namespace enforces.
+#[test]
+fn pods_keep_to_the_restricted_profile() {
+    for manifests in OVERLAYS.iter() {
+        let namespace = manifests.find("Namespace", "longshore").expect("a namespace");
+        let labels = &namespace["metadata"]["labels"];
+        assert_eq!(labels["pod-security.kubernetes.io/enforce"], "restricted");
+        for one in &manifests.all {
+            let is_in_it = one["metadata"]["namespace"] == "longshore";
+            assert!(is_in_it || one["kind"] == "Namespace", "{}: elsewhere", one["metadata"]);
+        }
+        for pod in manifests.pods() {
+            let (name, of_pod) = (pod.name(), &pod.spec["securityContext"]);
+            assert_eq!(of_pod["runAsNonRoot"], true, "{name}");
+            assert!(of_pod["runAsUser"].as_u64().is_some_and(|user| user > 0), "{name}");
+            assert_eq!(of_pod["seccompProfile"], json!({"type": "RuntimeDefault"}), "{name}");
+            for host in ["hostNetwork", "hostPID", "hostIPC"] {
+                assert_eq!(pod.spec[host], Value::Null, "{name}");
+            }
+            for volume in list(&pod.spec["volumes"]) {
+                let kinds: Vec<&String> =
+                    volume.as_object().unwrap().keys().filter(|key| *key != "name").collect();
+                assert!(["configMap", "emptyDir"].contains(&kinds[0].as_str()), "{name}: {volume}");
+            }
+            let container = pod.container();
+            let own = &container["securityContext"];
+            assert_eq!(own["allowPrivilegeEscalation"], false, "{name}");
+            assert_eq!(own["capabilities"], json!({"drop": ["ALL"]}), "{name}");
+            for looser in ["privileged", "runAsUser", "runAsNonRoot", "seccompProfile", "procMount"]
+            {
+                assert_eq!(own[looser], Value::Null, "{name}");
+            }
+            assert!(list(&container["ports"]).iter().all(|port| port["hostPort"].is_null()));
+            // Beyond the profile.
+            assert_eq!(pod.spec["automountServiceAccountToken"], false, "{name}");
+            assert!(container["resources"]["limits"]["memory"].is_string(), "{name}");
+            assert!(container["resources"]["requests"]["cpu"].is_string(), "{name}");
+            if pod.is_longshore() {
+                assert_eq!(own["readOnlyRootFilesystem"], true, "{name}");
+                assert_eq!(of_pod["runAsUser"], settings::IMAGE_USER, "{name}");
+                // Else a Service `longshore-…` becomes variables, which are no settings, and no
+                // process starts.
+                assert_eq!(pod.spec["enableServiceLinks"], false, "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn pods_have_the_time_to_stop() {
+    for manifests in OVERLAYS.iter() {
+        for pod in manifests.longshore() {
+            if pod.owner["kind"] != "Deployment" {
+                continue;
+            }
+            let before = &pod.container()["lifecycle"]["preStop"]["sleep"]["seconds"];
+            let before = before.as_u64().unwrap_or(0);
+            // Calls come until all balancers know that the pod goes.
+            assert_eq!(before > 0, pod.component() == "gateway", "{}", pod.name());
+            let drain = settings::of_pod(manifests, &pod).worker.drain_seconds;
+            let grace = pod.spec["terminationGracePeriodSeconds"].as_u64().expect("a time");
+            assert!(grace >= before + drain + 5, "{}: {grace} s", pod.name());
+            let rolling = &pod.owner["spec"]["strategy"]["rollingUpdate"];
+            assert_eq!(rolling["maxUnavailable"], 0, "{}", pod.name());
+        }
+    }
+}
+
+/// Paths and ports of probes, and of the scraping, are those of a process that runs.
+#[tokio::test(flavor = "multi_thread")]
+async fn probes_ask_what_a_process_answers() {
+    let mut paths = BTreeSet::new();
+    for manifests in OVERLAYS.iter() {
+        for pod in manifests.longshore() {
+            if pod.owner["kind"] != "Deployment" {
+                continue;
+            }
+            let ops = settings::of_pod(manifests, &pod).ops.listen.port();
+            for probe in ["startupProbe", "livenessProbe", "readinessProbe"] {
+                let get = &pod.container()[probe]["httpGet"];
+                assert_eq!(pod.port(&get["port"]), Some(ops.into()), "{} {probe}", pod.name());
+                paths.insert(text(&get["path"]));
+            }
+        }
+    }
+    let monitor = production().find("PodMonitor", "longshore").expect("a monitor");
+    paths.insert(text(&monitor["spec"]["podMetricsEndpoints"][0]["path"]));
+    assert_eq!(paths, BTreeSet::from(["/healthz", "/readyz", "/metrics"]));
+
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let directory = tempfile::tempdir().unwrap();
+    let (api, ops) = (free_port(), free_port());
+    let environment = [
+        ("LONGSHORE_DATA", directory.path().join("data").display().to_string()),
+        ("LONGSHORE_LISTEN", format!("127.0.0.1:{api}")),
+        ("LONGSHORE_OPS_LISTEN", format!("127.0.0.1:{ops}")),
+    ];
+    let environment = environment.map(|(name, value)| (name.to_owned(), value)).into();
+    let mut command = process::command(directory.path(), &environment);
+    command.arg("standalone");
+    let mut standalone = Process::start("standalone", directory.path(), command);
+    let since = Instant::now();
+    for path in paths {
+        let address = format!("http://127.0.0.1:{ops}{path}");
+        loop {
+            let answer = reqwest::get(&address).await;
+            if answer.as_ref().is_ok_and(|answer| answer.status() == 200) {
+                break;
+            }
+            assert!(standalone.is_running(), "{}", standalone.printed());
+            assert!(since.elapsed() < Duration::from_secs(60), "{path}: {answer:?}");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+    assert!(standalone.terminate().await.success());
+}
+
+/// The commands of the guide name overlays, files and objects that there are.
+#[test]
+fn the_guide_names_what_there_is() {
+    let guide = read(deploy().join("kubernetes/README.md"));
+    let root = deploy().parent().unwrap().to_owned();
+    let mut seen = 0;
+    let words: Vec<&str> =
+        guide.split_whitespace().map(|w| w.trim_matches(['`', ',', '.', '(', ')', ';'])).collect();
+    for pair in words.windows(2) {
+        if ["-k", "-f", "--file"].contains(&pair[0]) && pair[1].starts_with("deploy/") {
+            assert!(root.join(pair[1]).exists(), "{}", pair[1]);
+            seen += 1;
+        }
+    }
+    assert!(seen > 5, "{seen}");
+    for word in &words {
+        if let Some(name) = word.strip_prefix("deployment/").or_else(|| word.strip_prefix("job/")) {
+            let known =
+                OVERLAYS.iter().any(|overlay| overlay.pods().iter().any(|pod| pod.name() == name));
+            assert!(known, "{word}");
+        }
+    }
+    // `kubectl` brings kustomize along: nothing that needs more.
+    let text = printed("kustomize", &["build", root.join("deploy/grafana").to_str().unwrap()]);
+    assert!(text.contains("longshore-dashboards"));
+}

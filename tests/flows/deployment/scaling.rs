@@ -1,0 +1,100 @@
+//! Who scales what, by what.
+
+use std::collections::BTreeSet;
+
+use clap::ValueEnum as _;
+use longshore::claims::Kind;
+use longshore::log::Topic;
+use longshore::worker::Role;
+use serde_json::Value;
+
+use super::manifests::{list, production, text};
+use super::settings;
+
+/// The scaler of a role, and its triggers of one type.
+fn scaler(role: &str) -> &'static Value {
+    let name = format!("longshore-{role}");
+    production().find("ScaledObject", &name).unwrap_or_else(|| panic!("nothing scales {role}"))
+}
+
+fn triggers(scaler: &Value, kind: &str) -> Vec<Value> {
+    let all = list(&scaler["spec"]["triggers"]).iter().filter(|one| one["type"] == kind);
+    all.map(|one| one["metadata"].clone()).collect()
+}
+
+#[test]
+fn each_role_has_a_scaler_and_the_gateway_another() {
+    let mut names = BTreeSet::new();
+    for role in Role::ALL {
+        let role = role.to_possible_value().unwrap().get_name().to_owned();
+        let spec = &scaler(&role)["spec"];
+        assert_eq!(spec["scaleTargetRef"]["name"], format!("longshore-{role}"));
+        let (least, most) =
+            (spec["minReplicaCount"].as_u64().unwrap(), spec["maxReplicaCount"].as_u64().unwrap());
+        // Never none: who must be started first keeps others waiting.
+        assert!(1 <= least && least < most, "{role}: {least} to {most}");
+        assert_eq!(spec["fallback"]["behavior"], "currentReplicasIfHigher", "{role}");
+        assert!(spec["fallback"]["replicas"].as_u64().unwrap() <= most, "{role}");
+        let down = &spec["advanced"]["horizontalPodAutoscalerConfig"]["behavior"]["scaleDown"];
+        assert!(down["stabilizationWindowSeconds"].as_u64().unwrap() >= 300, "{role}");
+        names.insert(format!("longshore-{role}"));
+    }
+    let gateway = production().find("HorizontalPodAutoscaler", "longshore-gateway").unwrap();
+    assert_eq!(gateway["spec"]["scaleTargetRef"]["name"], "longshore-gateway");
+    let scaled = production().of_kind("ScaledObject").map(|one| text(&one["metadata"]["name"]));
+    assert_eq!(scaled.map(str::to_owned).collect::<BTreeSet<_>>(), names);
+}
+
+/// What is committed to Kafka says it: topics, groups and brokers are those of the processes.
+#[test]
+fn what_waits_in_kafka_is_asked_of_its_group() {
+    let gateway = production().longshore().into_iter().find(|pod| pod.component() == "gateway");
+    let config = settings::of_pod(production(), &gateway.unwrap());
+    let brokers = config.log.url.strip_prefix("kafka://").unwrap();
+    for (role, topic, group) in [
+        ("ingest", Topic::Tracking, "ingest"),
+        ("catalogs", Topic::Catalogs, "catalogs"),
+        ("messages", Topic::Messages, "messages"),
+        ("transactional", Topic::Transactional, "transactional"),
+    ] {
+        let [trigger] = &triggers(scaler(role), "kafka")[..] else { panic!("{role}: one trigger") };
+        let prefix = &config.log.topic_prefix;
+        assert_eq!(trigger["topic"], format!("{prefix}{}", topic.name()));
+        assert_eq!(trigger["consumerGroup"], format!("{prefix}{group}"));
+        assert_eq!(trigger["bootstrapServers"], brokers);
+        assert_eq!(trigger["offsetResetPolicy"], "earliest");
+    }
+    // Workers of batches beyond this have no partition to work on.
+    let batches = config.worker.batches_in_flight as u64;
+    let most = scaler("ingest")["spec"]["maxReplicaCount"].as_u64().unwrap();
+    assert_eq!(most, u64::from(config.log.partitions) / batches);
+}
+
+/// What waits in the database is asked for by its kinds: each of them by whoever does it.
+#[test]
+fn what_waits_in_the_database_is_asked_for_by_kind() {
+    let by_role = [
+        ("exports", vec![Kind::ExportPart, Kind::ExportFinish, Kind::ExportCleanup]),
+        ("deliveries", vec![Kind::Delivery]),
+        (
+            "messages",
+            vec![Kind::DispatchPlan, Kind::DispatchPart, Kind::DispatchNamed, Kind::Schedule],
+        ),
+    ];
+    for (role, kinds) in by_role {
+        let [trigger] = &triggers(scaler(role), "prometheus")[..] else {
+            panic!("{role}: one trigger")
+        };
+        let query = text(&trigger["query"]);
+        let names: Vec<&str> = kinds.into_iter().map(Kind::name).collect();
+        for metric in ["longshore_work_ready", "longshore_work_held"] {
+            let asked = format!(
+                "sum(max by (kind) ({metric}{{namespace=\"longshore\",kind=~\"{}\"}}))",
+                names.join("|")
+            );
+            assert!(query.contains(&asked), "{role}: {query}");
+        }
+        // None that can be read is an error, not none that waits.
+        assert_eq!(trigger["ignoreNullValues"], "false", "{role}");
+    }
+}
