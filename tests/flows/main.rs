@@ -23,6 +23,7 @@ mod messages;
 mod metrics;
 mod midnight;
 mod objects;
+mod observability;
 mod openapi;
 mod outages;
 mod parts;
@@ -34,6 +35,7 @@ mod support;
 mod sweeping;
 mod track_api;
 mod tracking;
+mod upgrade;
 mod users;
 mod workspaces;
 
