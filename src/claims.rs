@@ -5,12 +5,14 @@
 //! by a lease that it renews while it works. `due_at` is the one time of a row: not to be
 //! taken before it; while somebody has it, the end of the lease. Who comes too late finds
 //! another owner in the row, or none, and whatever it wanted to write is refused by
-//! [`finish`]. A row that is done is gone.
+//! [`finish`]. A row that is done is gone. Rows of a kind that a program does not know are
+//! nobody's of its: they wait for one that does.
 //!
 //! Times are the database's own, so that a worker with a wrong clock steals nothing.
 
 use std::time::Duration;
 
+use sqlx::SqlitePool;
 use uuid::Uuid;
 
 use crate::clock::millis;
@@ -42,6 +44,18 @@ pub enum Kind {
 }
 
 impl Kind {
+    pub const ALL: [Self; 9] = [
+        Self::ExportPart,
+        Self::ExportFinish,
+        Self::ExportCleanup,
+        Self::Delivery,
+        Self::ActivitySweep,
+        Self::Schedule,
+        Self::DispatchPlan,
+        Self::DispatchPart,
+        Self::DispatchNamed,
+    ];
+
     pub fn name(self) -> &'static str {
         match self {
             Self::ExportPart => "export_part",
@@ -91,6 +105,10 @@ impl Retry for ClaimError {
             Self::Lost => false,
             Self::Store(error) => error.can_retry(),
         }
+    }
+
+    fn needs_newer(&self) -> bool {
+        matches!(self, Self::Store(error) if error.needs_newer())
     }
 }
 
@@ -230,10 +248,11 @@ macro_rules! next_sql {
 }
 
 macro_rules! take_sql {
-    ($now:expr, $lock:literal, $is_picked:literal) => {
+    ($now:expr, $lock:literal, $is_picked:literal, $was_held:literal) => {
         concat!(
             "WITH picked AS (
-                 SELECT item FROM claims WHERE kind = $1 AND job = $2 AND due_at <= ",
+                 SELECT item, owner IS NOT NULL AS was_held FROM claims
+                 WHERE kind = $1 AND job = $2 AND due_at <= ",
             $now,
             "    ORDER BY due_at, item LIMIT $3 ",
             $lock,
@@ -243,7 +262,8 @@ macro_rules! take_sql {
             ", owner = $5, attempt = attempt + 1
              WHERE kind = $1 AND job = $2 AND item ",
             $is_picked,
-            " RETURNING item, attempt"
+            " RETURNING item, attempt, ",
+            $was_held
         )
     };
 }
@@ -327,17 +347,19 @@ async fn take_of(
     const POSTGRES: &str = take_sql!(
         "(extract(epoch FROM statement_timestamp()) * 1000)::bigint",
         "FOR UPDATE SKIP LOCKED",
-        "= ANY (ARRAY(SELECT item FROM picked))"
+        "= ANY (ARRAY(SELECT item FROM picked))",
+        "item = ANY (ARRAY(SELECT item FROM picked WHERE was_held))"
     );
     const SQLITE: &str = take_sql!(
         "CAST(unixepoch('subsec') * 1000 AS INTEGER)",
         "",
-        "IN (SELECT item FROM picked)"
+        "IN (SELECT item FROM picked)",
+        "FALSE"
     );
     let owner = Uuid::new_v4();
     macro_rules! taken {
         ($sql:expr, $by:expr) => {
-            sqlx::query_as::<_, (i64, i32)>($sql)
+            sqlx::query_as::<_, (i64, i32, bool)>($sql)
                 .bind(kind.name())
                 .bind(job)
                 .bind(limit)
@@ -347,14 +369,40 @@ async fn take_of(
                 .await?
         };
     }
-    let rows = match store {
-        Store::Postgres(pool) => taken!(POSTGRES, pool),
-        Store::Sqlite { write, .. } => taken!(SQLITE, write),
+    // SQLite returns nothing of what a row was before, and has one process to ask it.
+    let (rows, out_of_time) = match store {
+        Store::Postgres(pool) => (taken!(POSTGRES, pool), Vec::new()),
+        Store::Sqlite { read, write } => {
+            let out_of_time = out_of_time(read, kind, job).await?;
+            (taken!(SQLITE, write), out_of_time)
+        }
     };
-    let claim = |(item, attempt)| Claim { kind, job, item, attempt, owner };
-    let mut claims: Vec<Claim> = rows.into_iter().map(claim).collect();
+    let mut taken_over = 0;
+    let mut claims: Vec<Claim> = rows
+        .into_iter()
+        .map(|(item, attempt, was_held)| {
+            taken_over += u64::from(was_held || out_of_time.contains(&item));
+            Claim { kind, job, item, attempt, owner }
+        })
+        .collect();
+    if taken_over > 0 {
+        metrics::counter!("longshore_claims_taken_over_total", "kind" => kind.name())
+            .increment(taken_over);
+    }
     claims.sort_by_key(|claim| claim.item);
     Ok(claims)
+}
+
+/// The rows of a job whose lease ran out while somebody held them.
+async fn out_of_time(pool: &SqlitePool, kind: Kind, job: Uuid) -> Result<Vec<i64>, StoreError> {
+    Ok(sqlx::query_scalar(
+        "SELECT item FROM claims WHERE kind = $1 AND job = $2 AND owner IS NOT NULL
+         AND due_at <= CAST(unixepoch('subsec') * 1000 AS INTEGER)",
+    )
+    .bind(kind.name())
+    .bind(job)
+    .fetch_all(pool)
+    .await?)
 }
 
 /// Puts the end of the lease off. [`ClaimError::Lost`] means: stop working on it.
@@ -374,6 +422,13 @@ pub async fn progress(tx: &mut Tx, claim: &Claim, lease: Duration) -> Result<(),
 pub async fn offer_again(tx: &mut Tx, claim: &Claim, delay: Duration) -> Result<(), ClaimError> {
     finish(tx, claim).await?;
     Ok(offer(tx, claim.kind, claim.job, claim.item, delay).await?)
+}
+
+/// [`offer_again`], in a transaction of its own: the try does not count.
+pub async fn leave(store: &Store, claim: &Claim, delay: Duration) -> Result<(), ClaimError> {
+    let mut tx = store.write().await?;
+    offer_again(&mut tx, claim, delay).await?;
+    Ok(tx.commit().await?)
 }
 
 /// Removes the row of a thing that is done, in the transaction that writes the result: the

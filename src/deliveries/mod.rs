@@ -202,6 +202,14 @@ impl Retry for DeliveryError {
             Self::Unknown(_) | Self::Pending(_) => false,
         }
     }
+
+    fn needs_newer(&self) -> bool {
+        match self {
+            Self::Claim(error) => error.needs_newer(),
+            Self::Store(error) => error.needs_newer(),
+            Self::Unknown(_) | Self::Pending(_) => false,
+        }
+    }
 }
 
 /// Writes the delivery and offers it to the workers, in the caller's transaction.
@@ -279,7 +287,8 @@ fn item(id: Uuid) -> i64 {
     (low & (u64::MAX >> 1)) as i64
 }
 
-fn retry_ms(config: &Config) -> i64 {
+/// How long a delivery is tried, in milliseconds.
+pub(crate) fn retry_ms(config: &Config) -> i64 {
     millis(hours(config.deliveries.retry_hours))
 }
 

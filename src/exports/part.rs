@@ -22,7 +22,7 @@ use crate::claims::{self, Claim};
 use crate::clock;
 use crate::faults::fail_point;
 use crate::objects::{Head, ObjectError, ObjectKey, Objects, Put, PutOptions};
-use crate::store::StoreError;
+use crate::store::documents::unknown;
 use crate::workspaces;
 
 /// Does the claimed part. Of a job that is not running any more the claim is dropped.
@@ -60,8 +60,8 @@ impl Task {
         if part.done {
             return Ok(None);
         }
-        let corrupt = |what: &str| StoreError::Corrupt(format!("{what} of export job {}", job.id));
-        let fields = FieldSet::parse(&job.fields).map_err(|_| corrupt("the fields"))?;
+        let fields = FieldSet::parse(&job.fields)
+            .map_err(|_| unknown("export_jobs.fields", job.id, &job.fields.join(", ")))?;
         Ok(Some(Self { claim: *claim, job, plan, part, fields }))
     }
 

@@ -5,8 +5,10 @@
 //! whichever database a transaction belongs to; [`Tx::is_postgres`] is for the few places
 //! that branch. Times are milliseconds since the epoch, ids are UUIDs, JSON is text.
 
+pub mod documents;
 pub mod inspect;
 pub mod migrate;
+pub mod pools;
 pub mod settings;
 
 use std::str::FromStr as _;
@@ -85,6 +87,9 @@ pub enum StoreError {
     /// A stored value cannot be read; the text names the row.
     #[error("a stored value cannot be read: {0}")]
     Corrupt(String),
+    /// A newer program wrote a stored value; the text names the row.
+    #[error("{0}, which this program does not know: it waits for a newer longshore")]
+    Newer(String),
     #[error("the database: no answer in time")]
     Silent,
     /// In smaller pieces it is not.
@@ -120,7 +125,7 @@ impl Retry for StoreError {
     fn can_retry(&self) -> bool {
         match self {
             Self::Database(error) => database_can_retry(error),
-            Self::Silent | Self::TooMuch => true,
+            Self::Silent | Self::TooMuch | Self::Newer(_) => true,
             Self::Migrate(_) | Self::Version(_) | Self::Corrupt(_) => false,
         }
     }
@@ -136,6 +141,12 @@ impl Retry for StoreError {
             _ => false,
         }
     }
+
+    /// A column that is not of a form known here is what a newer program, or its migration,
+    /// made of it: another word for a state or a kind, say.
+    fn needs_newer(&self) -> bool {
+        matches!(self, Self::Newer(_) | Self::Database(sqlx::Error::ColumnDecode { .. }))
+    }
 }
 
 /// Final is only what condemns the settings, the values that were sent or the rows that were
@@ -147,8 +158,7 @@ fn database_can_retry(error: &sqlx::Error) -> bool {
         | sqlx::Error::InvalidArgument(_)
         | sqlx::Error::RowNotFound
         | sqlx::Error::Encode(_)
-        | sqlx::Error::Decode(_)
-        | sqlx::Error::ColumnDecode { .. } => false,
+        | sqlx::Error::Decode(_) => false,
         sqlx::Error::Database(error) => !error.code().is_some_and(|code| condemns_data(&code)),
         _ => true,
     }
@@ -207,7 +217,7 @@ impl Store {
         if url.starts_with("sqlite:") {
             return Self::open_sqlite(&url, config.database.max_connections).await;
         }
-        Self::postgres(&url, config.database.max_connections)
+        Self::postgres(&url, config.database.max_connections, pools::APPLICATION)
     }
 
     /// The same store by connections of its own, which wait for none of these; SQLite's one writer
@@ -215,15 +225,17 @@ impl Store {
     pub fn reserve(&self, config: &Config) -> Result<Self, StoreError> {
         match self {
             Self::Postgres(_) => {
-                Self::postgres(&config.database_url(), config.database.transactional_connections)
+                let connections = config.database.transactional_connections;
+                Self::postgres(&config.database_url(), connections, pools::RESERVED)
             }
             Self::Sqlite { .. } => Ok(self.clone()),
         }
     }
 
-    fn postgres(url: &str, connections: u32) -> Result<Self, StoreError> {
+    /// `application` is what the server shows of the connections.
+    fn postgres(url: &str, connections: u32, application: &str) -> Result<Self, StoreError> {
         let options = PgConnectOptions::from_str(url)?
-            .application_name("longshore")
+            .application_name(application)
             // Against sleepers that keep locks: a process that was stopped in a transaction
             // must not hold up the rest.
             .options([
@@ -298,8 +310,13 @@ impl Store {
     /// began as a reader could not go on to write.
     pub async fn write(&self) -> Result<Tx, StoreError> {
         Ok(match self {
-            Self::Postgres(pool) => Tx::Postgres(pool.begin().await?),
-            Self::Sqlite { write, .. } => Tx::Sqlite(write.begin_with("BEGIN IMMEDIATE").await?),
+            Self::Postgres(pool) => {
+                Tx::Postgres(pools::timed(pools::name(pool), pool.begin()).await?)
+            }
+            Self::Sqlite { write, .. } => {
+                let begun = write.begin_with("BEGIN IMMEDIATE");
+                Tx::Sqlite(pools::timed(pools::WRITER, begun).await?)
+            }
         })
     }
 
@@ -318,10 +335,11 @@ impl Store {
     /// A read-only transaction that sees one state of the store for as long as it is open.
     pub async fn snapshot(&self) -> Result<Tx, StoreError> {
         Ok(match self {
-            Self::Postgres(pool) => Tx::Postgres(
-                pool.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY").await?,
-            ),
-            Self::Sqlite { read, .. } => Tx::Sqlite(read.begin().await?),
+            Self::Postgres(pool) => {
+                let begun = pool.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY");
+                Tx::Postgres(pools::timed(pools::name(pool), begun).await?)
+            }
+            Self::Sqlite { read, .. } => Tx::Sqlite(pools::timed(pools::MAIN, read.begin()).await?),
         })
     }
 

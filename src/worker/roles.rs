@@ -11,7 +11,7 @@ use crate::app::App;
 use crate::catalogs::{self, apply::ApplyEdits};
 use crate::claims::{self, Claim, ClaimError, Kind};
 use crate::deliveries::{self, DeliveryError};
-use crate::exports::{ExportError, Failure, cleanup, finish, part, plan, requeue, state};
+use crate::exports::{ExportError, cleanup, finish, part, plan, requeue, state};
 use crate::log::{Message, Topic};
 use crate::messages::channels::cards;
 use crate::messages::dispatch::{self, BeginOrders, DispatchError, Engine};
@@ -139,7 +139,6 @@ fn send_messages(app: &App, shutdown: &CancellationToken, loops: &mut JoinSet<()
     share(app, DispatchNamed(engine), named, shutdown, loops);
     spawn(loops, dispatch::sweep::sweep_old(app.clone(), shutdown.clone()));
     spawn(loops, cards::sweep_old(app.clone(), shutdown.clone()));
-    spawn(loops, dispatch::telemetry::watch(app.clone(), shutdown.clone()));
 }
 
 fn batch_options(app: &App) -> batches::Options {
@@ -204,11 +203,7 @@ impl messages::Handler for Plan {
     type Error = ExportError;
 
     async fn handle(&self, message: &Message) -> Result<(), ExportError> {
-        let Some(job) = requeue::job_of(message) else {
-            let failure = Failure::internal("the message names no export");
-            return Err(ExportError::Permanent(failure));
-        };
-        plan::plan(&self.app, job).await?;
+        plan::plan(&self.app, requeue::job_of(message)?).await?;
         self.app.bell.ring();
         Ok(())
     }

@@ -67,6 +67,9 @@ pub struct Options {
 /// The longest pause between two tries of a row.
 pub const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
+/// How long a row that only a newer worker can do stays with nobody.
+const NEWER_PAUSE: Duration = Duration::from_secs(5);
+
 /// After the drain's end, how long stopped work may take to return.
 const GRACE: Duration = Duration::from_secs(3);
 
@@ -232,6 +235,12 @@ impl<H: Handler> One<H> {
         if stopped {
             tracing::info!(%error, "stopped; handing back");
             return self.hand_back(claim, Duration::ZERO).await;
+        }
+        if error.needs_newer() {
+            let (store, claim) = (self.store.clone(), *claim);
+            tracing::warn!(%error, "left to a newer worker");
+            let leaving = async move { claims::leave(&store, &claim, NEWER_PAUSE).await };
+            return answered(leaving, sleep(PATIENCE)).await;
         }
         let last = self.attempt(claim) >= self.options.attempts;
         if error.can_retry() && !last {

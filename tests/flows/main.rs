@@ -33,6 +33,7 @@ mod support;
 mod sweeping;
 mod track_api;
 mod tracking;
+mod upgrade;
 mod users;
 mod workspaces;
 

@@ -87,9 +87,7 @@ impl Fleet {
         settings: &[(&str, String)],
         lead: impl FnOnce(&mut BTreeMap<String, String>),
     ) -> Self {
-        let mut fleet = Self::new(backend).await;
-        let settings = settings.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
-        fleet.environment.extend(settings);
+        let mut fleet = Self::made(backend, settings).await;
         lead(&mut fleet.environment);
         fleet.run(&["migrate"]).await;
         match backend {
@@ -101,6 +99,14 @@ impl Fleet {
                 }
             }
         }
+        fleet
+    }
+
+    /// A new place for an installation: nothing is in it, and nothing runs.
+    pub async fn made(backend: Backend, settings: &[(&str, String)]) -> Self {
+        let mut fleet = Self::new(backend).await;
+        let settings = settings.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
+        fleet.environment.extend(settings);
         fleet
     }
 
