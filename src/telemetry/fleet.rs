@@ -159,8 +159,9 @@ impl Look {
     }
 }
 
-fn tell_jobs(job: &str, state: &str, count: i64, oldest: f64) {
-    let labels = [("job", job.to_owned()), ("state", state.to_owned())];
+/// The label is not `job`: Prometheus puts one of that name on all that it scrapes.
+fn tell_jobs(kind: &str, state: &str, count: i64, oldest: f64) {
+    let labels = [("kind", kind.to_owned()), ("state", state.to_owned())];
     metrics::gauge!("longshore_jobs", &labels).set(count as f64);
     metrics::gauge!("longshore_job_oldest_seconds", &labels).set(oldest);
 }

@@ -11,15 +11,15 @@ const METRICS: &[Metric] = &[
     gauge(
         "longshore_jobs",
         Unit::Count,
-        &["job", "state"],
-        "Jobs that have not ended, by job and state: export (queued, planning, running, \
+        &["kind", "state"],
+        "Jobs that have not ended, by kind and state: export (queued, planning, running, \
          finishing), dispatch (planning, running), schedule (pending), delivery (pending; \
          given_up, which are kept), transactional (waiting). Counted up to 100,000",
     ),
     gauge(
         "longshore_job_oldest_seconds",
         Unit::Seconds,
-        &["job", "state"],
+        &["kind", "state"],
         "How long the oldest of longshore_jobs is in its state: of dispatches since they were \
          taken in, of running exports since they were planned, of schedules since the time that \
          they were for; 0 where there is none",

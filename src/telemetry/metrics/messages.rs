@@ -113,7 +113,7 @@ pub const TRANSACTIONAL: Group = Group {
             &[],
             "Time from the call for a transactional email until the relay had it. Only those that \
              a relay has are counted: how long others wait already is \
-             longshore_job_oldest_seconds{job=\"transactional\"}",
+             longshore_job_oldest_seconds{kind=\"transactional\"}",
         ),
         gauge(
             "longshore_transactional_minute_share",
