@@ -17,13 +17,15 @@ use super::gates::Gates;
 use super::herd::Herd;
 use super::ingest::service_ids;
 use super::ledger::EUR_RATE;
-use super::load::{ADDRESSEES, CATALOG, ITEMS, OWN, PLAIN, RECEIPT, World, alone_id, item_id};
+use super::load::{
+    ADDRESSEES, CATALOG, ITEMS, Numbers, OWN, PLAIN, RECEIPT, World, alone_id, item_id,
+};
 use super::taken::Taken;
 use crate::support::api::ALL_FIELDS;
 use crate::support::checker::{self, Wanted};
 use crate::support::fleet::{Backend, Fleet, free_port};
 use crate::support::places::Place;
-use crate::support::takers::{Takers, external_id};
+use crate::support::takers::{Mark, Takers, external_id};
 use crate::support::{Api, WorkspaceFile, leftovers, people, stores};
 
 pub const GATEWAYS: [&str; 2] = ["gateway-1", "gateway-2"];
@@ -127,17 +129,18 @@ impl Stage {
         let herd = Arc::new(herd);
         herd.all_ready().await;
         let secrets = workspaces.iter().map(|file| file.callback_secret.clone()).collect();
-        let world = World::new(
-            Arc::new(Gates::new(herd.clone(), gateways)),
-            Arc::default(),
+        let world = World {
+            gates: Arc::new(Gates::new(herd.clone(), gateways)),
+            books: Arc::default(),
             taken,
             users,
             secrets,
-            fleet.operator(),
-            plan.seed,
-            plan.pace,
-            plan.ahead,
-        );
+            operator: fleet.operator(),
+            seed: plan.seed,
+            pace: plan.pace,
+            ahead: plan.ahead,
+            numbers: Numbers::default(),
+        };
         let world = Arc::new(world);
         Self { herd, world, fleet, clocks, workspaces, segments, place, _objects: objects, still }
     }
@@ -202,7 +205,8 @@ impl Stage {
     pub async fn all_taken(&self, by: i64) {
         let (mut least, mut since) = (usize::MAX, Instant::now());
         loop {
-            let (messages, callbacks) = self.outstanding(by);
+            let (marks, paths) = self.books().due(by);
+            let (messages, callbacks) = self.missing(&marks, &paths);
             if messages + callbacks == 0 {
                 return;
             }
@@ -215,12 +219,11 @@ impl Stage {
         }
     }
 
-    /// How many messages that are due by a time, and how many callbacks, did not come yet.
-    pub fn outstanding(&self, by: i64) -> (usize, usize) {
-        let (marks, paths) = self.books().due(by);
+    /// How many of these messages, and of the callbacks to these paths, did not come yet.
+    pub fn missing(&self, marks: &[Mark], paths: &[String]) -> (usize, usize) {
         let (_, _, told) = self.world.taken.all();
-        let missing = paths.iter().filter(|path| !told.contains_key(*path)).count();
-        (self.world.taken.missing(marks.iter()).len(), missing)
+        let silent = paths.iter().filter(|path| !told.contains_key(*path)).count();
+        (self.world.taken.missing(marks.iter()).len(), silent)
     }
 
     /// Holds everything against the books, and ends; the load has ended before. Answers what
