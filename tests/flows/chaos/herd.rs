@@ -109,7 +109,6 @@ impl Herd {
     }
 
     /// From its next start on, a process is of another binary, such as an earlier version.
-    #[allow(dead_code, reason = "of rolling upgrades")]
     pub fn set_binary(&self, name: &str, binary: &Path) {
         self.with(name, |member| member.binary = binary.to_owned());
     }
