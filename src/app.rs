@@ -3,6 +3,8 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
+use tokio::sync::Semaphore;
+
 use crate::bell::Bell;
 use crate::clock::Clock;
 use crate::compute::{Cores, Memory};
@@ -17,6 +19,7 @@ use crate::objects::{ObjectError, Objects};
 use crate::retry::Retry;
 use crate::secrets::SecretKey;
 use crate::store::{Store, StoreError};
+use crate::telemetry::fleet::Fleet;
 use crate::telemetry::notices::Notices;
 use crate::workspaces;
 
@@ -41,6 +44,8 @@ pub struct Parts {
     pub memory: Memory,
     /// For requests' bodies (`gateway.memory_bytes`).
     pub bodies: Memory,
+    /// Places for requests under way (`gateway.requests_in_flight`).
+    pub requests: Arc<Semaphore>,
     /// Where calls of the API wait for the store.
     pub calls: StoreQueue,
     /// What only transactional emails use.
@@ -49,6 +54,8 @@ pub struct Parts {
     pub bell: Bell,
     /// What an operator should look at.
     pub notices: Notices,
+    /// What is known of the work of the whole fleet.
+    pub fleet: Fleet,
     /// What is kept between calls about workspaces.
     pub kept: workspaces::Kept,
     /// What is left of budgets of requests.
@@ -102,6 +109,7 @@ impl App {
         let sender = Sender::new(&config);
         let memory = Memory::new(config.exports.memory_bytes);
         let bodies = Memory::new(config.gateway.memory_bytes);
+        let requests = Arc::new(Semaphore::new(config.gateway.requests_in_flight));
         Ok(Self(Arc::new(Parts {
             config: Arc::new(config),
             calls: StoreQueue::new(store.clone()),
@@ -119,8 +127,10 @@ impl App {
             cores: Cores::all(),
             memory,
             bodies,
+            requests,
             bell: Bell::default(),
             notices: Notices::default(),
+            fleet: Fleet::default(),
             kept: workspaces::Kept::default(),
             limits: Limits::default(),
             channels: Channels::default(),

@@ -42,6 +42,18 @@ pub enum Kind {
 }
 
 impl Kind {
+    pub const ALL: [Self; 9] = [
+        Self::ExportPart,
+        Self::ExportFinish,
+        Self::ExportCleanup,
+        Self::Delivery,
+        Self::ActivitySweep,
+        Self::Schedule,
+        Self::DispatchPlan,
+        Self::DispatchPart,
+        Self::DispatchNamed,
+    ];
+
     pub fn name(self) -> &'static str {
         match self {
             Self::ExportPart => "export_part",
@@ -171,7 +183,7 @@ async fn insert(
 }
 
 macro_rules! take_sql {
-    ($lock:literal) => {
+    ($lock:literal, $was_held:literal) => {
         concat!(
             "WITH RECURSIVE jobs AS (
                  SELECT (SELECT job FROM claims WHERE kind = $1 ORDER BY job LIMIT 1) AS job
@@ -190,7 +202,7 @@ macro_rules! take_sql {
                      SELECT 1 FROM claims WHERE kind = $1 AND job = held.job AND due_at <= $2)
                  ORDER BY held, random() LIMIT 1
              ), picked AS (
-                 SELECT item, job FROM claims
+                 SELECT item, job, owner IS NOT NULL AS was_held FROM claims
                  WHERE kind = $1 AND job = (SELECT job FROM next) AND due_at <= $2
                  ORDER BY due_at, item
                  LIMIT coalesce((SELECT CASE WHEN $3 - held < $4 THEN $3 - held ELSE $4 END
@@ -200,7 +212,8 @@ macro_rules! take_sql {
              UPDATE claims SET due_at = $5, owner = $6, attempt = attempt + 1
              FROM picked
              WHERE claims.kind = $1 AND claims.job = picked.job AND claims.item = picked.item
-             RETURNING claims.job, claims.item, claims.attempt"
+             RETURNING claims.job, claims.item, claims.attempt, ",
+            $was_held
         )
     };
 }
@@ -220,8 +233,13 @@ pub async fn take(
     let owner = Uuid::new_v4();
     let mut tx = store.write().await?;
     let now = now(&mut tx).await?;
-    let sql = if tx.is_postgres() { take_sql!("FOR UPDATE SKIP LOCKED") } else { take_sql!("") };
-    let mut claims: Vec<Claim> = on!(&mut tx, c => sqlx::query_as::<_, (Uuid, i64, i32)>(sql)
+    // SQLite returns nothing of what a row was before.
+    let (sql, out_of_time) = match tx.is_postgres() {
+        true => (take_sql!("FOR UPDATE SKIP LOCKED", "picked.was_held"), Vec::new()),
+        false => (take_sql!("", "FALSE"), out_of_time(&mut tx, kind, now).await?),
+    };
+    let mut taken_over = 0;
+    let mut claims: Vec<Claim> = on!(&mut tx, c => sqlx::query_as::<_, (Uuid, i64, i32, bool)>(sql)
         .bind(kind.name())
         .bind(now)
         .bind(i64::from(per_job))
@@ -231,11 +249,29 @@ pub async fn take(
         .fetch_all(c)
         .await?)
     .into_iter()
-    .map(|(job, item, attempt)| Claim { kind, job, item, attempt, owner })
+    .map(|(job, item, attempt, was_held)| {
+        taken_over += u64::from(was_held || out_of_time.contains(&(job, item)));
+        Claim { kind, job, item, attempt, owner }
+    })
     .collect();
     tx.commit().await?;
+    if taken_over > 0 {
+        metrics::counter!("longshore_claims_taken_over_total", "kind" => kind.name())
+            .increment(taken_over);
+    }
     claims.sort_by_key(|claim| claim.item);
     Ok(claims)
+}
+
+/// The rows whose lease ran out while somebody held them.
+async fn out_of_time(tx: &mut Tx, kind: Kind, now: i64) -> Result<Vec<(Uuid, i64)>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_as(
+        "SELECT job, item FROM claims WHERE kind = $1 AND owner IS NOT NULL AND due_at <= $2",
+    )
+    .bind(kind.name())
+    .bind(now)
+    .fetch_all(c)
+    .await?))
 }
 
 /// One statement without a transaction, which is all that an idle worker costs; on SQLite

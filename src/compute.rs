@@ -3,7 +3,7 @@
 
 use std::num::NonZero;
 use std::sync::Arc;
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -15,7 +15,14 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 #[derive(Clone, Debug)]
 pub struct Cores {
     count: usize,
-    shared: Arc<(Mutex<usize>, Condvar)>,
+    shared: Arc<(Mutex<Places>, Condvar)>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Places {
+    free: usize,
+    /// Threads that wait for one.
+    waiting: usize,
 }
 
 impl Cores {
@@ -26,7 +33,8 @@ impl Cores {
 
     pub fn new(cores: usize) -> Self {
         let count = cores.max(1);
-        Self { count, shared: Arc::new((Mutex::new(count), Condvar::new())) }
+        let places = Places { free: count, waiting: 0 };
+        Self { count, shared: Arc::new((Mutex::new(places), Condvar::new())) }
     }
 
     /// How many there are.
@@ -34,16 +42,29 @@ impl Cores {
         self.count
     }
 
+    /// How many pieces of work run, and how many wait to.
+    pub fn running_and_waiting(&self) -> (usize, usize) {
+        let places = self.lock();
+        (self.count - places.free, places.waiting)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Places> {
+        // Nothing panics while it has the lock, and numbers cannot be half written.
+        self.shared.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Does `work` as soon as there is a processor for it, blocking this thread: never to be
     /// called on an async one.
     pub fn compute<T>(&self, work: impl FnOnce() -> T) -> T {
-        let (free, left) = &*self.shared;
-        // Nothing panics while it has the lock, and a number cannot be half written.
-        let free = free.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut free =
-            left.wait_while(free, |free| *free == 0).unwrap_or_else(PoisonError::into_inner);
-        *free -= 1;
-        drop(free);
+        let mut places = self.lock();
+        places.waiting += 1;
+        let left = &self.shared.1;
+        let mut places = left
+            .wait_while(places, |places| places.free == 0)
+            .unwrap_or_else(PoisonError::into_inner);
+        places.waiting -= 1;
+        places.free -= 1;
+        drop(places);
         let _entered = Entered(self);
         work()
     }
@@ -64,9 +85,8 @@ struct Entered<'a>(&'a Cores);
 
 impl Drop for Entered<'_> {
     fn drop(&mut self) {
-        let (free, left) = &*self.0.shared;
-        *free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
-        left.notify_one();
+        self.0.lock().free += 1;
+        self.0.shared.1.notify_one();
     }
 }
 
@@ -84,6 +104,12 @@ impl Memory {
     pub fn new(bytes: usize) -> Self {
         let units = units(bytes).max(1);
         Self { free: Arc::new(Semaphore::new(units as usize)), units }
+    }
+
+    /// How many bytes are held, and how many may be.
+    pub fn held_and_most(&self) -> (usize, usize) {
+        let most = self.units as usize;
+        (most.saturating_sub(self.free.available_permits()) * UNIT, most * UNIT)
     }
 
     /// Waits until `bytes` can be held; more than there are in all become all. First come,
@@ -171,9 +197,11 @@ mod tests {
     #[test]
     fn work_that_panics_leaves_its_core() {
         let cores = Cores::new(1);
+        assert_eq!(cores.compute(|| cores.running_and_waiting()), (1, 0));
         let panics = std::panic::AssertUnwindSafe(|| cores.compute(|| panic!("as planned")));
         assert!(std::panic::catch_unwind(panics).is_err());
         assert_eq!(cores.compute(|| 7), 7);
+        assert_eq!(cores.running_and_waiting(), (0, 0));
     }
 
     #[tokio::test]
@@ -182,6 +210,7 @@ mod tests {
         let mut first = memory.reserve(4 * UNIT - 1).await;
         let second = memory.reserve(4 * UNIT).await;
         assert_eq!((first.bytes(), second.bytes()), (4 * UNIT, 4 * UNIT));
+        assert_eq!(memory.held_and_most(), (8 * UNIT, 10 * UNIT));
         assert!(first.try_grow(6 * UNIT) && first.bytes() == 6 * UNIT);
         assert!(!first.try_grow(6 * UNIT + 1) && first.bytes() == 6 * UNIT);
         assert!(first.try_grow(UNIT) && first.bytes() == 6 * UNIT);

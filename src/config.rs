@@ -138,6 +138,8 @@ pub struct Gateway {
 pub struct Ops {
     /// `LONGSHORE_OPS_LISTEN`.
     pub listen: SocketAddr,
+    /// Seconds between looks of a gateway at the work of the whole fleet, for `/metrics`.
+    pub watch_seconds: u64,
 }
 
 /// How a worker takes work.
@@ -300,7 +302,7 @@ impl Default for Config {
                 connections: 4_096,
                 request_timeout_seconds: 30,
             },
-            ops: Ops { listen: SocketAddr::from(([127, 0, 0, 1], 9100)) },
+            ops: Ops { listen: SocketAddr::from(([127, 0, 0, 1], 9100)), watch_seconds: 15 },
             worker: Worker {
                 lease_ms: 30_000,
                 poll_ms: 500,
@@ -471,6 +473,7 @@ impl Config {
             self.gateway.listen == self.ops.listen && self.ops.listen.port() != 0,
             "ops.listen (LONGSHORE_OPS_LISTEN) is the API's own listener: operations never share it",
         );
+        refuse(!(1..=3_600).contains(&self.ops.watch_seconds), "ops.watch_seconds: 1 to 3,600");
         refuse(
             self.gateway.request_timeout_seconds == 0,
             "gateway.request_timeout_seconds: at least 1",

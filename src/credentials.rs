@@ -21,6 +21,7 @@ use tokio::time::{sleep, timeout};
 use uuid::Uuid;
 
 use crate::app::App;
+use crate::gateway::turned_away;
 use crate::retry::Retry;
 use crate::secrets::random_bytes;
 use crate::store::{StoreError, Tx, answered};
@@ -318,6 +319,7 @@ impl<C: Credential> State<C> {
         }
         self.make_room_for_strangers();
         if self.strangers.len() >= STRANGERS {
+            turned_away("keys");
             return Err(FindError::Busy);
         }
         let look = begin(app, hash, false);

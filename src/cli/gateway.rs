@@ -6,7 +6,7 @@ use super::CommandResult;
 use super::service::Service;
 use crate::config::Config;
 use crate::gateway;
-use crate::telemetry::ops::Purpose;
+use crate::telemetry::process::Process;
 
 /// Answers the API's calls until SIGTERM or SIGINT.
 ///
@@ -35,7 +35,7 @@ impl Arguments {
 
 pub async fn run(config: Config, _arguments: Arguments) -> CommandResult {
     let listener = gateway::bind(config.gateway.listen, "LONGSHORE_LISTEN").await?;
-    let service = Service::start(config, Purpose::Calls).await?;
+    let service = Service::start(config, Process::gateway()).await?;
     if service.is_set_up().await? {
         service.serve(listener).await?;
     }

@@ -13,7 +13,7 @@ use crate::config::Config;
 use crate::gateway::Routes;
 use crate::retry::{self, Retry as _};
 use crate::setup::{self, SetupError};
-use crate::telemetry::ops::Purpose;
+use crate::telemetry::process::Process;
 use crate::worker::{self, Role, WorkerError};
 use crate::{
     campaigns, catalogs, exports, gateway, messages, schedules, scim, shutdown, sms, telemetry,
@@ -51,9 +51,9 @@ pub struct Service {
 
 impl Service {
     /// Opens everything; nothing is looked at yet.
-    pub async fn start(config: Config, purpose: Purpose) -> CommandResult<Self> {
+    pub async fn start(config: Config, process: Process) -> CommandResult<Self> {
         telemetry::init_tracing(&config)?;
-        let metrics = telemetry::metrics::install()?;
+        let metrics = telemetry::metrics::recorder::install()?;
         let drain = Duration::from_secs(config.worker.drain_seconds);
         let shutdown = shutdown::signals(drain + AFTER_DRAIN)?;
         let listener = gateway::bind(config.ops.listen, "LONGSHORE_OPS_LISTEN").await?;
@@ -63,7 +63,7 @@ impl Service {
             "starting"
         );
         let app = App::open(config).await?;
-        let ops = telemetry::ops::serve(app.clone(), purpose, metrics, listener, shutdown.clone());
+        let ops = telemetry::ops::serve(app.clone(), process, metrics, listener, shutdown.clone());
         Ok(Self { app, ops: tokio::spawn(ops), shutdown })
     }
 
@@ -94,6 +94,7 @@ impl Service {
         tokio::join!(
             gateway::serve(self.app.clone(), router, listener, self.shutdown.clone()),
             gateway::idempotency::sweep_old(self.app.clone(), self.shutdown.clone()),
+            telemetry::fleet::watch(self.app.clone(), self.shutdown.clone()),
         );
         Ok(())
     }

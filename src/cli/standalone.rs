@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::CommandResult;
 use super::service::Service;
 use crate::config::{Config, private_directory};
-use crate::telemetry::ops::Purpose;
+use crate::telemetry::process::Process;
 use crate::worker::Role;
 use crate::{gateway, setup};
 
@@ -37,7 +37,7 @@ impl Arguments {
 pub async fn run(config: Config, _arguments: Arguments) -> CommandResult {
     let _lock = lock(&config.data)?;
     let listener = gateway::bind(config.gateway.listen, "LONGSHORE_LISTEN").await?;
-    let service = Service::start(config, Purpose::Calls).await?;
+    let service = Service::start(config, Process::standalone()).await?;
     setup::run(&service.app).await?;
     let (served, worked) = tokio::join!(service.serve(listener), service.work(&Role::ALL));
     service.stop().await;

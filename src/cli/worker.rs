@@ -3,7 +3,7 @@
 use super::CommandResult;
 use super::service::Service;
 use crate::config::Config;
-use crate::telemetry::ops::Purpose;
+use crate::telemetry::process::Process;
 use crate::worker::Role;
 
 /// Takes work from the log and the store of a fleet; run as many as wanted. On SIGTERM it
@@ -17,10 +17,10 @@ pub struct Arguments {
 }
 
 pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
-    let service = Service::start(config, Purpose::Work).await?;
+    let roles = if arguments.roles.is_empty() { &Role::ALL } else { &*arguments.roles };
+    let service = Service::start(config, Process::worker(roles)).await?;
     let mut worked = Ok(());
     if service.is_set_up().await? {
-        let roles = if arguments.roles.is_empty() { &Role::ALL } else { &*arguments.roles };
         worked = service.work(roles).await;
     }
     service.stop().await;

@@ -31,7 +31,7 @@ impl Config {
     }
 
     /// Where the database is a file: which, whether it is there or not.
-    fn database_file(&self) -> Option<PathBuf> {
+    pub(crate) fn database_file(&self) -> Option<PathBuf> {
         let url = self.database_url();
         let options = SqliteConnectOptions::from_str(&url).ok()?;
         url.starts_with("sqlite:").then(|| options.get_filename().to_owned())

@@ -279,7 +279,8 @@ fn item(id: Uuid) -> i64 {
     (low & (u64::MAX >> 1)) as i64
 }
 
-fn retry_ms(config: &Config) -> i64 {
+/// How long a delivery is tried, in milliseconds.
+pub(crate) fn retry_ms(config: &Config) -> i64 {
     millis(hours(config.deliveries.retry_hours))
 }
 

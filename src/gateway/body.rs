@@ -13,7 +13,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::error::Category;
 use serde_json::{Map, Value};
 
-use super::{ApiError, value};
+use super::{ApiError, turned_away, value};
 use crate::app::App;
 use crate::compute::{Memory, Reserved};
 
@@ -143,7 +143,10 @@ async fn collect(
     limit: usize,
     memory: &Memory,
 ) -> Result<(Bytes, Reserved), ApiError> {
-    let no_room = || ApiError::Unavailable("there is no room for the request's body".into());
+    let no_room = || {
+        turned_away("memory");
+        ApiError::Unavailable("there is no room for the request's body".into())
+    };
     let declared = axum::body::HttpBody::size_hint(body).exact();
     let most = declared.map_or(limit, |bytes| bytes as usize);
     let reserved = memory.reserve(most.min(FIRST_BYTES));

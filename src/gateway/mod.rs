@@ -53,3 +53,8 @@ pub struct Caller {
     pub key_id: Uuid,
     pub request_id: String,
 }
+
+/// Counts a call that is answered 503 for want of room.
+pub(crate) fn turned_away(reason: &'static str) {
+    metrics::counter!("longshore_http_refused_total", "reason" => reason).increment(1);
+}

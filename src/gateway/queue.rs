@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
+use super::turned_away;
 use crate::store::{Store, StoreError, Tx};
 
 /// Calls that wait at once, for seconds where the store is away. They take room that calls which
@@ -44,7 +45,10 @@ impl StoreQueue {
     ) -> Result<T, StoreError> {
         // The semaphore is never closed.
         let place = timeout(PATIENCE, self.places.acquire()).await;
-        let Ok(Ok(_place)) = place else { return Err(StoreError::Silent) };
+        let Ok(Ok(_place)) = place else {
+            turned_away("store");
+            return Err(StoreError::Silent);
+        };
         work.await
     }
 }

@@ -15,7 +15,7 @@ use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 use uuid::Uuid;
 
-use super::{ApiError, body};
+use super::{ApiError, body, turned_away};
 use crate::app::App;
 use crate::{panics, scim};
 
@@ -37,8 +37,7 @@ pub struct Door {
 
 impl Door {
     pub fn new(app: App) -> Self {
-        let free = Arc::new(Semaphore::new(app.config.gateway.requests_in_flight));
-        Self { app, free }
+        Self { free: app.requests.clone(), app }
     }
 }
 
@@ -68,6 +67,7 @@ async fn answer(
         path = call.path,
     );
     let Ok(place) = free.try_acquire_owned() else {
+        turned_away("busy");
         body::discard_of(request);
         return span
             .in_scope(|| call.answered(Instant::now(), ApiError::Overloaded.into_response()));

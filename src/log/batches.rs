@@ -11,6 +11,7 @@ use super::consumer::Fetched;
 use super::offsets::{self, Place};
 use super::ordered::Partitions;
 use super::{LogError, Message, Topic};
+use crate::clock::millis;
 use crate::store::Store;
 
 /// How long a partition stays stopped that the log shows no reason for, before it is tried anew.
@@ -99,9 +100,9 @@ pub struct Standing {
     pub partition: i32,
     /// Messages that are not done.
     pub behind: i64,
-    /// When the oldest of them was appended, in milliseconds since the epoch; where none was
-    /// read yet, when the last one before them was. None at the end of the log, or while
-    /// nothing is known.
+    /// When the oldest of them was appended, in milliseconds since the epoch. Where it was not
+    /// read yet: when it was first seen that there is one, or the last one before it was
+    /// appended, whichever is later. None at the end of the log.
     pub since: Option<i64>,
     /// Where it cannot go on, and why.
     pub stopped: Option<(Place, String)>,
@@ -112,9 +113,9 @@ pub struct Standing {
 pub struct Standings(pub(super) Arc<Cursors>);
 
 impl Standings {
-    /// Those that were begun.
-    pub fn all(&self) -> Vec<Standing> {
-        self.0.standings()
+    /// Those that were begun; `now` is the time in milliseconds since the epoch.
+    pub fn all(&self, now: i64) -> Vec<Standing> {
+        self.0.standings(now)
     }
 
     /// The partitions of which it is not known yet where to go on.
@@ -138,6 +139,8 @@ struct Cursor {
     /// Up to where it was given out.
     next: i64,
     end: i64,
+    /// Since when there has been something to give out.
+    behind: Option<Instant>,
     /// When the first message of the latest batch was appended, and the last one.
     times: Option<(i64, i64)>,
     stopped: Option<Stop>,
@@ -189,7 +192,9 @@ impl Cursors {
             let Some(((_, epoch), start)) = epoch.zip(places.remove(partition)) else { continue };
             let obstacle = obstacle(&start, extent);
             let (epoch, next, end) = (*epoch, start.next, *end);
-            let mut cursor = Cursor { epoch, start, next, end, times: None, stopped: None };
+            let (behind, times, stopped) = (None, None, None);
+            let mut cursor = Cursor { epoch, start, next, end: next, behind, times, stopped };
+            cursor.moved(end);
             if let Some(reason) = obstacle {
                 cursor.stop(self.topic, &reason, None);
             }
@@ -239,7 +244,7 @@ impl Cursors {
         let place = cursor.reached();
         cursor.times = Some((first.appended_at, last.appended_at));
         cursor.next = offset + 1;
-        cursor.end = cursor.end.max(offset + 1);
+        cursor.moved(offset + 1);
         Some(Fetched {
             partition: from.partition,
             epoch: from.epoch,
@@ -252,7 +257,7 @@ impl Cursors {
     /// Notes where the log ends.
     pub fn set_end(&self, partition: i32, end: i64) {
         if let Some(cursor) = self.lock().get_mut(&partition) {
-            cursor.end = cursor.end.max(end);
+            cursor.moved(end);
         }
     }
 
@@ -275,7 +280,7 @@ impl Cursors {
         let mut at = self.lock();
         for Range { partition, end, .. } in &extent.ranges {
             let Some(cursor) = at.get_mut(partition) else { continue };
-            cursor.end = cursor.end.max(*end);
+            cursor.moved(*end);
             let former = before.get(partition).and_then(|place| obstacle(place, extent));
             match former.and(obstacle(&cursor.reached(), extent)) {
                 Some(reason) => cursor.stop(self.topic, &reason, None),
@@ -287,10 +292,10 @@ impl Cursors {
         }
     }
 
-    fn standings(&self) -> Vec<Standing> {
+    fn standings(&self, now: i64) -> Vec<Standing> {
         let at = self.lock();
         let held = at.iter().filter(|(partition, c)| self.partitions.holds(**partition, c.epoch));
-        held.map(|(partition, cursor)| cursor.standing(*partition, &self.partitions)).collect()
+        held.map(|(partition, cursor)| cursor.standing(*partition, &self.partitions, now)).collect()
     }
 }
 
@@ -298,6 +303,15 @@ impl Cursor {
     /// Up to where it was given out.
     fn reached(&self) -> Place {
         Place { next: self.next, ..self.start.clone() }
+    }
+
+    /// Notes that the log ends no earlier than at `end`, or that more was given out.
+    fn moved(&mut self, end: i64) {
+        self.end = self.end.max(end);
+        self.behind = match self.end > self.next {
+            true => self.behind.or_else(|| Some(Instant::now())),
+            false => None,
+        };
     }
 
     /// Stops it, unless it is; a reason that does not pass is told instead of one that may.
@@ -321,10 +335,15 @@ impl Cursor {
         partitions.position(self.start.partition).unwrap_or(self.start.next)
     }
 
-    fn standing(&self, partition: i32, partitions: &Partitions) -> Standing {
+    fn standing(&self, partition: i32, partitions: &Partitions, now: i64) -> Standing {
         let done = self.done(partitions);
         let behind = (self.end - done).max(0);
-        let oldest = self.times.map(|(first, last)| if done < self.next { first } else { last });
+        let seen = self.behind.map(|since| now.saturating_sub(millis(since.elapsed())));
+        let oldest = match self.times {
+            Some((first, _)) if done < self.next => Some(first),
+            Some((_, last)) => seen.map(|seen| seen.max(last)),
+            None => seen,
+        };
         let place = Place { next: done, ..self.start.clone() };
         Standing {
             partition,
@@ -353,10 +372,24 @@ mod tests {
             let epoch = partitions.assign(partition);
             let (consumer_group, log_id) = ("g".into(), "log".into());
             let start = Place { consumer_group, partition, log_id, next: 5, resets: 0 };
-            let cursor = Cursor { epoch, start, next: 5, end: 5, times: None, stopped: None };
+            let (behind, times, stopped) = (None, None, None);
+            let cursor = Cursor { epoch, start, next: 5, end: 5, behind, times, stopped };
             cursors.lock().insert(partition, cursor);
         }
         cursors
+    }
+
+    /// A message that was appended at the time of its number.
+    fn message(offset: i64) -> Message {
+        Message {
+            topic: Topic::Tracking,
+            partition: 0,
+            offset,
+            appended_at: offset,
+            key: Vec::new(),
+            payload: Vec::new(),
+            request_id: String::new(),
+        }
     }
 
     /// The log says where it ends.
@@ -375,8 +408,29 @@ mod tests {
     async fn what_is_behind_is_known_although_nothing_can_be_fetched() {
         let cursors = cursors();
         look(&cursors, 12);
-        let behind: Vec<i64> = cursors.standings().iter().map(|s| s.behind).collect();
+        let behind: Vec<i64> = cursors.standings(0).iter().map(|s| s.behind).collect();
         assert_eq!(behind, [7, 7]);
+    }
+
+    #[tokio::test]
+    async fn what_waits_is_as_old_as_can_be_known() {
+        const NOW: i64 = 10_000_000;
+        let cursors = cursors();
+        let since = || cursors.standings(NOW)[0].since;
+        assert_eq!(since(), None);
+        let batch = cursors.give_out(cursors.wanting(-1)[0], vec![message(5), message(6)]).unwrap();
+        assert!(cursors.partitions.start(0, batch.epoch, batch.offset));
+        assert_eq!(since(), Some(5), "what is under way was read");
+        look(&cursors, 7);
+        cursors.partitions.finish(0, batch.epoch, batch.offset, true);
+        assert_eq!(since(), None, "all is done");
+        // The last one is hours old; the next one came just now.
+        look(&cursors, 8);
+        let seen = since().unwrap();
+        assert!((NOW - 60_000..=NOW).contains(&seen), "{seen}");
+        cursors.lock().get_mut(&0).unwrap().times = Some((NOW - 2, NOW - 1));
+        cursors.lock().get_mut(&0).unwrap().behind = Some(Instant::now() - TRY_ANEW);
+        assert_eq!(since(), Some(NOW - 1), "it came after the one before it");
     }
 
     #[tokio::test]
@@ -392,21 +446,12 @@ mod tests {
 
     #[tokio::test]
     async fn messages_that_begin_elsewhere_are_not_given_out() {
-        let message = |offset| Message {
-            topic: Topic::Tracking,
-            partition: 0,
-            offset,
-            appended_at: 0,
-            key: Vec::new(),
-            payload: Vec::new(),
-            request_id: String::new(),
-        };
         for (first, is_given) in [(5, true), (6, false), (4, false)] {
             let cursors = cursors();
             let wanting = cursors.wanting(-1)[0];
             let batch = cursors.give_out(wanting, vec![message(first), message(first + 1)]);
             assert_eq!(batch.is_some(), is_given, "from {first}");
-            let stopped = cursors.standings().remove(0).stopped;
+            let stopped = cursors.standings(0).remove(0).stopped;
             assert_eq!(stopped.is_none(), is_given, "{stopped:?}");
             if is_given {
                 assert_eq!(cursors.lock()[&0].next, 7);
@@ -426,7 +471,7 @@ mod tests {
         stop_long_ago(&cursors, 1);
         look(&cursors, 3);
         let text = |standing: Standing| standing.stopped.unwrap().1;
-        assert!(text(cursors.standings().remove(0)).contains("the log ends at 3"));
+        assert!(text(cursors.standings(0).remove(0)).contains("the log ends at 3"));
         look(&cursors, 7);
         assert_eq!(cursors.assigned(), [], "what is missing in between would be passed over");
 

@@ -1,5 +1,8 @@
 //! `POST /messages/send` and `POST /messages/schedule/create`.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -135,6 +138,8 @@ async fn schedule(
     let request =
         app.cores.compute_here(|| request::read_schedule(&members, declared.as_ref(), &settings));
     let now = app.clock.now_ms();
+    let is_new = Arc::new(AtomicBool::new(false));
+    let made = is_new.clone();
     let answer = idempotency::transact(&app, key.as_ref(), body.as_bytes(), |tx| {
         Box::pin(async move {
             // Under a key, a repeat of what was taken is no longer looked at here.
@@ -157,12 +162,15 @@ async fn schedule(
             };
             schedules::insert(tx, &new).await?;
             tracing::info!(schedule = %new.id, "messages were scheduled");
+            made.store(true, Ordering::Relaxed);
             let taken = Taken::new(new.dispatch_id, Some(new.id), &wanted);
             Ok::<_, ApiError>(Answer { status: StatusCode::CREATED, body: to_json(&taken)? })
         })
     })
     .await?;
-    count(Kind::Schedule);
+    if is_new.load(Ordering::Relaxed) {
+        count(Kind::Schedule);
+    }
     Ok(answer)
 }
 

@@ -7,6 +7,7 @@
 
 pub mod inspect;
 pub mod migrate;
+pub mod pools;
 pub mod settings;
 
 use std::str::FromStr as _;
@@ -207,7 +208,7 @@ impl Store {
         if url.starts_with("sqlite:") {
             return Self::open_sqlite(&url, config.database.max_connections).await;
         }
-        Self::postgres(&url, config.database.max_connections)
+        Self::postgres(&url, config.database.max_connections, pools::APPLICATION)
     }
 
     /// The same store by connections of its own, which wait for none of these; SQLite's one writer
@@ -215,15 +216,17 @@ impl Store {
     pub fn reserve(&self, config: &Config) -> Result<Self, StoreError> {
         match self {
             Self::Postgres(_) => {
-                Self::postgres(&config.database_url(), config.database.transactional_connections)
+                let connections = config.database.transactional_connections;
+                Self::postgres(&config.database_url(), connections, pools::RESERVED)
             }
             Self::Sqlite { .. } => Ok(self.clone()),
         }
     }
 
-    fn postgres(url: &str, connections: u32) -> Result<Self, StoreError> {
+    /// `application` is what the server shows of the connections.
+    fn postgres(url: &str, connections: u32, application: &str) -> Result<Self, StoreError> {
         let options = PgConnectOptions::from_str(url)?
-            .application_name("longshore")
+            .application_name(application)
             // Against sleepers that keep locks: a process that was stopped in a transaction
             // must not hold up the rest.
             .options([
@@ -298,18 +301,24 @@ impl Store {
     /// began as a reader could not go on to write.
     pub async fn write(&self) -> Result<Tx, StoreError> {
         Ok(match self {
-            Self::Postgres(pool) => Tx::Postgres(pool.begin().await?),
-            Self::Sqlite { write, .. } => Tx::Sqlite(write.begin_with("BEGIN IMMEDIATE").await?),
+            Self::Postgres(pool) => {
+                Tx::Postgres(pools::timed(pools::name(pool), pool.begin()).await?)
+            }
+            Self::Sqlite { write, .. } => {
+                let begun = write.begin_with("BEGIN IMMEDIATE");
+                Tx::Sqlite(pools::timed(pools::WRITER, begun).await?)
+            }
         })
     }
 
     /// A read-only transaction that sees one state of the store for as long as it is open.
     pub async fn snapshot(&self) -> Result<Tx, StoreError> {
         Ok(match self {
-            Self::Postgres(pool) => Tx::Postgres(
-                pool.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY").await?,
-            ),
-            Self::Sqlite { read, .. } => Tx::Sqlite(read.begin().await?),
+            Self::Postgres(pool) => {
+                let begun = pool.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY");
+                Tx::Postgres(pools::timed(pools::name(pool), begun).await?)
+            }
+            Self::Sqlite { read, .. } => Tx::Sqlite(pools::timed(pools::MAIN, read.begin()).await?),
         })
     }
 

@@ -1,9 +1,11 @@
-//! What an operator sees: tracing, [`metrics`] with their help text, [`notices`], and the
-//! operations listener ([`ops`]).
+//! What an operator sees: tracing, [`metrics`] with their help text, of the [`process`] and of the
+//! whole [`fleet`] too, [`notices`], and the operations listener ([`ops`]).
 
+pub mod fleet;
 pub mod metrics;
 pub mod notices;
 pub mod ops;
+pub mod process;
 
 use std::io::IsTerminal as _;
 

@@ -12,9 +12,11 @@ use axum::routing::get;
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
+use super::process::Process;
 use crate::app::App;
 use crate::store::{StoreError, answered, migrate};
 
@@ -27,21 +29,10 @@ const STORE_LOOKS: usize = 4;
 /// How often the recorder drops what it need not keep.
 const UPKEEP: Duration = Duration::from_secs(5);
 
-/// What a process is for, which decides what it is ready by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purpose {
-    /// Calls. Those of known keys whose work goes to the log are taken without the store, so
-    /// once it was seen the process stays ready: else all gateways would leave their balancer
-    /// together.
-    Calls,
-    /// Work, all of which needs the store.
-    Work,
-}
-
 #[derive(Clone)]
 struct Ops {
     app: App,
-    purpose: Purpose,
+    process: Process,
     metrics: PrometheusHandle,
     draining: CancellationToken,
     looks: Arc<Semaphore>,
@@ -53,7 +44,7 @@ struct Ops {
 /// ready any more.
 fn router(
     app: App,
-    purpose: Purpose,
+    process: Process,
     metrics: PrometheusHandle,
     draining: CancellationToken,
 ) -> Router {
@@ -63,18 +54,18 @@ fn router(
         .route("/healthz", get(async || "ok\n"))
         .route("/readyz", get(readyz))
         .route("/metrics", get(render))
-        .with_state(Ops { app, purpose, metrics, draining, looks, was_ready })
+        .with_state(Ops { app, process, metrics, draining, looks, was_ready })
 }
 
 /// Answers until it is dropped, so that a process that drains can still be watched.
 pub async fn serve(
     app: App,
-    purpose: Purpose,
+    process: Process,
     metrics: PrometheusHandle,
     listener: TcpListener,
     draining: CancellationToken,
 ) -> std::io::Result<()> {
-    let router = router(app, purpose, metrics.clone(), draining);
+    let router = router(app, process, metrics.clone(), draining);
     let upkeep = async {
         loop {
             sleep(UPKEEP).await;
@@ -108,14 +99,19 @@ async fn readyz(State(ops): State<Ops>) -> impl IntoResponse {
     (status, lines.join("\n") + "\n")
 }
 
+/// What was recorded, what the process is like now, and what is known of the fleet.
 async fn render(State(ops): State<Ops>) -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], ops.metrics.render())
+    let render =
+        move || ops.metrics.render() + &ops.process.render(&ops.app) + &ops.app.fleet.render();
+    // Files are read.
+    let text = spawn_blocking(render).await.map_err(|_| StatusCode::INTERNAL_SERVER_ERROR);
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text)
 }
 
 impl Ops {
     /// Whether the process does what it is for although the store is not ready.
     fn goes_on_with(&self, error: &StoreError) -> bool {
-        self.purpose == Purpose::Calls
+        self.process.takes_calls()
             && self.was_ready.load(Ordering::Relaxed)
             && !matches!(error, StoreError::Version(_))
     }

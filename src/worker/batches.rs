@@ -176,7 +176,7 @@ impl<H: Handler> Runner<H> {
                 },
                 _ = looks.tick() => {
                     let waiting = standings.waiting();
-                    let standings = standings.all();
+                    let standings = standings.all(self.shared.app.clock.now_ms());
                     self.report(&standings, &waiting);
                     if self.may_go_on(&standings).await {
                         tracing::info!("a stopped partition was reset: taking the partitions anew");

@@ -41,6 +41,24 @@ impl Role {
         Self::Messages,
         Self::Transactional,
     ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Exports => "exports",
+            Self::Deliveries => "deliveries",
+            Self::Ingest => "ingest",
+            Self::Catalogs => "catalogs",
+            Self::Messages => "messages",
+            Self::Transactional => "transactional",
+        }
+    }
+
+    /// What a worker of these roles does: the lane of transactional emails is a part of the role
+    /// of all messages.
+    pub fn all_of(roles: &[Self]) -> impl Iterator<Item = Self> {
+        let is_part = |role| role == Self::Transactional && roles.contains(&Self::Messages);
+        Self::ALL.into_iter().filter(move |role| is_part(*role) || roles.contains(role))
+    }
 }
 
 /// A loop of the worker panicked. Work itself may do so without harm; this is a fault of
@@ -56,13 +74,7 @@ impl Retry for WorkerError {}
 pub async fn run(app: App, roles: &[Role], shutdown: CancellationToken) -> Result<(), WorkerError> {
     tracing::info!(?roles, "the worker takes work");
     let mut loops = JoinSet::new();
-    for role in Role::ALL {
-        // The lane of transactional emails is a part of the role of all messages.
-        let is_part = role == Role::Transactional && roles.contains(&Role::Messages);
-        if is_part || roles.contains(&role) {
-            role.spawn(&app, &shutdown, &mut loops);
-        }
-    }
+    Role::all_of(roles).for_each(|role| role.spawn(&app, &shutdown, &mut loops));
     watch(loops, &shutdown).await
 }
 

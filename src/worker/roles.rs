@@ -139,7 +139,6 @@ fn send_messages(app: &App, shutdown: &CancellationToken, loops: &mut JoinSet<()
     share(app, DispatchNamed(engine), named, shutdown, loops);
     spawn(loops, dispatch::sweep::sweep_old(app.clone(), shutdown.clone()));
     spawn(loops, cards::sweep_old(app.clone(), shutdown.clone()));
-    spawn(loops, dispatch::telemetry::watch(app.clone(), shutdown.clone()));
 }
 
 fn batch_options(app: &App) -> batches::Options {

@@ -18,7 +18,8 @@ use axum::{Extension, Router};
 use longshore::app::App;
 use longshore::config::Config;
 use longshore::gateway::{self, ApiError, Caller, Json, protected};
-use longshore::telemetry::{self, ops::Purpose};
+use longshore::telemetry::{self, process::Process};
+use longshore::worker::Role;
 use reqwest::{Method, RequestBuilder, Response};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -367,21 +368,21 @@ async fn calls_under_way_are_answered_before_the_end(store: TestStore) {
 }
 
 async fn the_operations_listener_of_calls_tells_how_things_are(store: TestStore) {
-    tells_how_things_are(store, Purpose::Calls).await;
+    tells_how_things_are(store, Process::gateway()).await;
 }
 
 async fn the_operations_listener_of_work_tells_how_things_are(store: TestStore) {
-    tells_how_things_are(store, Purpose::Work).await;
+    tells_how_things_are(store, Process::worker(&Role::ALL)).await;
 }
 
-async fn tells_how_things_are(store: TestStore, purpose: Purpose) {
+async fn tells_how_things_are(store: TestStore, process: Process) {
     let installation = Installation::open(store, WORKSPACE, |_| {}).await;
-    let metrics = telemetry::metrics::install().unwrap();
+    let metrics = telemetry::metrics::recorder::install().unwrap();
     let listener = gateway::bind(SocketAddr::from(([127, 0, 0, 1], 0)), "x").await.unwrap();
     let address = listener.local_addr().unwrap();
     let draining = CancellationToken::new();
     let app = installation.app.clone();
-    let served = telemetry::ops::serve(app, purpose, metrics, listener, draining.clone());
+    let served = telemetry::ops::serve(app, process.clone(), metrics, listener, draining.clone());
     let server = tokio::spawn(served);
     let ask = async |path: &str| {
         let response = reqwest::get(format!("http://{address}{path}")).await.unwrap();
@@ -392,11 +393,16 @@ async fn tells_how_things_are(store: TestStore, purpose: Purpose) {
     let (status, text) = ask("/metrics").await;
     assert_eq!(status, 200);
     let version = env!("CARGO_PKG_VERSION");
-    assert!(text.contains(&format!("longshore_build_info{{version=\"{version}\"}} 1")), "{text}");
+    assert!(
+        text.contains(&format!(
+            "longshore_build_info{{version=\"{version}\",revision=\"unknown\"}} 1"
+        )),
+        "{text}"
+    );
     assert!(text.contains("# HELP longshore_build_info"), "{text}");
     installation.app.store.close().await;
     let (status, text) = ask("/readyz").await;
-    let expected = if purpose == Purpose::Calls { 200 } else { 503 };
+    let expected = if process.takes_calls() { 200 } else { 503 };
     assert_eq!((status, text.contains("database")), (expected, true), "{text}");
     draining.cancel();
     let (status, text) = ask("/readyz").await;

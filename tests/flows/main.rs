@@ -23,6 +23,7 @@ mod lost_commit;
 mod messages;
 mod midnight;
 mod objects;
+mod observability;
 mod openapi;
 mod outages;
 mod parts;

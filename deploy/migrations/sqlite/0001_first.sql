@@ -268,6 +268,7 @@ CREATE TABLE schedules (
 CREATE INDEX schedules_latest ON schedules (created_at, id);
 CREATE INDEX schedules_open ON schedules (workspace_id, canvas_id) WHERE ended_at IS NULL;
 CREATE INDEX schedules_missed ON schedules (ended_at) WHERE state = 'missed';
+CREATE INDEX schedules_pending ON schedules (time) WHERE state = 'pending';
 
 -- Phone numbers that messages are not sent to, digits alone.
 CREATE TABLE invalid_numbers (
@@ -350,6 +351,7 @@ CREATE TABLE export_jobs (
 CREATE INDEX export_jobs_latest ON export_jobs (workspace_id, requested_at, id);
 CREATE INDEX export_jobs_queued ON export_jobs (queued_at)
     WHERE state IN ('queued', 'planning');
+CREATE INDEX export_jobs_open ON export_jobs (requested_at) WHERE finished_at IS NULL;
 
 -- A part is the users after (from_slice, from_id) up to and with (to_slice, to_id).
 CREATE TABLE export_parts (
@@ -404,6 +406,7 @@ CREATE TABLE dispatches (
 );
 CREATE INDEX dispatches_latest ON dispatches (accepted_at, id);
 CREATE INDEX dispatches_oldest ON dispatches (workspace_id, finished_at);
+CREATE INDEX dispatches_open ON dispatches (state, accepted_at) WHERE finished_at IS NULL;
 
 -- number: the wave's time; 0 of one for everybody at once. wave: JSON.
 CREATE TABLE dispatch_waves (
@@ -516,6 +519,8 @@ CREATE TABLE deliveries (
 CREATE INDEX deliveries_following ON deliveries (follows) WHERE follows IS NOT NULL;
 CREATE INDEX deliveries_latest ON deliveries (created_at, id);
 CREATE UNIQUE INDEX deliveries_claim ON deliveries (receiver, item);
+CREATE INDEX deliveries_pending ON deliveries (retry_until) WHERE state = 'pending';
+CREATE INDEX deliveries_given_up ON deliveries (finished_at) WHERE state = 'given_up';
 
 -- Transactional emails -----------------------------------------------------------------------
 
@@ -551,6 +556,8 @@ CREATE TABLE transactional_emails (
 );
 CREATE INDEX transactional_emails_waiting ON transactional_emails (again_at)
     WHERE state = 'processing';
+CREATE INDEX transactional_emails_oldest ON transactional_emails (received_at)
+    WHERE state = 'processing';
 CREATE INDEX transactional_emails_received ON transactional_emails (received_at);
 CREATE INDEX transactional_emails_of_user ON transactional_emails (workspace_id, service_id)
     WHERE service_id IS NOT NULL;
@@ -583,6 +590,7 @@ CREATE TABLE dead_letters (
     created_at     BIGINT NOT NULL,
     UNIQUE (consumer_group, topic, partition, position, appended_at)
 );
+CREATE INDEX dead_letters_of_topic ON dead_letters (topic);
 
 -- Messages under way: what is found here at a start ended its worker uncleanly. Of the attempts
 -- those are counted apart that were made while nothing else was under way.

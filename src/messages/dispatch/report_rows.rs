@@ -220,15 +220,6 @@ pub async fn open_messages(tx: &mut Tx, id: Uuid) -> Result<i64, StoreError> {
     .bind(id).fetch_one(c).await?))
 }
 
-/// Since when the oldest work that could be taken waits.
-pub(super) async fn waiting_since(tx: &mut Tx, now: i64) -> Result<Option<i64>, StoreError> {
-    Ok(on!(tx, c => sqlx::query_scalar(
-        "SELECT min(due_at) FROM claims
-         WHERE kind IN ('dispatch_plan', 'dispatch_part', 'dispatch_named') AND due_at <= $1",
-    )
-    .bind(now).fetch_one(c).await?))
-}
-
 // The console --------------------------------------------------------------------------------
 
 pub(super) async fn add_console(

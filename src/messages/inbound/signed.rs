@@ -11,7 +11,7 @@ use tokio::sync::Semaphore;
 
 use crate::app::App;
 use crate::deliveries::signature::{self, TIMESTAMP};
-use crate::gateway::{self, ApiError, JsonText};
+use crate::gateway::{self, ApiError, JsonText, turned_away};
 use crate::messages::settings::{self, Secret, Settings};
 use crate::workspaces;
 
@@ -104,7 +104,10 @@ impl KnownNames {
         if let Some((_, id)) = known {
             return Ok(Some(id));
         }
-        let place = self.look_ups.try_acquire().map_err(|_| ApiError::Overloaded)?;
+        let place = self.look_ups.try_acquire().map_err(|_| {
+            turned_away("keys");
+            ApiError::Overloaded
+        })?;
         let mut tx = app.calls.snapshot().await?;
         let found = workspaces::by_name(&mut tx, name).await?.map(|workspace| workspace.id);
         drop((tx, place));

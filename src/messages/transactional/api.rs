@@ -76,6 +76,7 @@ async fn send(
     })
     .await?;
     if is_new.load(Ordering::Relaxed) {
+        count("new");
         fail_point!("transactional::written");
         queue::announce(&app, wake, &request_id).await;
     }
@@ -129,7 +130,6 @@ impl Call {
         let patience = Duration::from_secs(self.app.config.transactional.requeue_seconds);
         rows::insert(tx, &new, patience).await?;
         self.is_new.store(true, Ordering::Relaxed);
-        count("new");
         let answer = answer(
             new.dispatch_id,
             EmailState::Processing,

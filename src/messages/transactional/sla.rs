@@ -80,13 +80,12 @@ pub async fn last_hours(
     Ok(rows::hours_since(tx, workspace, since).await?.into_iter().map(Kept::from).collect())
 }
 
-/// Tells the share of the running hour and the one before it, over all campaigns.
+/// Tells the share of the running hour and the one before it, over all campaigns; that it is not
+/// known where it is not.
 pub(super) async fn tell(app: &App) -> Result<(), StoreError> {
-    let mut tx = app.store.snapshot().await?;
-    let kept = last_hours(&mut tx, None, 2).await?;
-    drop(tx);
-    let mut shares: BTreeMap<&str, (i64, i64)> = BTreeMap::new();
-    for hour in &kept {
+    let kept = read(app).await;
+    let mut shares = BTreeMap::from([("covered", (0, 0)), ("beyond", (0, 0))]);
+    for hour in kept.iter().flatten() {
         for (coverage, emails, in_time) in [
             ("covered", hour.covered, hour.covered_within_minute),
             ("beyond", hour.beyond, hour.within_minute - hour.covered_within_minute),
@@ -95,11 +94,16 @@ pub(super) async fn tell(app: &App) -> Result<(), StoreError> {
             (*all, *good) = (*all + emails, *good + in_time);
         }
     }
-    for (coverage, (all, good)) in shares.into_iter().filter(|(_, (all, _))| *all > 0) {
+    for (coverage, (all, good)) in shares {
+        // Of none it is NaN.
         metrics::gauge!("longshore_transactional_minute_share", "coverage" => coverage)
             .set(good as f64 / all as f64);
     }
-    Ok(())
+    kept.map(drop)
+}
+
+async fn read(app: &App) -> Result<Vec<Kept>, StoreError> {
+    last_hours(&mut app.store.snapshot().await?, None, 2).await
 }
 
 #[cfg(test)]

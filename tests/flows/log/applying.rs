@@ -315,7 +315,7 @@ async fn a_stopped_partition_is_told_and_goes_on_after_a_reset(place: Place) {
     on_pool!(&store, pool => { sqlx::query(sql).execute(pool).await.unwrap(); });
     log.append(tracked(2, 0, 3)).await.unwrap();
 
-    let metrics = telemetry::metrics::install().unwrap();
+    let metrics = telemetry::metrics::recorder::install().unwrap();
     let running = Running::start(&installation.place.config, Tally::default()).await;
     until_applied(&store, 6).await;
     eventually("it is told", async || {
@@ -341,7 +341,7 @@ async fn a_partition_that_waits_to_be_begun_is_told() {
     let proxy = Proxy::to_kafka(&servers::kafka()).await;
     let mut installation = prepared(Place::kafka()).await;
     installation.place.config.log.url = format!("kafka://{}", proxy.address());
-    let metrics = telemetry::metrics::install().unwrap();
+    let metrics = telemetry::metrics::recorder::install().unwrap();
     proxy.set(Way::WithoutOffsetsOf(2));
     let running = Running::start(&installation.place.config, Tally::default()).await;
     eventually("it alone is told", async || {

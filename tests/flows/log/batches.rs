@@ -102,13 +102,13 @@ async fn a_partition_has_one_batch_under_way_and_they_come_side_by_side(place: P
     }
     assert_no_batch(&mut consumer).await;
     let behind = |standings: &Standings| {
-        standings.all().iter().map(|s| (s.partition, s.behind)).collect::<Vec<_>>()
+        standings.all(0).iter().map(|s| (s.partition, s.behind)).collect::<Vec<_>>()
     };
     eventually("the ends are known", async || {
         behind(&standings) == [(0, 25), (1, 25), (2, 25), (3, 0)]
     })
     .await;
-    assert!(standings.all().iter().all(|s| s.since.is_some() == (s.behind > 0)));
+    assert!(standings.all(0).iter().all(|s| s.since.is_some() == (s.behind > 0)));
 
     for range in [10..20, 20..25] {
         let (batch, ack) = under_way.remove(&1).unwrap();
@@ -259,7 +259,7 @@ async fn a_partition_that_goes_waits_for_its_batch(place: Place) {
 /// How the partitions stand once `count` of them are stopped.
 async fn once_stopped(standings: &Standings, count: usize) -> Vec<Standing> {
     let stopped = || {
-        let all = standings.all().into_iter();
+        let all = standings.all(0).into_iter();
         all.filter(|standing| standing.stopped.is_some()).collect::<Vec<_>>()
     };
     eventually("they are stopped", async || stopped().len() == count).await;
@@ -279,7 +279,7 @@ async fn an_offset_out_of_range_stops_its_partition_alone(place: Place) {
     let installation = Installation::new(place).await;
     let (store, log) = installation.open().await;
     let (consumer, standings) = batches(&log, &store, LIMITS);
-    eventually("the partitions are known", async || standings.all().len() == 4).await;
+    eventually("the partitions are known", async || standings.all(0).len() == 4).await;
     drop(consumer);
     let own = self::place(&store, 2).await;
     put(&store, &Offset { next: 1000, ..own.clone() }).await;
@@ -484,7 +484,7 @@ async fn a_partition_that_cannot_be_read_holds_up_no_other() {
 
     // Nor does the group wait for it.
     let (mut other, others) = batches(&log, &store, LIMITS);
-    let holds = |standings: &Standings| standings.all().len() + standings.waiting().len();
+    let holds = |standings: &Standings| standings.all(0).len() + standings.waiting().len();
     eventually("they share the partitions", async || (holds(&standings), holds(&others)) == (2, 2))
         .await;
     proxy.set(Way::Open);

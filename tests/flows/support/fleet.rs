@@ -441,6 +441,11 @@ impl Fleet {
         assert!(output.status.success(), "{line} ended with {}", output.status);
     }
 
+    /// Where the operations listeners of its processes are.
+    pub fn ops_addresses(&self) -> Vec<String> {
+        self.ops.values().map(|port| format!("127.0.0.1:{port}")).collect()
+    }
+
     /// What a process shows at `/metrics`.
     pub async fn metrics(&self, name: &str) -> String {
         let address = format!("http://127.0.0.1:{}/metrics", self.ops[name]);

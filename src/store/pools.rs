@@ -1,0 +1,55 @@
+//! The pools of connections as metrics show them.
+
+use std::time::Instant;
+
+use sqlx::{Database, PgPool, Pool};
+
+use super::Store;
+
+/// What the server is told that connections are of: all that tells the pools apart.
+pub(super) const APPLICATION: &str = "longshore";
+pub(super) const RESERVED: &str = "longshore transactional";
+
+pub(super) const MAIN: &str = "main";
+const TRANSACTIONAL: &str = "transactional";
+pub(super) const WRITER: &str = "writer";
+
+/// How a pool stands: connections that are open and unused, in use, and allowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    pub pool: &'static str,
+    pub idle: u32,
+    pub used: u32,
+    pub most: u32,
+}
+
+impl Store {
+    /// How its pools stand.
+    pub fn pools(&self) -> Vec<Standing> {
+        match self {
+            Self::Postgres(pool) => vec![standing(name(pool), pool)],
+            Self::Sqlite { read, write } => vec![standing(MAIN, read), standing(WRITER, write)],
+        }
+    }
+}
+
+pub(super) fn name(pool: &PgPool) -> &'static str {
+    match pool.connect_options().get_application_name() {
+        Some(RESERVED) => TRANSACTIONAL,
+        _ => MAIN,
+    }
+}
+
+fn standing<D: Database>(name: &'static str, pool: &Pool<D>) -> Standing {
+    let idle = u32::try_from(pool.num_idle()).unwrap_or(u32::MAX);
+    let used = pool.size().saturating_sub(idle);
+    Standing { pool: name, idle, used, most: pool.options().get_max_connections() }
+}
+
+/// Begins a transaction, and records how long that took.
+pub(super) async fn timed<T>(pool: &'static str, begun: impl Future<Output = T>) -> T {
+    let began = Instant::now();
+    let begun = begun.await;
+    metrics::histogram!("longshore_pool_wait_seconds", "pool" => pool).record(began.elapsed());
+    begun
+}

@@ -1,0 +1,167 @@
+//! What there is to do in the whole fleet, as metrics tell it: read from the store every
+//! `ops.watch_seconds` by each process that takes calls, since there is always one, and none of
+//! them knows less than another.
+//!
+//! What was read is forgotten as soon as it cannot be read anew: a number that is not known is
+//! not shown.
+
+mod rows;
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use super::metrics::recorder::{render_apart, since_1970};
+use crate::app::App;
+use crate::claims::{self, Kind};
+use crate::config::Config;
+use crate::log::Topic;
+use crate::retry;
+use crate::store::{Store, StoreError, answered};
+
+/// How long the store may take to answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// No more than so many of a sort are counted, so that a look stays cheap.
+const MOST: i64 = 100_000;
+
+/// What is known, as text of metrics. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct Fleet(Arc<Mutex<String>>);
+
+impl Fleet {
+    /// What is known now; nothing before the first look.
+    pub fn render(&self) -> String {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set(&self, text: String) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = text;
+    }
+}
+
+/// What a look at the store found. Times are milliseconds by the database's clock.
+#[derive(Debug)]
+struct Look {
+    now: i64,
+    jobs: Vec<Jobs>,
+    work: Vec<Work>,
+    /// By topic.
+    dead_letters: Vec<(String, i64)>,
+}
+
+/// Jobs of one sort, in one state.
+#[derive(Debug, sqlx::FromRow)]
+struct Jobs {
+    job: String,
+    state: String,
+    count: i64,
+    /// Since when the oldest is in it; of schedules the moment of the first.
+    since: Option<i64>,
+}
+
+/// Claims of one kind.
+#[derive(Debug, sqlx::FromRow)]
+struct Work {
+    kind: String,
+    ready: i64,
+    held: i64,
+    /// Since when the oldest that is ready is.
+    since: Option<i64>,
+}
+
+/// Looks at the store again and again, until `shutdown`.
+pub async fn watch(app: App, shutdown: CancellationToken) {
+    let pause = Duration::from_secs(app.config.ops.watch_seconds);
+    // A look that got no answer may hold its connection for long: there is one at a time.
+    let looks = Arc::new(Semaphore::new(1));
+    let mut seen_at = None;
+    while !shutdown.is_cancelled() {
+        match look(&app, &looks).await {
+            Ok(look) => {
+                let at = since_1970();
+                seen_at = Some(at);
+                app.fleet.set(render_apart(|| {
+                    look.tell();
+                    tell_seen(at);
+                }));
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the work of the fleet is not known");
+                app.fleet.set(render_apart(|| seen_at.into_iter().for_each(tell_seen)));
+            }
+        }
+        retry::wait(pause, &shutdown).await;
+    }
+    // Nobody looks any more while the last calls are answered.
+    app.fleet.set(String::new());
+}
+
+async fn look(app: &App, looks: &Arc<Semaphore>) -> Result<Look, StoreError> {
+    let permit = looks.clone().try_acquire_owned().map_err(|_| StoreError::Silent)?;
+    let (store, config) = (app.store.clone(), app.config.clone());
+    let look = async move {
+        let look = read(&store, &config).await;
+        drop(permit);
+        look
+    };
+    answered(look, sleep(PATIENCE)).await
+}
+
+async fn read(store: &Store, config: &Config) -> Result<Look, StoreError> {
+    let mut tx = store.snapshot().await?;
+    let now = claims::now(&mut tx).await?;
+    let mut jobs = rows::exports(&mut tx, MOST).await?;
+    jobs.append(&mut rows::jobs(&mut tx, crate::deliveries::retry_ms(config), MOST).await?);
+    let work = rows::work(&mut tx, now, MOST).await?;
+    let mut dead_letters = Vec::new();
+    for topic in Topic::ALL {
+        let name = topic.name();
+        dead_letters.push((name.to_owned(), rows::dead_letters(&mut tx, name, MOST).await?));
+    }
+    tx.commit().await?;
+    Ok(Look { now, jobs, work, dead_letters })
+}
+
+fn tell_seen(at: f64) {
+    metrics::gauge!("longshore_fleet_seen_timestamp_seconds").set(at);
+}
+
+/// The states that exports are told of; of those that none is in, no row is read.
+const EXPORTS: [&str; 4] = ["queued", "planning", "running", "finishing"];
+
+impl Look {
+    fn tell(&self) {
+        for state in EXPORTS {
+            tell_jobs("export", state, 0, 0.0);
+        }
+        for jobs in &self.jobs {
+            tell_jobs(&jobs.job, &jobs.state, jobs.count, self.seconds_since(jobs.since));
+        }
+        for kind in Kind::ALL.map(Kind::name) {
+            let of_kind = self.work.iter().find(|work| work.kind == kind);
+            let (ready, held) = of_kind.map_or((0, 0), |work| (work.ready, work.held));
+            let oldest = self.seconds_since(of_kind.and_then(|work| work.since));
+            metrics::gauge!("longshore_work_ready", "kind" => kind).set(ready as f64);
+            metrics::gauge!("longshore_work_held", "kind" => kind).set(held as f64);
+            metrics::gauge!("longshore_work_oldest_seconds", "kind" => kind).set(oldest);
+        }
+        for (topic, count) in &self.dead_letters {
+            metrics::gauge!("longshore_dead_letters", "topic" => topic.clone()).set(*count as f64);
+        }
+    }
+
+    fn seconds_since(&self, since: Option<i64>) -> f64 {
+        since.map_or(0.0, |since| self.now.saturating_sub(since).max(0) as f64 / 1e3)
+    }
+}
+
+/// The label is not `job`: Prometheus puts one of that name on all that it scrapes.
+fn tell_jobs(kind: &str, state: &str, count: i64, oldest: f64) {
+    let labels = [("kind", kind.to_owned()), ("state", state.to_owned())];
+    metrics::gauge!("longshore_jobs", &labels).set(count as f64);
+    metrics::gauge!("longshore_job_oldest_seconds", &labels).set(oldest);
+}

@@ -1,0 +1,140 @@
+//! The SQL of looks at the whole fleet. Each statement reads what has not ended, by an index that
+//! has nothing else, and counts no further than it is told: none grows with history.
+
+use super::{Jobs, Work};
+use crate::store::{StoreError, Tx, on};
+
+/// The exports that have not ended, by state; no row of a state that none is in.
+pub(super) async fn exports(tx: &mut Tx, most: i64) -> Result<Vec<Jobs>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_as(
+        "SELECT 'export' AS job, state, count(*) AS count,
+                min(CASE state WHEN 'queued' THEN requested_at WHEN 'finishing' THEN completed_at
+                               ELSE started_at END) AS since
+         FROM (SELECT state, requested_at, started_at, completed_at FROM export_jobs
+               WHERE finished_at IS NULL ORDER BY requested_at LIMIT $1) AS open
+         GROUP BY state",
+    )
+    .bind(most)
+    .fetch_all(c)
+    .await?))
+}
+
+/// The rows of a table that match, counted up to $1, and since when the oldest does.
+macro_rules! jobs {
+    ($job:literal, $state:literal, $table:literal, $time:literal, $since:literal, $where:literal) => {
+        concat!(
+            "SELECT '",
+            $job,
+            "' AS job, '",
+            $state,
+            "' AS state, (SELECT count(*) FROM (SELECT ",
+            $time,
+            " FROM ",
+            $table,
+            " WHERE ",
+            $where,
+            " ORDER BY ",
+            $time,
+            " LIMIT $1) AS counted) AS count, (SELECT ",
+            $since,
+            " FROM ",
+            $table,
+            " WHERE ",
+            $where,
+            " ORDER BY ",
+            $time,
+            " LIMIT 1) AS since"
+        )
+    };
+}
+
+/// All other jobs. A delivery is pending since `retry_ms` before it is given up: one that is sent
+/// again begins anew.
+pub(super) async fn jobs(tx: &mut Tx, retry_ms: i64, most: i64) -> Result<Vec<Jobs>, StoreError> {
+    const SQL: &str = concat!(
+        jobs!(
+            "dispatch",
+            "planning",
+            "dispatches",
+            "accepted_at",
+            "accepted_at",
+            "finished_at IS NULL AND state = 'planning'"
+        ),
+        " UNION ALL ",
+        jobs!(
+            "dispatch",
+            "running",
+            "dispatches",
+            "accepted_at",
+            "accepted_at",
+            "finished_at IS NULL AND state = 'running'"
+        ),
+        " UNION ALL ",
+        jobs!("schedule", "pending", "schedules", "time", "time", "state = 'pending'"),
+        " UNION ALL ",
+        jobs!(
+            "delivery",
+            "pending",
+            "deliveries",
+            "retry_until",
+            "retry_until - $2",
+            "state = 'pending'"
+        ),
+        " UNION ALL ",
+        jobs!(
+            "delivery",
+            "given_up",
+            "deliveries",
+            "finished_at",
+            "finished_at",
+            "state = 'given_up'"
+        ),
+        " UNION ALL ",
+        jobs!(
+            "transactional",
+            "waiting",
+            "transactional_emails",
+            "received_at",
+            "received_at",
+            "state = 'processing'"
+        ),
+    );
+    Ok(on!(tx, c => sqlx::query_as(SQL).bind(most).bind(retry_ms).fetch_all(c).await?))
+}
+
+/// The claims by kind; no row of a kind that there is none of.
+pub(super) async fn work(tx: &mut Tx, now: i64, most: i64) -> Result<Vec<Work>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_as(
+        "WITH RECURSIVE kinds AS (
+             SELECT (SELECT kind FROM claims ORDER BY kind LIMIT 1) AS kind
+             UNION ALL
+             SELECT (SELECT kind FROM claims WHERE kind > kinds.kind ORDER BY kind LIMIT 1)
+             FROM kinds WHERE kinds.kind IS NOT NULL
+         )
+         SELECT kind,
+                (SELECT count(*) FROM (
+                     SELECT due_at FROM claims WHERE kind = kinds.kind AND due_at <= $1
+                     ORDER BY due_at LIMIT $2) AS counted) AS ready,
+                (SELECT count(*) FROM (
+                     SELECT due_at FROM claims WHERE kind = kinds.kind AND owner IS NOT NULL
+                     ORDER BY job LIMIT $2) AS counted WHERE due_at > $1) AS held,
+                (SELECT due_at FROM claims WHERE kind = kinds.kind AND due_at <= $1
+                 ORDER BY due_at LIMIT 1) AS since
+         FROM kinds WHERE kind IS NOT NULL",
+    )
+    .bind(now)
+    .bind(most)
+    .fetch_all(c)
+    .await?))
+}
+
+/// How many dead letters of a topic are kept.
+pub(super) async fn dead_letters(tx: &mut Tx, topic: &str, most: i64) -> Result<i64, StoreError> {
+    Ok(on!(tx, c => sqlx::query_scalar(
+        "SELECT count(*) FROM (SELECT 1 FROM dead_letters WHERE topic = $1 LIMIT $2) AS counted",
+    )
+    .bind(topic)
+    .bind(most)
+    .fetch_one(c)
+    .await?))
+}

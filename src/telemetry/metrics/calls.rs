@@ -1,0 +1,68 @@
+//! Calls of the API, and what refuses them.
+
+use metrics::Unit;
+
+use super::{Group, Metric, counter, gauge, histogram};
+
+pub const GROUP: Group = Group { title: "Calls", metrics: METRICS };
+
+const METRICS: &[Metric] = &[
+    counter(
+        "longshore_http_requests_total",
+        &["method", "path", "status"],
+        "Calls answered, by method, path and status; path is the route, empty where none matched",
+    ),
+    histogram(
+        "longshore_http_request_seconds",
+        Unit::Seconds,
+        &["method", "path"],
+        "Time to answer a call, by method and path; path is the route, empty where none matched",
+    ),
+    gauge(
+        "longshore_http_requests_in_flight",
+        Unit::Count,
+        &[],
+        "Calls that this gateway has under way",
+    ),
+    gauge(
+        "longshore_http_requests_in_flight_max",
+        Unit::Count,
+        &[],
+        "Calls that it may have under way: one more is answered 503",
+    ),
+    gauge(
+        "longshore_http_body_bytes",
+        Unit::Bytes,
+        &[],
+        "Bytes of bodies that this gateway holds, each until what came in it is durable",
+    ),
+    gauge(
+        "longshore_http_body_bytes_max",
+        Unit::Bytes,
+        &[],
+        "Bytes of bodies that it may hold: a call that finds no room is answered 503",
+    ),
+    counter(
+        "longshore_http_refused_total",
+        &["reason"],
+        "Calls that were answered 503 for want of room, by reason: busy (too many calls under \
+         way), memory (for their bodies), store (too many calls wait for the database), keys (too \
+         many keys, tokens or signatures are looked up)",
+    ),
+    counter(
+        "longshore_rate_limit_refused_total",
+        &["budget"],
+        "Calls answered 429, by the budget that was used up",
+    ),
+    counter(
+        "longshore_rate_limit_alone_total",
+        &["budget"],
+        "Calls that this gateway counted alone since the database did not answer, by budget",
+    ),
+    counter(
+        "longshore_idempotency_total",
+        &["outcome"],
+        "Calls with an Idempotency-Key, by what was under it: new, repeated, taken_over, under_way \
+         (409), other_body (422), unrepeatable (409)",
+    ),
+];

@@ -1,0 +1,100 @@
+//! What records the metrics and renders them.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
+
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+
+use super::{Kind, Metric, all};
+use crate::telemetry::TelemetryError;
+
+/// Upper bounds of histograms, in seconds: from a look-up to a large export's part.
+const SECONDS: &[f64] =
+    &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0];
+
+/// The same for what is to be sent at once: with the goal and with the minute of the SLA.
+const SENDING_SECONDS: &[f64] =
+    &[0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0];
+
+/// The same for whole exports: from a handful of users to millions, or a day's trouble.
+const EXPORT_SECONDS: &[f64] =
+    &[0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 7200.0, 21600.0];
+
+/// The same for messages of a batch.
+const MESSAGES: &[f64] = &[1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1_000.0, 3_000.0, 10_000.0];
+
+/// The recorder of this process, once there is one.
+static INSTALLED: Mutex<Option<PrometheusHandle>> = Mutex::new(None);
+
+/// The revision that the program is built from, where the build was told.
+const REVISION: &str = match option_env!("LONGSHORE_REVISION") {
+    Some(revision) => revision,
+    None => "unknown",
+};
+
+/// Begins to record, with every metric described, and answers what renders them. Called
+/// again, it answers the same.
+pub fn install() -> Result<PrometheusHandle, TelemetryError> {
+    let mut installed = INSTALLED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(handle) = &*installed {
+        return Ok(handle.clone());
+    }
+    let buckets = |builder: PrometheusBuilder, name: &str, bounds: &[f64]| {
+        builder.set_buckets_for_metric(Matcher::Full(name.into()), bounds)
+    };
+    let builder = PrometheusBuilder::new()
+        .set_buckets_for_metric(Matcher::Suffix("_seconds".into()), SECONDS)?;
+    let builder = buckets(builder, "longshore_export_duration_seconds", EXPORT_SECONDS)?;
+    let builder = buckets(builder, "longshore_dispatch_duration_seconds", EXPORT_SECONDS)?;
+    let builder = buckets(builder, "longshore_transactional_handover_seconds", SENDING_SECONDS)?;
+    let builder = buckets(builder, "longshore_schedule_delay_seconds", SENDING_SECONDS)?;
+    let handle = buckets(builder, "longshore_batch_messages", MESSAGES)?.install_recorder()?;
+    all().for_each(describe);
+    let labels = [("version", env!("CARGO_PKG_VERSION")), ("revision", REVISION)];
+    metrics::gauge!("longshore_build_info", &labels).set(1.0);
+    metrics::gauge!("process_start_time_seconds").set(since_1970());
+    *installed = Some(handle.clone());
+    Ok(handle)
+}
+
+/// Has what `emit` says recorded apart, and answers the text of it: what it does not say is
+/// not there, whatever was said before.
+pub fn render_apart(emit: impl FnOnce()) -> String {
+    let recorder = PrometheusBuilder::new().build_recorder();
+    metrics::with_local_recorder(&recorder, || {
+        all().for_each(describe);
+        emit();
+    });
+    recorder.handle().render()
+}
+
+/// The time, as metrics say it.
+pub fn since_1970() -> f64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs_f64()
+}
+
+fn describe(metric: &Metric) {
+    match metric.kind {
+        Kind::Counter => metrics::describe_counter!(metric.name, metric.unit, metric.help),
+        Kind::Gauge => metrics::describe_gauge!(metric.name, metric.unit, metric.help),
+        Kind::Histogram => metrics::describe_histogram!(metric.name, metric.unit, metric.help),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_apart_is_forgotten_with_it() {
+        let said = |topic: &'static str| {
+            render_apart(|| metrics::gauge!("longshore_dead_letters", "topic" => topic).set(3.0))
+        };
+        let first = said("exports");
+        assert!(first.contains("# HELP longshore_dead_letters Messages of the log"), "{first}");
+        assert!(first.contains("longshore_dead_letters{topic=\"exports\"} 3\n"), "{first}");
+        let second = said("tracking");
+        assert!(second.contains("tracking") && !second.contains("exports"), "{second}");
+        assert_eq!(render_apart(|| ()), "");
+    }
+}

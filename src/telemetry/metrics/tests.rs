@@ -1,0 +1,85 @@
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use super::*;
+
+/// Names that every program's metrics of its process have.
+const STANDARD: &str = "process_";
+
+#[test]
+fn names_say_what_they_count() {
+    for metric in all() {
+        let name = metric.name;
+        assert!(name.starts_with("longshore_") || name.starts_with(STANDARD), "{name}");
+        assert_eq!(name.ends_with("_total"), metric.kind == Kind::Counter, "{name}");
+        let measured = name.trim_end_matches("_max");
+        if metric.kind != Kind::Counter {
+            assert_eq!(measured.ends_with("_seconds"), metric.unit == Unit::Seconds, "{name}");
+            assert_eq!(measured.ends_with("_bytes"), metric.unit == Unit::Bytes, "{name}");
+        }
+        assert!(all().filter(|other| other.name == name).count() == 1, "{name}");
+        // What the text format cannot say as it is.
+        assert!(!metric.help.contains(['\n', '\\']), "{name}");
+    }
+}
+
+/// The names given to the macros of `metrics` below `directory`.
+fn emitted(directory: &Path, names: &mut BTreeSet<String>) {
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            emitted(&path, names);
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        for call in ["counter!(", "gauge!(", "histogram!("] {
+            names.extend(text.split(call).skip(1).filter_map(|rest| {
+                let (name, _) = rest.trim_start().strip_prefix('"')?.split_once('"')?;
+                let is_ours = name.starts_with("longshore_") || name.starts_with(STANDARD);
+                is_ours.then(|| name.to_owned())
+            }));
+        }
+    }
+}
+
+#[test]
+fn what_is_emitted_is_declared_and_the_other_way_round() {
+    let mut names = BTreeSet::new();
+    emitted(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut names);
+    let declared: BTreeSet<String> = all().map(|metric| metric.name.to_owned()).collect();
+    assert_eq!(names, declared);
+}
+
+/// The rows of the guide's tables of metrics: the heading above, name, type and labels.
+fn documented() -> BTreeMap<&'static str, (&'static str, &'static str, String)> {
+    const GUIDE: &str = include_str!("../../../deploy/README.md");
+    let mut heading = "";
+    let mut rows = BTreeMap::new();
+    for line in GUIDE.lines() {
+        if let Some(text) = line.strip_prefix("### ") {
+            heading = text;
+        }
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        let [_, name, kind, labels, _, ..] = *cells else { continue };
+        let name = name.trim_matches('`');
+        if ["counter", "gauge", "histogram"].contains(&kind) {
+            let row = (heading, kind, labels.replace('`', ""));
+            assert!(rows.insert(name, row).is_none(), "{name} is there twice");
+        }
+    }
+    rows
+}
+
+#[test]
+fn the_guide_has_each_metric_in_its_group() {
+    let declared: BTreeMap<_, _> = GROUPS
+        .iter()
+        .flat_map(|group| group.metrics.iter().map(|metric| (group.title, metric)))
+        .map(|(title, metric)| (metric.name, (title, metric.kind.name(), metric.labels.join(", "))))
+        .collect();
+    let documented = documented();
+    for (name, row) in &declared {
+        assert_eq!(documented.get(name), Some(row), "{name}");
+    }
+    assert_eq!(documented.len(), declared.len(), "the guide has more: {documented:?}");
+}

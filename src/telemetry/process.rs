@@ -1,0 +1,168 @@
+//! What a process is, and how much of its room is taken: read whenever its metrics are asked for.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::fs::statvfs;
+use rustix::process::{Resource, getrlimit};
+use rustix::time::{ClockId, clock_gettime};
+
+use super::metrics::recorder::render_apart;
+use crate::app::App;
+use crate::store::pools::Standing;
+use crate::worker::Role;
+
+/// What a process is for.
+#[derive(Clone, Debug)]
+pub struct Process {
+    roles: Vec<&'static str>,
+}
+
+const GATEWAY: &str = "gateway";
+const STANDALONE: &str = "standalone";
+
+impl Process {
+    pub fn gateway() -> Self {
+        Self { roles: vec![GATEWAY] }
+    }
+
+    pub fn worker(roles: &[Role]) -> Self {
+        Self { roles: Role::all_of(roles).map(Role::name).collect() }
+    }
+
+    pub fn standalone() -> Self {
+        let workers = Role::ALL.map(Role::name);
+        Self { roles: [&[GATEWAY, STANDALONE][..], &workers].concat() }
+    }
+
+    /// Whether it takes calls. Those of known keys whose work goes to the log are taken without
+    /// the store, so once it was seen the process stays ready: else all gateways would leave
+    /// their balancer together. One that only works needs the store for all of it.
+    pub fn takes_calls(&self) -> bool {
+        self.is(GATEWAY)
+    }
+
+    fn is(&self, role: &str) -> bool {
+        self.roles.contains(&role)
+    }
+
+    /// The metrics of the process, as they are now. It reads files: never to be called on an async
+    /// thread.
+    pub fn render(&self, app: &App) -> String {
+        render_apart(|| {
+            for role in self.roles.iter().copied() {
+                metrics::gauge!("longshore_process_info", "role" => role).set(1.0);
+            }
+            usage();
+            cores(app);
+            app.store.pools().into_iter().for_each(pool);
+            if app.store.is_postgres() {
+                app.reserved.store.pools().into_iter().for_each(pool);
+            }
+            if self.takes_calls() {
+                requests(app);
+            }
+            if self.is(Role::Exports.name()) {
+                let (held, most) = app.memory.held_and_most();
+                metrics::gauge!("longshore_memory_bytes", "budget" => "exports").set(held as f64);
+                metrics::gauge!("longshore_memory_bytes_max", "budget" => "exports")
+                    .set(most as f64);
+            }
+            if self.is(STANDALONE) {
+                data(app);
+            }
+        })
+    }
+}
+
+/// What the system says of the process; nothing where it says nothing.
+fn usage() {
+    let used = Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default();
+    metrics::counter!("process_cpu_seconds_total").absolute(used.as_secs());
+    if let Some(bytes) = fs::read_to_string("/proc/self/status").ok().and_then(|s| resident(&s)) {
+        metrics::gauge!("process_resident_memory_bytes").set(bytes);
+    }
+    if let Ok(open) = fs::read_dir("/proc/self/fd") {
+        // One of them is for counting them.
+        metrics::gauge!("process_open_fds").set(open.count().saturating_sub(1) as f64);
+    }
+    if let Some(most) = getrlimit(Resource::Nofile).current {
+        metrics::gauge!("process_max_fds").set(most as f64);
+    }
+}
+
+/// `VmRSS:     1234 kB`.
+fn resident(status: &str) -> Option<f64> {
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kibibytes: f64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kibibytes * 1024.0)
+}
+
+fn cores(app: &App) {
+    let (running, waiting) = app.cores.running_and_waiting();
+    metrics::gauge!("longshore_compute_jobs", "state" => "running").set(running as f64);
+    metrics::gauge!("longshore_compute_jobs", "state" => "waiting").set(waiting as f64);
+    metrics::gauge!("longshore_compute_threads").set(app.cores.count() as f64);
+}
+
+fn pool(Standing { pool, idle, used, most }: Standing) {
+    for (state, connections) in [("idle", idle), ("used", used)] {
+        metrics::gauge!("longshore_pool_connections", "pool" => pool, "state" => state)
+            .set(connections);
+    }
+    metrics::gauge!("longshore_pool_connections_max", "pool" => pool).set(most);
+}
+
+fn requests(app: &App) {
+    let most = app.config.gateway.requests_in_flight;
+    let under_way = most.saturating_sub(app.requests.available_permits());
+    metrics::gauge!("longshore_http_requests_in_flight").set(under_way as f64);
+    metrics::gauge!("longshore_http_requests_in_flight_max").set(most as f64);
+    let (held, most) = app.bodies.held_and_most();
+    metrics::gauge!("longshore_http_body_bytes").set(held as f64);
+    metrics::gauge!("longshore_http_body_bytes_max").set(most as f64);
+}
+
+/// What the data directory holds of the log and the store, as far as they are there.
+fn data(app: &App) {
+    let config = &app.config;
+    if config.log.url == "embedded" {
+        metrics::gauge!("longshore_log_bytes").set(with_wal(&config.data.join("log.db")) as f64);
+    }
+    if let Some(file) = config.database_file() {
+        metrics::gauge!("longshore_store_bytes").set(with_wal(&file) as f64);
+    }
+    if let Ok(room) = statvfs(&config.data) {
+        let free = room.f_bavail.saturating_mul(room.f_frsize);
+        metrics::gauge!("longshore_data_free_bytes").set(free as f64);
+    }
+}
+
+/// Bytes of an SQLite database: of its file, and of the one that it writes to first.
+fn with_wal(file: &Path) -> u64 {
+    let mut wal = file.as_os_str().to_owned();
+    wal.push("-wal");
+    let bytes = |path: &Path| fs::metadata(path).map_or(0, |metadata| metadata.len());
+    bytes(file) + bytes(Path::new(&wal))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_memory_of_a_process_is_read() {
+        assert_eq!(resident("Name:\tx\nVmRSS:\t    2048 kB\nThreads:\t3\n"), Some(2_097_152.0));
+        assert_eq!(resident("Name:\tx\n"), None);
+    }
+
+    #[test]
+    fn a_worker_has_the_roles_that_it_was_given() {
+        assert_eq!(Process::worker(&[Role::Exports]).roles, ["exports"]);
+        // The lane of transactional emails is a part of the role of all messages.
+        assert_eq!(Process::worker(&[Role::Messages]).roles, ["messages", "transactional"]);
+        let alone = Process::standalone();
+        assert!(alone.takes_calls() && alone.is("exports") && alone.roles.len() == 8);
+    }
+}

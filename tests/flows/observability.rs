@@ -1,0 +1,220 @@
+//! What operators see: each expression of dashboards, alerts and scalers against what running
+//! processes really show, through a real Prometheus; alerts against the runbook.
+
+mod dashboards;
+mod expressions;
+mod prometheus;
+mod world;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use expressions::{Expression, Selector};
+use longshore::telemetry::metrics;
+use prometheus::{Prometheus, file, promtool};
+use serde_json::Value;
+
+/// How long it may take until everything that was done is shown.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Series that are there in trouble alone: the metric, what a matcher of it holds (nothing: any),
+/// and what would have to happen.
+const SELDOM: &[(&str, &str, &str)] = &[
+    ("longshore_http_requests_total", "5..", "a call is answered 5xx"),
+    ("longshore_http_refused_total", "", "a gateway has no room for a call"),
+    ("longshore_rate_limit_alone_total", "", "the database does not answer a gateway"),
+    ("longshore_log_append_seconds_count", "error", "the log takes no message"),
+    ("longshore_claims_taken_over_total", "", "a worker is lost"),
+    ("longshore_exports_total", "cause!~", "an export fails through no fault of its caller"),
+    ("longshore_export_part_outgrown_total", "", "a part's users are larger than was thought"),
+    ("longshore_export_cleanup_failures_total", "", "a storage does not let files be removed"),
+    ("longshore_dispatches_total", "failed", "what a send is of is gone"),
+    ("longshore_dispatch_parts_total", "given_up", "a part ends its worker again and again"),
+    ("longshore_message_attempts_total", "outcome=\"failed\"", "a channel refuses a message"),
+    ("longshore_smtp_connections_total", "failed", "a relay is away"),
+    ("longshore_schedules_fired_total", "missed", "no worker ran when a schedule's time came"),
+];
+
+/// What others than Longshore tell.
+const OTHERS: &[(&str, &str)] = &[
+    ("up", "Prometheus itself"),
+    ("ALERTS", "Prometheus itself"),
+    ("container_memory_working_set_bytes", "a cluster's kubelets"),
+    ("kube_pod_container_resource_limits", "a cluster's kube-state-metrics"),
+];
+
+/// Labels that scraping adds, and that of a histogram's buckets.
+const SCRAPED: [&str; 5] = ["namespace", "job", "instance", "pod", "container"];
+
+fn seldom(selector: &Selector) -> Option<usize> {
+    SELDOM.iter().position(|(metric, matcher, _)| {
+        selector.metric == *metric && selector.matchers.contains(matcher)
+    })
+}
+
+fn is_of_a_cluster(metric: &str) -> bool {
+    metric.starts_with("container_") || metric.starts_with("kube_")
+}
+
+/// The labels that a metric is declared with; none where it is not declared.
+fn declared(name: &str) -> Option<BTreeSet<&'static str>> {
+    let of_histogram = ["_bucket", "_sum", "_count"];
+    let of = |metric: &&metrics::Metric| {
+        metric.name == name
+            || (metric.kind == metrics::Kind::Histogram
+                && of_histogram.iter().any(|end| name.strip_suffix(end) == Some(metric.name)))
+    };
+    let metric = metrics::all().find(of)?;
+    let bucket = name.ends_with("_bucket").then_some("le");
+    Some(metric.labels.iter().copied().chain(bucket).chain(SCRAPED).collect())
+}
+
+/// What an expression names that nothing declares.
+fn undeclared(expression: &Expression) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let mut known: BTreeSet<&str> = SCRAPED.into();
+    for selector in expressions::selectors(&expression.text) {
+        if OTHERS.iter().any(|(metric, _)| selector.metric == *metric) {
+            continue;
+        }
+        let Some(labels) = declared(&selector.metric) else {
+            wrong.push(format!("{}: no metric {}", expression.place, selector.metric));
+            continue;
+        };
+        let unknown = expressions::matched(&selector);
+        let unknown = unknown.iter().filter(|label| !labels.contains(label.as_str()));
+        wrong.extend(unknown.map(|label| {
+            format!("{}: {} has no label {label}", expression.place, selector.metric)
+        }));
+        known.extend(labels);
+    }
+    let unknown = expressions::grouped_by(&expression.text);
+    let unknown = unknown.into_iter().filter(|label| !known.contains(label.as_str()));
+    wrong.extend(unknown.map(|label| format!("{}: nothing has a label {label}", expression.place)));
+    wrong
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_dashboards_and_alerts_ask_for_is_shown_by_a_running_fleet() {
+    let world = world::World::start().await;
+    let prometheus = Prometheus::start(&world.installations()).await;
+    let expressions = expressions::all(&prometheus).await;
+    let wrong: Vec<String> = expressions.iter().flat_map(undeclared).collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let listed: BTreeSet<usize> = expressions
+        .iter()
+        .flat_map(|expression| expressions::selectors(&expression.text))
+        .filter_map(|selector| seldom(&selector))
+        .collect();
+    for (index, (metric, matcher, _)) in SELDOM.iter().enumerate() {
+        assert!(listed.contains(&index), "nobody asks for {metric} with {matcher:?}");
+    }
+
+    world.work().await;
+    let wanted: BTreeSet<String> = expressions
+        .iter()
+        .flat_map(|expression| expressions::selectors(&expression.text))
+        .filter(|selector| seldom(selector).is_none() && !is_of_a_cluster(&selector.metric))
+        .map(|selector| selector.text())
+        .collect();
+    let since = Instant::now();
+    loop {
+        let mut missing = Vec::new();
+        for selector in &wanted {
+            if prometheus.series(selector).await == 0 {
+                missing.push(selector.as_str());
+            }
+        }
+        if missing.is_empty() {
+            break;
+        }
+        assert!(since.elapsed() < PATIENCE, "nothing shows\n{}", missing.join("\n"));
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+
+    // Rates need two looks at what came last.
+    let mut wrong = Vec::new();
+    for expression in
+        expressions.iter().filter(|expression| !expression.place.contains("a variable"))
+    {
+        let must_show = !expression.is_alert
+            && expressions::selectors(&expression.text).iter().all(|it| seldom(it).is_none());
+        let since = Instant::now();
+        loop {
+            match prometheus.query(&expression.text).await {
+                Err(error) => wrong.push(format!("{}: {error}", expression.place)),
+                Ok(result) if result.is_empty() && must_show => {
+                    if since.elapsed() < Duration::from_secs(5) {
+                        tokio::time::sleep(Duration::from_millis(200)).await;
+                        continue;
+                    }
+                    wrong.push(format!("{}: nothing by {}", expression.place, expression.text));
+                }
+                Ok(_) => {}
+            }
+            break;
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    only_what_was_done_on_purpose_fires(&prometheus).await;
+    world.close().await;
+}
+
+/// A fleet that starts and works wakes nobody.
+async fn only_what_was_done_on_purpose_fires(prometheus: &Prometheus) {
+    let mut names = BTreeSet::new();
+    for alert in prometheus.query(r#"ALERTS{alertstate="firing"}"#).await.expect("alerts") {
+        names.insert(alert["metric"]["alertname"].as_str().expect("a name").to_owned());
+    }
+    let on_purpose = ["LongshoreDeadLetters", "LongshoreDeliveriesGivenUp"];
+    assert!(names.contains(on_purpose[0]), "{names:?}");
+    assert!(names.iter().all(|name| on_purpose.contains(&name.as_str())), "{names:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_alert_fires_when_it_should_and_only_then() {
+    for arguments in [["check", "config", "prometheus.yaml"], ["test", "rules", "alerts.test.yaml"]]
+    {
+        let output = promtool(&arguments).await;
+        let text = [output.stdout, output.stderr].concat();
+        assert!(output.status.success(), "{arguments:?}\n{}", String::from_utf8_lossy(&text));
+    }
+}
+
+/// The alerts by name.
+fn alerts() -> BTreeMap<String, Value> {
+    let text = std::fs::read_to_string(file("deploy/prometheus/alerts.yaml")).expect("a text");
+    let rules: Value = serde_saphyr::from_str(&text).expect("YAML");
+    let groups = rules["groups"].as_array().expect("groups").clone();
+    let rules = groups.iter().flat_map(|group| group["rules"].as_array().expect("rules").clone());
+    let named = rules.map(|rule| (rule["alert"].as_str().expect("an alert").to_owned(), rule));
+    named.collect()
+}
+
+#[test]
+fn each_alert_says_what_is_broken_and_has_a_line_in_the_runbook() {
+    let guide = std::fs::read_to_string(file("deploy/README.md")).expect("the guide");
+    let (_, rest) = guide.split_once("\n## Alerts\n").expect("the section");
+    let section = rest.split("\n## ").next().expect("the section");
+    let tests = std::fs::read_to_string(file("deploy/prometheus/alerts.test.yaml")).expect("tests");
+    for (name, rule) in &alerts() {
+        let severity = rule["labels"]["severity"].as_str().expect("a severity");
+        assert!(["page", "ticket"].contains(&severity), "{name}: {severity}");
+        let text = |part: &str| rule["annotations"][part].as_str().unwrap_or_default().to_owned();
+        assert!(text("summary").ends_with('.') && text("description").ends_with('.'), "{name}");
+        assert_eq!(text("runbook_url"), format!("deploy/README.md#{name}"));
+        let line = format!("| <a id=\"{name}\"></a>`{name}` | {severity} | ");
+        assert_eq!(section.matches(&line).count(), 1, "the section Alerts has not one line {line}");
+        let fires = format!("alertname=\"{name}\"");
+        let is_tested = tests.contains(&fires) || tests.contains(&format!("alertname: {name}\n"));
+        assert!(is_tested, "no case in which {name} fires");
+    }
+    for line in section.lines().filter(|line| line.starts_with("| <a id=")) {
+        let name = line.split('"').nth(1).expect("a name");
+        assert!(alerts().contains_key(name), "the runbook has {name}, and there is no such alert");
+        for link in line.split("](#").skip(1) {
+            let anchor = link.split(')').next().expect("an anchor");
+            assert!(dashboards::leads_to(&guide, anchor), "{name}: no #{anchor} in the guide");
+        }
+    }
+}

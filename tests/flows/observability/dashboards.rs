@@ -1,0 +1,123 @@
+//! The dashboards as Grafana reads them.
+
+use std::collections::BTreeSet;
+
+use regex::Regex;
+use serde_json::Value;
+
+use super::prometheus::file;
+
+pub struct Dashboard {
+    /// Its file's name.
+    pub file: String,
+    pub json: Value,
+}
+
+impl Dashboard {
+    /// Everything but the headings of rows.
+    pub fn panels(&self) -> Vec<&Value> {
+        let all = self.json["panels"].as_array().expect("panels");
+        let inner = all.iter().flat_map(|panel| panel["panels"].as_array().into_iter().flatten());
+        all.iter().chain(inner).filter(|panel| panel["type"] != "row").collect()
+    }
+
+    fn variables(&self) -> &Vec<Value> {
+        self.json["templating"]["list"].as_array().expect("variables")
+    }
+
+    /// The queries of variables.
+    pub fn queries(&self) -> Vec<String> {
+        let queries = self.variables().iter().filter(|variable| variable["type"] == "query");
+        queries
+            .map(|variable| variable["query"]["query"].as_str().expect("a query").into())
+            .collect()
+    }
+}
+
+pub fn all() -> Vec<Dashboard> {
+    let entries = std::fs::read_dir(file("deploy/grafana")).expect("a directory");
+    let paths = entries.map(|entry| entry.expect("an entry").path());
+    let mut all: Vec<Dashboard> = paths
+        .filter(|path| path.extension().is_some_and(|extension| extension == "json"))
+        .map(|path| {
+            let text = std::fs::read_to_string(&path).expect("a text");
+            let json = serde_json::from_str(&text)
+                .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            let file = path.file_name().expect("a name").to_string_lossy().into_owned();
+            Dashboard { file, json }
+        })
+        .collect();
+    all.sort_by(|a, b| a.file.cmp(&b.file));
+    all
+}
+
+#[test]
+fn dashboards_can_be_told_apart_and_lead_to_each_other() {
+    let all = all();
+    let uids: BTreeSet<&str> =
+        all.iter().map(|dashboard| dashboard.json["uid"].as_str().expect("a uid")).collect();
+    let expected = ["deliveries", "exports", "fleet", "ingestion", "messages"]
+        .map(|name| format!("longshore-{name}"));
+    assert!(uids.iter().eq(expected.iter()), "{uids:?}");
+    for dashboard in &all {
+        let (file, json) = (&dashboard.file, &dashboard.json);
+        assert_eq!(json["id"], Value::Null, "{file}: ids are a database's");
+        assert_eq!(json["uid"], format!("longshore-{}", file.trim_end_matches(".json")));
+        assert_eq!(json["tags"], serde_json::json!(["longshore"]), "{file}");
+        let links = json["links"].as_array().expect("links");
+        let to_others = |link: &Value| link["type"] == "dashboards" && link["tags"] == json["tags"];
+        assert!(links.iter().any(to_others), "{file}: no links to the others");
+        let names: Vec<&str> = dashboard
+            .variables()
+            .iter()
+            .map(|variable| variable["name"].as_str().unwrap())
+            .collect();
+        assert!(names.starts_with(&["datasource", "namespace"]), "{file}: {names:?}");
+    }
+}
+
+#[test]
+fn each_panel_says_what_it_shows() {
+    let guide = std::fs::read_to_string(file("deploy/README.md")).expect("the guide");
+    let link = Regex::new(r"\(\$\{runbook\}#([\w-]+)\)").expect("a regular expression");
+    for dashboard in all() {
+        let (mut ids, mut titles) = (BTreeSet::new(), BTreeSet::new());
+        let of_source = |value: &Value| value["datasource"]["uid"] == "${datasource}";
+        for panel in dashboard.panels() {
+            let place = format!("{}: {}", dashboard.file, panel["title"]);
+            let text = |name: &str| panel[name].as_str().unwrap_or_default().to_owned();
+            assert!(ids.insert(panel["id"].as_u64().expect("an id")), "{place}: its id");
+            assert!(
+                !text("title").is_empty() && titles.insert(text("title")),
+                "{place}: its title"
+            );
+            let unit = panel["fieldConfig"]["defaults"]["unit"].as_str();
+            assert!(unit.is_some_and(|unit| !unit.is_empty()), "{place} has no unit");
+            assert!(panel["fieldConfig"]["defaults"]["thresholds"].is_object(), "{place}");
+            let targets = panel["targets"].as_array().expect("targets");
+            assert!(of_source(panel) && targets.iter().all(of_source), "{place}: its data source");
+            assert!(!targets.is_empty(), "{place} asks for nothing");
+            for target in targets {
+                let text = target["expr"].as_str().expect("an expression");
+                assert!(text.contains(r#"namespace=~"$namespace""#), "{place}: {text}");
+            }
+            let description = text("description");
+            let says = description.to_lowercase().contains("normal");
+            assert!(says, "{place} does not say what is normal: {description}");
+            let anchor = link.captures(&description);
+            let anchor = anchor.unwrap_or_else(|| panic!("{place}: {description}"))[1].to_owned();
+            assert!(leads_to(&guide, &anchor), "{place}: no #{anchor} in the guide");
+        }
+    }
+}
+
+/// Whether the guide has an anchor or a heading of that name.
+pub fn leads_to(guide: &str, anchor: &str) -> bool {
+    let is_heading = |line: &str| {
+        let heading = line.trim_start_matches('#').trim().to_lowercase();
+        let kept = |letter: &char| letter.is_alphanumeric() || [' ', '-'].contains(letter);
+        line.starts_with('#')
+            && heading.chars().filter(kept).collect::<String>().replace(' ', "-") == anchor
+    };
+    guide.contains(&format!("<a id=\"{anchor}\"></a>")) || guide.lines().any(is_heading)
+}
