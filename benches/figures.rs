@@ -48,6 +48,11 @@ impl Figures {
     }
 
     pub fn write(&self, file: &Path) {
+        let text = serde_json::to_string_pretty(&self.to_json()).expect("plain values are JSON");
+        std::fs::write(file, text + "\n").expect("the file is written");
+    }
+
+    pub fn to_json(&self) -> Value {
         let object = |run: &Run| -> Value {
             run.iter().map(|(name, n)| ((*name).to_owned(), json!(n))).collect::<Map<_, _>>().into()
         };
@@ -64,9 +69,7 @@ impl Figures {
                 })
             })
             .collect();
-        let report = json!({ "title": self.title, "cases": cases });
-        let text = serde_json::to_string_pretty(&report).expect("plain values are JSON");
-        std::fs::write(file, text + "\n").expect("the file is written");
+        json!({ "title": self.title, "cases": cases })
     }
 }
 

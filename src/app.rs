@@ -110,13 +110,14 @@ impl App {
         let memory = Memory::new(config.exports.memory_bytes);
         let bodies = Memory::new(config.gateway.memory_bytes);
         let requests = Arc::new(Semaphore::new(config.gateway.requests_in_flight));
+        let threads = config.worker.compute_threads;
         Ok(Self(Arc::new(Parts {
             config: Arc::new(config),
             calls: StoreQueue::new(store.clone()),
             reserved: Reserved {
                 calls: StoreQueue::new(reserved.clone()),
                 store: reserved,
-                cores: Cores::all(),
+                cores: Cores::new(threads),
             },
             store,
             log,
@@ -124,7 +125,7 @@ impl App {
             secrets,
             sender,
             clock: Clock::system(),
-            cores: Cores::all(),
+            cores: Cores::new(threads),
             memory,
             bodies,
             requests,

@@ -33,6 +33,11 @@ impl Clock {
         self.now().as_millisecond()
     }
 
+    /// What another clock shows, such as the database's, moved as this one was by a test.
+    pub fn moved(&self, ms: i64) -> i64 {
+        ms + self.offset_ms.load(Ordering::Relaxed)
+    }
+
     /// The current UTC day.
     pub fn today(&self) -> Date {
         utc_date(self.now())

@@ -26,13 +26,12 @@ struct Places {
 }
 
 impl Cores {
-    /// All processors of this machine.
-    pub fn all() -> Self {
-        Self::new(std::thread::available_parallelism().map_or(1, NonZero::get))
-    }
-
+    /// So many; when 0, all that this process may use.
     pub fn new(cores: usize) -> Self {
-        let count = cores.max(1);
+        let count = match cores {
+            0 => std::thread::available_parallelism().map_or(1, NonZero::get),
+            set => set,
+        };
         let places = Places { free: count, waiting: 0 };
         Self { count, shared: Arc::new((Mutex::new(places), Condvar::new())) }
     }

@@ -153,6 +153,9 @@ pub struct Worker {
     pub poll_ms: u64,
     /// Seconds that a stopping worker may take to finish what is under way.
     pub drain_seconds: u64,
+    /// Threads of one process, a gateway too, that compute at once; one for each processor
+    /// when 0.
+    pub compute_threads: usize,
     /// Messages of one consumer under way at once.
     pub messages_in_flight: usize,
     /// Batches of one consumer under way at once, each of another partition.
@@ -169,7 +172,7 @@ pub struct Worker {
 pub struct Exports {
     /// Users in a file (src/gateway/README.md, Files).
     pub users_per_file: u32,
-    /// Parts of one worker under way at once; two for each processor when 0.
+    /// Parts of one worker under way at once; two for each thread that computes when 0.
     pub parts_in_flight: usize,
     /// Bytes of users' data that one worker holds in memory at once.
     pub memory_bytes: usize,
@@ -210,7 +213,7 @@ pub struct Deliveries {
 pub struct Messages {
     /// Users in a part of a send to a segment, an audience or everybody.
     pub part_users: u32,
-    /// Parts of one worker under way at once; two for each processor when 0.
+    /// Parts of one worker under way at once; two for each thread that computes when 0.
     pub parts_in_flight: usize,
     /// Sends to named users of one worker under way at once, which parts never hold up.
     pub named_in_flight: usize,
@@ -307,6 +310,7 @@ impl Default for Config {
                 lease_ms: 30_000,
                 poll_ms: 500,
                 drain_seconds: 25,
+                compute_threads: 0,
                 messages_in_flight: 16,
                 batches_in_flight: 4,
                 batch_messages: 1_000,
@@ -496,6 +500,7 @@ impl Config {
         refuse(self.database.max_connections < 4, "database.max_connections: at least 4");
         refuse(self.worker.lease_ms < 500, "worker.lease_ms: at least 500");
         refuse(self.worker.poll_ms == 0, "worker.poll_ms: at least 1");
+        refuse(self.worker.compute_threads > 1_024, "worker.compute_threads: at most 1,024");
         refuse(self.worker.messages_in_flight == 0, "worker.messages_in_flight: at least 1");
         refuse(self.worker.batches_in_flight == 0, "worker.batches_in_flight: at least 1");
         refuse(

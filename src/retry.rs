@@ -16,6 +16,13 @@ pub trait Retry {
     fn is_too_much(&self) -> bool {
         false
     }
+
+    /// Whether a newer program wrote what this one does not know ([`store::documents`]
+    /// (crate::store::documents)). It is no failure of what is to be done, which waits for a
+    /// newer program however long that takes: whatever counts tries does not count this one.
+    fn needs_newer(&self) -> bool {
+        false
+    }
 }
 
 /// Waits until `pause` is over or `stop` is cancelled.

@@ -1,10 +1,11 @@
-//! Brings an installation to this version, and checks at a start that it is there.
+//! Brings an installation to this version, and checks at a start that this program may run on it.
 
 use crate::app::App;
 use crate::log::LogError;
 use crate::retry::Retry;
+use crate::store::StoreError;
+use crate::store::migrate::{self, Schema};
 use crate::store::settings::{self, Sealed, SettingsError};
-use crate::store::{self, StoreError};
 use crate::workspaces::storage::{self, StorageError};
 
 #[derive(Debug, thiserror::Error)]
@@ -17,6 +18,12 @@ pub enum SetupError {
     Storage(#[from] StorageError),
     #[error(transparent)]
     Log(#[from] LogError),
+    /// Of a newer program's schema this one does not know all that is sealed.
+    #[error(
+        "the secret key is rotated by the newest program: run `longshore migrate` of the version \
+         that brought the database to schema {0}, with both keys"
+    )]
+    Rotation(i64),
 }
 
 impl Retry for SetupError {
@@ -26,13 +33,16 @@ impl Retry for SetupError {
             Self::Settings(error) => error.can_retry(),
             Self::Storage(error) => error.can_retry(),
             Self::Log(error) => error.can_retry(),
+            Self::Rotation(_) => false,
         }
     }
 }
 
-/// What [`run`] did beside bringing everything to this version.
+/// What [`run`] did, and found.
 #[derive(Debug)]
 pub struct Done {
+    /// This program's, or a newer one that it may run on.
+    pub schema: Schema,
     /// The stored secrets were sealed anew, because the secret key was rotated.
     pub rotated: bool,
     /// What the operator should know of the log.
@@ -42,10 +52,13 @@ pub struct Done {
 /// Migrates the database, writes down what is fixed from the first time on, and creates the
 /// topics. Safe to run from many processes at once, and again.
 pub async fn run(app: &App) -> Result<Done, SetupError> {
-    store::migrate::run(&app.store).await?;
+    let schema = migrate::run(&app.store).await?;
     let mut tx = app.store.write().await?;
     settings::fix_partitions(&mut tx, app.config.log.partitions).await?;
     let rotated = settings::fix_secret_key(&mut tx, &app.secrets).await? == Sealed::Old;
+    if rotated && schema.is_newer() {
+        return Err(SetupError::Rotation(schema.at));
+    }
     if rotated {
         storage::reseal(&mut tx, &app.secrets).await?;
         settings::put_secret_key(&mut tx, &app.secrets).await?;
@@ -55,20 +68,20 @@ pub async fn run(app: &App) -> Result<Done, SetupError> {
     if let Some(note) = &note {
         tracing::warn!("{note}");
     }
-    Ok(Done { rotated, note })
+    Ok(Done { schema, rotated, note })
 }
 
-/// Refuses to start on another schema, another number of partitions or another secret key
-/// than this installation's; the error says what to run or to set. A data directory that is
-/// new is made ready by whichever command comes first.
-pub async fn check(app: &App) -> Result<(), SetupError> {
-    if store::migrate::is_new_directory(&app.store).await? {
+/// Refuses to start on a schema that this program may not run on, with another number of
+/// partitions or another secret key than this installation's; the error says what to run or to
+/// set. A data directory that is new is made ready by whichever command comes first.
+pub async fn check(app: &App) -> Result<Schema, SetupError> {
+    if migrate::is_new_directory(&app.store).await? {
         run(app).await?;
     }
-    store::migrate::check(&app.store).await?;
+    let schema = migrate::check(&app.store).await?;
     let mut tx = app.store.snapshot().await?;
     settings::check_partitions(&mut tx, app.config.log.partitions).await?;
     settings::check_secret_key(&mut tx, &app.secrets).await?;
     tx.commit().await?;
-    Ok(())
+    Ok(schema)
 }

@@ -5,8 +5,8 @@ use uuid::Uuid;
 
 use super::{Campaign, Kind};
 use crate::messages::settings::ApiCampaign;
+use crate::store::documents::parsed;
 use crate::store::{StoreError, Tx, execute, on};
-use crate::workspaces::parsed;
 
 #[derive(sqlx::FromRow)]
 struct CampaignRow {

@@ -13,13 +13,13 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
 use super::coerce::coerce;
-use super::message::{Edit, ITEMS, MessageError, Values};
+use super::message::{Edit, ITEMS, Values};
 use super::rows::{self, EditRow, StoredItem};
 use super::{Catalog, Fields};
 use crate::app::App;
 use crate::clock::Clock;
 use crate::compute::Cores;
-use crate::log::Message;
+use crate::log::{Message, PayloadError};
 use crate::retry::Retry;
 use crate::store::{Room, StoreError, Tx};
 use crate::worker::batches::{Handler, arrays};
@@ -28,7 +28,7 @@ use crate::worker::batches::{Handler, arrays};
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
     #[error(transparent)]
-    Message(#[from] MessageError),
+    Message(#[from] PayloadError),
     #[error("the item {id} of catalog {catalog} cannot be read: {why}")]
     Item { catalog: i32, id: String, why: String },
     /// The next try sees it as it is then.
@@ -50,6 +50,14 @@ impl Retry for ApplyError {
 
     fn is_too_much(&self) -> bool {
         matches!(self, Self::Store(error) if error.is_too_much())
+    }
+
+    fn needs_newer(&self) -> bool {
+        match self {
+            Self::Store(error) => error.needs_newer(),
+            Self::Message(error) => error.needs_newer(),
+            Self::Meanwhile | Self::Item { .. } => false,
+        }
     }
 }
 

@@ -17,7 +17,7 @@ use serde::ser::SerializeMap as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use crate::retry::Retry;
+use crate::log::{PayloadError, Topic, payload};
 use crate::users::json::Members;
 
 /// The version that this program writes, and the only one that it reads.
@@ -89,37 +89,10 @@ impl<'de: 'a, 'a> Deserialize<'de> for Values<'a> {
     }
 }
 
-/// Why a message cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum MessageError {
-    #[error("messages of version {0} are not known to this program")]
-    Version(u32),
-    #[error("not an edit of a catalog: {0}")]
-    Damaged(String),
-}
-
-impl Retry for MessageError {
-    /// A newer gateway's messages wait for a worker of its version.
-    fn can_retry(&self) -> bool {
-        matches!(self, Self::Version(_))
-    }
-}
-
 impl<'a> Edit<'a> {
     /// Reads a payload; texts without escapes are borrowed from it.
-    pub fn decode(payload: &'a [u8]) -> Result<Self, MessageError> {
-        #[derive(Deserialize)]
-        struct Version {
-            v: u32,
-        }
-        match serde_json::from_slice::<Self>(payload) {
-            Ok(edit) if edit.v == VERSION => Ok(edit),
-            Ok(edit) => Err(MessageError::Version(edit.v)),
-            Err(error) => Err(match serde_json::from_slice(payload) {
-                Ok(Version { v }) if v != VERSION => MessageError::Version(v),
-                _ => MessageError::Damaged(error.to_string()),
-            }),
-        }
+    pub fn decode(payload: &'a [u8]) -> Result<Self, PayloadError> {
+        payload::read(Topic::Catalogs, VERSION, payload, |edit: &Self| Some(edit.v))
     }
 }
 
@@ -137,11 +110,6 @@ mod tests {
         let text = r#"{"v":1,"workspace":7,"catalog":3,"received_at":5,"items":[{"id":"a","values":{"A \"b\"":1.10,"c":null}}]}"#;
         let edit = Edit::decode(text.as_bytes()).unwrap();
         assert_eq!(serde_json::to_string(&edit).unwrap(), text);
-        let error = Edit::decode(br#"{"v":2,"other":1}"#).unwrap_err();
-        assert_eq!(error, MessageError::Version(2));
-        assert!(error.can_retry(), "it waits for a worker that knows it");
-        let error = Edit::decode(b"{").unwrap_err();
-        assert!(matches!(error, MessageError::Damaged(_)) && !error.can_retry(), "{error}");
     }
 
     fn any_update() -> impl Strategy<Value = Value> {

@@ -8,6 +8,7 @@ use futures::TryStreamExt as _;
 use sqlx::{QueryBuilder, Sqlite};
 
 use super::{Catalog, Field};
+use crate::store::documents::parsed;
 use crate::store::{Room, StoreError, Tx, execute, on};
 
 /// Rows of one SQLite statement: of 7 columns, well below the parameters it may have.
@@ -37,8 +38,7 @@ pub struct Stored {
 type CatalogColumns = (i32, i32, String, String);
 
 fn catalog((id, workspace, name, fields): CatalogColumns) -> Result<Catalog, StoreError> {
-    let fields: Vec<Field> = serde_json::from_str(&fields)
-        .map_err(|error| StoreError::Corrupt(format!("catalogs.fields of {id}: {error}")))?;
+    let fields: Vec<Field> = parsed("catalogs.fields", id, &fields)?;
     Ok(Catalog { id, workspace, name, fields: fields.into() })
 }
 

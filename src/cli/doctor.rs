@@ -28,7 +28,7 @@ the login, and providers and postback addresses are asked for nothing (HEAD, uns
 Example:
   $ longshore doctor
   ok   data directory: ./longshore-data can be written
-  ok   database: SQLite, at this version
+  ok   database: SQLite, at this version (schema 1)
   ok   log: embedded
   FAIL objects: access denied — allow put, get, list and delete on the bucket
   ok   email of acme: smtps://relay.acme.example:465 takes emails, under TLS, with the login")]
@@ -172,18 +172,18 @@ async fn database(config: Config, secrets: SecretKey) -> Vec<Finding> {
 async fn at_this_version(
     config: &Config,
     secrets: &SecretKey,
-) -> Result<&'static str, settings::SettingsError> {
+) -> Result<String, settings::SettingsError> {
     let store = Store::connect(config).await?;
     if migrate::is_new_directory(&store).await? {
-        return Ok("new: the next command makes it ready");
+        return Ok("new: the next command makes it ready".into());
     }
-    migrate::check(&store).await?;
+    let schema = migrate::check(&store).await?;
     let mut tx = store.snapshot().await?;
     settings::check_partitions(&mut tx, config.log.partitions).await?;
     settings::check_secret_key(&mut tx, secrets).await?;
     tx.commit().await?;
     store.close().await;
-    Ok("at this version")
+    Ok(schema.to_string())
 }
 
 async fn log(config: Config) -> Vec<Finding> {

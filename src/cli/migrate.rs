@@ -14,8 +14,10 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Safe to run again, and from many processes at once. Give LONGSHORE_SECRET_KEY_OLD beside a
-new LONGSHORE_SECRET_KEY, and the stored secrets are sealed anew.
+Safe to run again, from many processes at once, and beside running gateways and workers of the
+version before. On a database that a newer version has brought further it does nothing, and says
+whether this version still runs on it. Give LONGSHORE_SECRET_KEY_OLD beside a new
+LONGSHORE_SECRET_KEY, and the stored secrets are sealed anew.
 
 Example:
   $ longshore migrate
@@ -54,7 +56,10 @@ pub async fn run(config: Config, _arguments: Arguments) -> CommandResult {
             Err(error) => return Err(error.into()),
         }
     };
-    println!("the database and the log are at this version");
+    match done.schema.is_newer() {
+        false => println!("the database and the log are at this version"),
+        true => println!("the database is {}: there is nothing to migrate", done.schema),
+    }
     if let Some(note) = done.note {
         eprintln!("longshore: {note}");
     }

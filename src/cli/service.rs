@@ -67,13 +67,19 @@ impl Service {
         Ok(Self { app, ops: tokio::spawn(ops), shutdown })
     }
 
-    /// Refuses another schema, partition count or secret key than the installation's; waits
-    /// for a store that is away. False when the process was told to stop before.
+    /// Refuses a schema that it may not run on, another partition count or secret key than the
+    /// installation's; waits for a store that is away. False when the process was told to stop
+    /// before.
     pub async fn is_set_up(&self) -> Result<bool, SetupError> {
         let mut attempt = 0;
         while !self.shutdown.is_cancelled() {
             match setup::check(&self.app).await {
-                Ok(()) => return Ok(true),
+                Ok(schema) => {
+                    if schema.is_newer() {
+                        tracing::warn!("the database is {schema}");
+                    }
+                    return Ok(true);
+                }
                 Err(error) if error.can_retry() => {
                     attempt += 1;
                     tracing::warn!(%error, "waiting for the database");

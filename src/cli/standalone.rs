@@ -38,7 +38,10 @@ pub async fn run(config: Config, _arguments: Arguments) -> CommandResult {
     let _lock = lock(&config.data)?;
     let listener = gateway::bind(config.gateway.listen, "LONGSHORE_LISTEN").await?;
     let service = Service::start(config, Process::standalone()).await?;
-    setup::run(&service.app).await?;
+    let schema = setup::run(&service.app).await?.schema;
+    if schema.is_newer() {
+        tracing::warn!("the database is {schema}");
+    }
     let (served, worked) = tokio::join!(service.serve(listener), service.work(&Role::ALL));
     service.stop().await;
     served.and(Ok(worked?))

@@ -202,6 +202,14 @@ impl Retry for DeliveryError {
             Self::Unknown(_) | Self::Pending(_) => false,
         }
     }
+
+    fn needs_newer(&self) -> bool {
+        match self {
+            Self::Claim(error) => error.needs_newer(),
+            Self::Store(error) => error.needs_newer(),
+            Self::Unknown(_) | Self::Pending(_) => false,
+        }
+    }
 }
 
 /// Writes the delivery and offers it to the workers, in the caller's transaction.

@@ -4,7 +4,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Failure;
 use crate::claims::ClaimError;
-use crate::log::LogError;
+use crate::log::{LogError, PayloadError};
 use crate::objects::ObjectError;
 use crate::retry::Retry;
 use crate::store::StoreError;
@@ -23,6 +23,8 @@ pub enum ExportError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Log(#[from] LogError),
+    #[error(transparent)]
+    Message(#[from] PayloadError),
     /// Own storage cannot be opened.
     #[error("own storage: {0}")]
     Storage(#[from] StorageError),
@@ -59,10 +61,20 @@ impl Retry for ExportError {
         match self {
             Self::Store(error) => error.can_retry(),
             Self::Log(error) => error.can_retry(),
+            Self::Message(error) => error.can_retry(),
             Self::Storage(error) => error.can_retry(),
             Self::Own(error) | Self::Objects(error) => error.can_retry(),
             Self::Stopped | Self::Transient(_) => true,
             Self::Lost | Self::Permanent(_) => false,
+        }
+    }
+
+    fn needs_newer(&self) -> bool {
+        match self {
+            Self::Store(error) => error.needs_newer(),
+            Self::Storage(error) => error.needs_newer(),
+            Self::Message(error) => error.needs_newer(),
+            _ => false,
         }
     }
 }
@@ -76,7 +88,9 @@ impl ExportError {
             Self::Own(error) => Failure::objects(error, true),
             Self::Objects(error) => Failure::objects(error, false),
             Self::Permanent(failure) | Self::Transient(failure) => failure.clone(),
-            Self::Lost | Self::Stopped | Self::Log(_) => Failure::internal(self.to_string()),
+            Self::Lost | Self::Stopped | Self::Log(_) | Self::Message(_) => {
+                Failure::internal(self.to_string())
+            }
         }
     }
 }

@@ -193,18 +193,25 @@ impl Pipeline {
         Ok(())
     }
 
-    fn project(&mut self) -> io::Result<()> {
+    fn project(&mut self) -> Result<(), Halt> {
         let began = Instant::now();
         let Self { chunk, projector, packer, users, broken, .. } = self;
+        let mut newer = None;
         let projecting = packer.append(|out| {
             for user in chunk.users() {
                 match projector.line(&user, out) {
                     Ok(()) => *users += 1,
+                    Err(user) if user.newer => newer = Some(user),
                     Err(user) => broken.push(user),
                 }
             }
             began.elapsed()
         })?;
+        if let Some(Broken { service_id, reason, .. }) = newer {
+            return Err(
+                StoreError::Newer(format!("the activity of {service_id} ({reason})")).into()
+            );
+        }
         self.projecting += projecting;
         self.compressing += began.elapsed() - projecting;
         Ok(())

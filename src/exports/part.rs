@@ -23,6 +23,7 @@ use crate::clock;
 use crate::faults::fail_point;
 use crate::objects::{Head, ObjectError, ObjectKey, Objects, Put, PutOptions};
 use crate::store::StoreError;
+use crate::store::documents::unknown;
 use crate::workspaces;
 
 /// Does the claimed part. Of a job that is not running any more the claim is dropped.
@@ -62,7 +63,8 @@ impl Task {
         }
         let corrupt = |what: &str| StoreError::Corrupt(format!("{what} of export job {}", job.id));
         let plan = progress.plan.ok_or_else(|| corrupt("the plan"))?;
-        let fields = FieldSet::parse(&job.fields).map_err(|_| corrupt("the fields"))?;
+        let fields = FieldSet::parse(&job.fields)
+            .map_err(|_| unknown("export_jobs.fields", job.id, &job.fields.join(", ")))?;
         Ok(Some(Self { claim: *claim, job, plan, part, fields }))
     }
 
@@ -78,9 +80,12 @@ impl Task {
         let result = self.store(&objects, packed).await?;
         fail_point!("part::uploaded");
         go_on(stop)?;
-        let mut tx = app.store.write().await?;
-        state::part_done(app, &mut tx, &self.claim, &result).await?;
+        let mut tx = app.store.write_repeatable().await?;
+        let was_last = state::part_done(app, &mut tx, &self.claim, &result).await?;
         tx.commit().await?;
+        if was_last {
+            app.bell.ring();
+        }
         fail_point!("part::done");
         tracing::debug!(users = result.users, bytes = result.bytes, "a part is done");
         Ok(())

@@ -45,7 +45,14 @@ async fn try_plan(app: &App, id: Uuid) -> Result<(), ExportError> {
         }
         Err(error) => Err(error),
     };
-    planned.map_err(|error| match attempt == last {
+    if let Err(error) = &planned
+        && error.needs_newer()
+    {
+        let mut tx = app.store.write().await?;
+        rows::uncount_planning(&mut tx, id).await?;
+        tx.commit().await?;
+    }
+    planned.map_err(|error| match attempt == last && !error.needs_newer() {
         true => ExportError::Permanent(error.failure()),
         false => error,
     })

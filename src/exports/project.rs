@@ -17,6 +17,7 @@ use super::Plan;
 use super::fields::{
     CUSTOM_ATTRIBUTES, CUSTOM_EVENTS, FieldSet, OF_ACTIVITY, PURCHASES, TOTAL_REVENUE,
 };
+use crate::retry::Retry as _;
 use crate::users::activity::{Activity, ActivityError, Summary};
 use crate::users::scan::UserRow;
 use crate::users::{json, money};
@@ -28,6 +29,8 @@ const SERVICE_ID: &str = "service_id";
 pub struct Broken {
     pub service_id: Uuid,
     pub reason: String,
+    /// Of nothing wrong: a newer program wrote what this one does not know.
+    pub newer: bool,
 }
 
 /// Makes the lines of one export.
@@ -71,7 +74,8 @@ impl Projector {
         let start = out.len();
         self.write(user, out).map_err(|reason| {
             out.truncate(start);
-            Broken { service_id: user.service_id, reason: reason.to_string() }
+            let newer = matches!(&reason, Reason::Activity(error) if error.needs_newer());
+            Broken { service_id: user.service_id, reason: reason.to_string(), newer }
         })
     }
 

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::{ExportError, Job, rows};
 use crate::app::App;
 use crate::clock::millis;
-use crate::log::{Message, NewMessage, Topic};
+use crate::log::{Message, NewMessage, PayloadError, Topic, payload};
 
 /// How long a caller waits for its message to be appended. The job is durable by then.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -25,9 +25,14 @@ fn message(job: Uuid, request_id: &str) -> NewMessage {
     }
 }
 
-/// The job that such a message is about.
-pub fn job_of(message: &Message) -> Option<Uuid> {
-    Uuid::try_parse_ascii(&message.payload).ok()
+/// The job that such a message is about. A payload that says its version, as those of the other
+/// topics do, is a newer program's.
+pub fn job_of(message: &Message) -> Result<Uuid, PayloadError> {
+    const NO_VERSION: u32 = 0;
+    Uuid::try_parse_ascii(&message.payload).or_else(|_| {
+        let payload = message.payload.as_slice();
+        payload::read(Topic::Exports, NO_VERSION, payload, |_: &Uuid| None)
+    })
 }
 
 /// Appends the message of a new job. Where that takes long it goes on by itself, and where

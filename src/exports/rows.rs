@@ -7,6 +7,7 @@
 use uuid::Uuid;
 
 use super::{Failure, Format, Job, Plan, Progress, State};
+use crate::store::documents::{parsed, unknown};
 use crate::store::{StoreError, Tx, on};
 
 pub use super::part_rows::*;
@@ -143,6 +144,16 @@ pub async fn begin_planning(tx: &mut Tx, id: Uuid, now: i64) -> Result<Option<i3
          RETURNING plan_attempts",
     )
     .bind(id).bind(now).fetch_optional(c).await?))
+}
+
+/// Takes back an attempt at planning that only a newer program can make.
+pub async fn uncount_planning(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
+    on!(tx, c => sqlx::query(
+        "UPDATE export_jobs SET plan_attempts = plan_attempts - 1
+         WHERE id = $1 AND state = 'planning' AND plan_attempts > 0",
+    )
+    .bind(id).execute(c).await?.rows_affected());
+    Ok(())
 }
 
 /// Whether the job is still to be planned; if so it stays that way until the transaction's
@@ -294,12 +305,13 @@ pub async fn requeue(
 }
 
 fn read(row: JobRow) -> Result<(Job, Progress), StoreError> {
-    let corrupt = |what: &str| StoreError::Corrupt(format!("{what} of export job {}", row.id));
-    let fields = serde_json::from_str(&row.fields).map_err(|_| corrupt("fields"))?;
-    let format = Format::parse(&row.format).ok_or_else(|| corrupt("format"))?;
-    let state = State::parse(&row.state).ok_or_else(|| corrupt("state"))?;
-    let plan = row.plan.as_deref().map(serde_json::from_str);
-    let plan = plan.transpose().map_err(|_| corrupt("plan"))?;
+    let id = row.id;
+    let fields = parsed("export_jobs.fields", id, &row.fields)?;
+    let format =
+        Format::parse(&row.format).ok_or_else(|| unknown("export_jobs.format", id, &row.format))?;
+    let state =
+        State::parse(&row.state).ok_or_else(|| unknown("export_jobs.state", id, &row.state))?;
+    let plan = row.plan.as_deref().map(|plan| parsed("export_jobs.plan", id, plan)).transpose()?;
     let job = Job {
         id: row.id,
         workspace_id: row.workspace_id,

@@ -19,6 +19,10 @@ pub use super::part_rows::PartResult;
 /// `finishing` and leaves the finish task; answers whether it was. A ZIP that has grown
 /// past the workspace's limit fails the job instead. After an error the transaction is to
 /// be dropped; [`ClaimError::Lost`] also says that the job is not running any more.
+///
+/// All parts of a job wait here for its one row. So the transaction may be one that [does not
+/// wait for the disk](crate::store::Store::write_repeatable): what a crash takes back is the
+/// claim's end as well, and the part is done again. The last part's waits, and with it all.
 pub async fn part_done(
     app: &App,
     tx: &mut Tx,
@@ -28,7 +32,11 @@ pub async fn part_done(
     let counted = rows::count_part(tx, claim.job, result).await?.ok_or(ClaimError::Lost)?;
     claims::finish(tx, claim).await?;
     part_rows::mark_done(tx, claim, result).await?;
-    if let Some(limit) = counted.bytes_limit.filter(|limit| counted.bytes_done > *limit) {
+    let is_over = counted.bytes_limit.filter(|limit| counted.bytes_done > *limit);
+    if is_over.is_some() || counted.parts_left == 0 {
+        tx.be_durable().await?;
+    }
+    if let Some(limit) = is_over {
         fail(app, tx, claim.job, &Failure::too_many_bytes(limit)).await?;
         return Ok(false);
     }

@@ -18,6 +18,7 @@ mod kafka;
 pub mod message_ids;
 pub mod offsets;
 mod ordered;
+pub mod payload;
 
 use std::time::{Duration, Instant};
 
@@ -25,6 +26,7 @@ use sha2::{Digest as _, Sha256};
 
 pub use batches::{Batch, Extent, Limits, Range, Standing, Standings, obstacle};
 pub use consumer::{Ack, Consumer};
+pub use payload::PayloadError;
 
 use crate::config::Config;
 use crate::retry::Retry;
@@ -253,8 +255,6 @@ impl Log {
 
 #[cfg(test)]
 mod tests {
-    use uuid::Uuid;
-
     use super::*;
     use crate::catalogs::message::Edit;
     use crate::exports::requeue::job_of;
@@ -301,7 +301,7 @@ mod tests {
                         payload: example.as_bytes().to_vec(),
                         request_id: String::new(),
                     };
-                    job_of(&message).as_ref().map(Uuid::to_string).unwrap()
+                    job_of(&message).unwrap().to_string()
                 }
             };
             assert_eq!(written, example);

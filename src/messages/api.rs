@@ -21,7 +21,7 @@ use crate::gateway::idempotency::{self, Answer, Received};
 use crate::gateway::{self, ApiError, Caller, IdempotencyKey, JsonText, Routes, limits};
 use crate::log::NewMessage;
 use crate::workspaces::Budget;
-use crate::{campaigns, schedules};
+use crate::{campaigns, claims, schedules};
 
 pub(super) const SEND: &str = "messages.send";
 pub(super) const SCHEDULE: &str = "messages.schedule.create";
@@ -137,13 +137,15 @@ async fn schedule(
     let declared = declared(&app, &caller, &members).await?;
     let request =
         app.cores.compute_here(|| request::read_schedule(&members, declared.as_ref(), &settings));
-    let now = app.clock.now_ms();
+    let clock = app.clock.clone();
     let is_new = Arc::new(AtomicBool::new(false));
     let made = is_new.clone();
     let answer = idempotency::transact(&app, key.as_ref(), body.as_bytes(), |tx| {
         Box::pin(async move {
             // Under a key, a repeat of what was taken is no longer looked at here.
             let (when, wanted) = request?;
+            // The clock that it will be sent by, whatever a gateway's own shows.
+            let now = clock.moved(claims::now(tx).await?);
             if when.is_past(now) {
                 return Err(ApiError::Invalid(schedules::api::PAST.into()));
             }

@@ -1,10 +1,9 @@
 //! What the workspace file declares of channels: `email`, `providers`, `frequency_capping`,
 //! `subscription_groups`, `apps`.
 
-mod known;
-
 use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::sync::Arc;
 
 use ipnet::IpNet;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -13,10 +12,23 @@ use uuid::Uuid;
 
 use super::Channel;
 use super::relay::Relay;
+use crate::app::App;
 use crate::deliveries::shown;
-use crate::workspaces::DeclaredApp;
+use crate::store::StoreError;
+use crate::workspaces::{self, DeclaredApp};
 
-pub use known::{KnownSettings, of};
+/// What a workspace sends by; nothing at all where there is no such workspace.
+pub async fn of(app: &App, workspace: i32) -> Result<Arc<Settings>, StoreError> {
+    app.kept.settings.of(workspace, read(app.clone(), workspace)).await
+}
+
+async fn read(app: App, workspace: i32) -> Result<Settings, StoreError> {
+    let mut tx = app.store.snapshot().await?;
+    let (secrets, config) = (&app.secrets, &app.config);
+    let settings = workspaces::channels::settings(&mut tx, secrets, config, workspace).await?;
+    tx.commit().await?;
+    Ok(settings)
+}
 
 /// What a workspace sends by. A channel without its settings cannot be used.
 #[derive(Clone, Debug, Default)]

@@ -36,7 +36,8 @@ pub(super) fn clock_skew(date: &str, now: Timestamp) -> Option<SignedDuration> {
     Some(now.duration_since(theirs))
 }
 
-/// Says that a request was refused because this machine's clock is wrong.
+/// Says that a request was refused because this machine's clock is wrong. Another machine may
+/// do it, and so may this one once its clock is right.
 pub(super) fn clock_is_off(skew: Option<SignedDuration>) -> ObjectError {
     let how_far = match skew {
         Some(skew) => {
@@ -45,7 +46,7 @@ pub(super) fn clock_is_off(skew: Option<SignedDuration>) -> ObjectError {
         }
         None => "off".to_owned(),
     };
-    ObjectError::Refused(format!(
+    ObjectError::Unavailable(format!(
         "the clock of this machine is {how_far}: set it (NTP), signatures are valid for minutes"
     ))
 }
@@ -68,6 +69,7 @@ pub(super) fn innermost(error: &dyn std::error::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::retry::Retry as _;
 
     #[test]
     fn the_skew_is_told_with_its_side() {
@@ -77,5 +79,10 @@ mod tests {
         let behind = clock_skew("Sat, 21 Nov 2026 08:20:00 GMT", now);
         assert!(clock_is_off(behind).to_string().contains("1200 seconds behind"));
         assert!(clock_skew("yesterday", now).is_none());
+    }
+
+    #[test]
+    fn a_wrong_clock_is_no_reason_to_give_up() {
+        assert!(clock_is_off(None).can_retry());
     }
 }

@@ -13,7 +13,6 @@ use super::ObjectError;
 /// A bucket of S3, or of a store that is compatible with it. Serialized it holds the
 /// credentials, so that it can be kept encrypted; printed it does not.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct S3Settings {
     pub bucket: String,
     /// What every key begins with; may be empty.
@@ -41,7 +40,6 @@ pub struct S3Settings {
 /// A container of Azure Blob Storage. Serialized it holds the credentials, so that it can be
 /// kept encrypted; printed it does not.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct AzureSettings {
     pub account: String,
     pub container: String,

@@ -11,6 +11,7 @@ use super::request::{self, CanvasRequest};
 use super::{State as ScheduleState, cancel, openapi, rows};
 use crate::app::App;
 use crate::campaigns;
+use crate::claims;
 use crate::gateway::idempotency::{self, Answer};
 use crate::gateway::{self, ApiError, Caller, IdempotencyKey, JsonText, Routes};
 use crate::store::Tx;
@@ -42,9 +43,11 @@ async fn create(
     // Regular expressions of an audience are compiled.
     let request = app.cores.compute_here(|| CanvasRequest::read(&members));
     let request = request.map_err(ApiError::Invalid)?;
-    let now = app.clock.now_ms();
+    let clock = app.clock.clone();
     idempotency::transact(&app, key.as_ref(), body.as_bytes(), |tx| {
         Box::pin(async move {
+            // The clock that it will be sent by, whatever a gateway's own shows.
+            let now = clock.moved(claims::now(tx).await?);
             // Under a key, a repeat of what was taken in time is no longer looked at here.
             if request.when.is_past(now) {
                 return Err(ApiError::Invalid(PAST.into()));

@@ -29,8 +29,6 @@ const TOLD_FOR: Duration = hours(24);
 pub enum FireError {
     #[error("the Canvas declares no messages")]
     NoMessages,
-    #[error("what was scheduled cannot be read: {0}")]
-    Unreadable(String),
     #[error(transparent)]
     Claim(#[from] ClaimError),
     #[error(transparent)]
@@ -40,9 +38,17 @@ pub enum FireError {
 impl Retry for FireError {
     fn can_retry(&self) -> bool {
         match self {
-            Self::NoMessages | Self::Unreadable(_) => false,
+            Self::NoMessages => false,
             Self::Claim(error) => error.can_retry(),
             Self::Store(error) => error.can_retry(),
+        }
+    }
+
+    fn needs_newer(&self) -> bool {
+        match self {
+            Self::NoMessages => false,
+            Self::Claim(error) => error.needs_newer(),
+            Self::Store(error) => error.needs_newer(),
         }
     }
 }

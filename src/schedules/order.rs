@@ -7,6 +7,7 @@ use super::{Schedule, request};
 use crate::campaigns;
 use crate::messages::order::{Kind, Named, Order, SubscriptionState, Target};
 use crate::store::Tx;
+use crate::store::documents::parsed;
 
 /// The order of a schedule, at a time: of a Canvas as it is declared then; else as it was
 /// accepted.
@@ -14,7 +15,7 @@ pub(super) async fn of(tx: &mut Tx, schedule: &Schedule, now: i64) -> Result<Ord
     match schedule.canvas_id {
         Some(canvas) => of_canvas(tx, schedule, canvas, now).await,
         None => {
-            let order: Order = serde_json::from_str(&schedule.request).map_err(unreadable)?;
+            let order: Order = parsed("schedules.request", schedule.id, &schedule.request)?;
             let Schedule { dispatch_id, workspace_id, .. } = *schedule;
             Ok(Order { dispatch_id, workspace_id, accepted_at: now, ..order })
         }
@@ -31,7 +32,7 @@ async fn of_canvas(
     let messages = found.as_ref().and_then(|canvas| canvas.messages());
     let messages = messages.filter(|messages| !messages.is_empty());
     let messages = messages.ok_or(FireError::NoMessages)?.clone();
-    let target: request::Target = serde_json::from_str(&schedule.request).map_err(unreadable)?;
+    let target: request::Target = parsed("schedules.request", schedule.id, &schedule.request)?;
     Ok(Order {
         dispatch_id: schedule.dispatch_id,
         workspace_id: schedule.workspace_id,
@@ -50,10 +51,6 @@ async fn of_canvas(
         accepted_at: now,
         request_id: schedule.request_id.clone(),
     })
-}
-
-fn unreadable(error: serde_json::Error) -> FireError {
-    FireError::Unreadable(error.to_string())
 }
 
 #[cfg(test)]

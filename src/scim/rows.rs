@@ -7,8 +7,9 @@ use uuid::Uuid;
 use super::filter::{Filter, Operator};
 use super::resource::{User, folded};
 use super::tokens::{NewToken, TokenInfo, TokenMatch};
+use crate::store::documents::parsed;
 use crate::store::{StoreError, Tx, execute, on};
-use crate::workspaces::{parsed, to_json};
+use crate::workspaces::to_json;
 
 /// More bytes than any name has.
 const LONGEST_PART: usize = 4 << 10;

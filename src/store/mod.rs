@@ -5,6 +5,7 @@
 //! whichever database a transaction belongs to; [`Tx::is_postgres`] is for the few places
 //! that branch. Times are milliseconds since the epoch, ids are UUIDs, JSON is text.
 
+pub mod documents;
 pub mod inspect;
 pub mod migrate;
 pub mod pools;
@@ -86,6 +87,9 @@ pub enum StoreError {
     /// A stored value cannot be read; the text names the row.
     #[error("a stored value cannot be read: {0}")]
     Corrupt(String),
+    /// A newer program wrote a stored value; the text names the row.
+    #[error("{0}, which this program does not know: it waits for a newer longshore")]
+    Newer(String),
     #[error("the database: no answer in time")]
     Silent,
     /// In smaller pieces it is not.
@@ -121,7 +125,7 @@ impl Retry for StoreError {
     fn can_retry(&self) -> bool {
         match self {
             Self::Database(error) => database_can_retry(error),
-            Self::Silent | Self::TooMuch => true,
+            Self::Silent | Self::TooMuch | Self::Newer(_) => true,
             Self::Migrate(_) | Self::Version(_) | Self::Corrupt(_) => false,
         }
     }
@@ -137,6 +141,12 @@ impl Retry for StoreError {
             _ => false,
         }
     }
+
+    /// A column that is not of a form known here is what a newer program, or its migration,
+    /// made of it: another word for a state or a kind, say.
+    fn needs_newer(&self) -> bool {
+        matches!(self, Self::Newer(_) | Self::Database(sqlx::Error::ColumnDecode { .. }))
+    }
 }
 
 /// Final is only what condemns the settings, the values that were sent or the rows that were
@@ -148,8 +158,7 @@ fn database_can_retry(error: &sqlx::Error) -> bool {
         | sqlx::Error::InvalidArgument(_)
         | sqlx::Error::RowNotFound
         | sqlx::Error::Encode(_)
-        | sqlx::Error::Decode(_)
-        | sqlx::Error::ColumnDecode { .. } => false,
+        | sqlx::Error::Decode(_) => false,
         sqlx::Error::Database(error) => !error.code().is_some_and(|code| condemns_data(&code)),
         _ => true,
     }
@@ -311,6 +320,18 @@ impl Store {
         })
     }
 
+    /// The same with a commit that does not wait for the disk, so that what it locks is free
+    /// again at once: for what is done again, with the same result, where a crash of the server
+    /// takes it back. Any other commit after it makes it durable, too. SQLite waits.
+    pub async fn write_repeatable(&self) -> Result<Tx, StoreError> {
+        Ok(match self {
+            Self::Postgres(pool) => {
+                Tx::Postgres(pool.begin_with("BEGIN; SET LOCAL synchronous_commit TO off").await?)
+            }
+            Self::Sqlite { .. } => self.write().await?,
+        })
+    }
+
     /// A read-only transaction that sees one state of the store for as long as it is open.
     pub async fn snapshot(&self) -> Result<Tx, StoreError> {
         Ok(match self {
@@ -384,6 +405,15 @@ impl Tx {
     pub async fn undo(&mut self) -> Result<(), StoreError> {
         execute!(self, sqlx::query("ROLLBACK TO SAVEPOINT piece"));
         self.keep().await
+    }
+
+    /// Has the commit wait for the disk after all
+    /// ([`write_repeatable`](Store::write_repeatable)).
+    pub async fn be_durable(&mut self) -> Result<(), StoreError> {
+        if let Self::Postgres(tx) = self {
+            sqlx::query("SET LOCAL synchronous_commit TO DEFAULT").execute(&mut **tx).await?;
+        }
+        Ok(())
     }
 
     /// Makes what was written durable and visible.

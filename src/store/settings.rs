@@ -8,6 +8,7 @@ use super::{StoreError, Tx, execute, on};
 use crate::retry::Retry;
 use crate::secrets::SecretKey;
 
+const OLDEST_SCHEMA: &str = "schema.oldest";
 const PARTITIONS: &str = "log.partitions";
 const COMPANY: &str = "company";
 const SECRET_KEY: &str = "secret_key.check";
@@ -50,6 +51,13 @@ pub enum Sealed {
     Current,
     /// `LONGSHORE_SECRET_KEY_OLD`: the next `migrate` seals them anew.
     Old,
+}
+
+/// The oldest schema whose programs may still run on this database: the first one, until a
+/// migration takes away what these use.
+pub(super) async fn oldest_schema(tx: &mut Tx) -> Result<i64, StoreError> {
+    let Some(oldest) = get(tx, OLDEST_SCHEMA).await? else { return Ok(1) };
+    oldest.parse().map_err(|_| StoreError::Corrupt(format!("settings.value of {OLDEST_SCHEMA}")))
 }
 
 /// Writes the number of partitions down if there is none yet; the error says when it is

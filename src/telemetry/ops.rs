@@ -18,7 +18,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::process::Process;
 use crate::app::App;
-use crate::store::{StoreError, answered, migrate};
+use crate::store::migrate::{self, Schema};
+use crate::store::{StoreError, answered};
 
 /// How long the store may take to answer before the process counts as not ready.
 const STORE_PATIENCE: Duration = Duration::from_secs(2);
@@ -86,7 +87,12 @@ async fn readyz(State(ops): State<Ops>) -> impl IntoResponse {
         missing.push("the process is stopping".to_owned());
     }
     match ops.store_ready().await {
-        Ok(()) => ops.was_ready.store(true, Ordering::Relaxed),
+        Ok(schema) => {
+            ops.was_ready.store(true, Ordering::Relaxed);
+            if schema.is_newer() {
+                notes.push(format!("the database is {schema}"));
+            }
+        }
         Err(error) if ops.goes_on_with(&error) => notes.push(error.to_string()),
         Err(error) => missing.push(error.to_string()),
     }
@@ -116,8 +122,8 @@ impl Ops {
             && !matches!(error, StoreError::Version(_))
     }
 
-    /// Whether the store answers in time and has the schema of this program.
-    async fn store_ready(&self) -> Result<(), StoreError> {
+    /// Whether the store answers in time and has a schema that this program may run on.
+    async fn store_ready(&self) -> Result<Schema, StoreError> {
         let permit = self.looks.clone().try_acquire_owned().map_err(|_| StoreError::Silent)?;
         let store = self.app.store.clone();
         let look = async move {

@@ -38,13 +38,13 @@ use self::products::Products;
 pub(super) use self::tally::{Dropped, Tally};
 use self::wanted::Wanted;
 use super::Kind;
-use super::message::{Batch, Event, MessageError, OBJECTS, Object, Purchase};
+use super::message::{Batch, Event, OBJECTS, Object, Purchase};
 use crate::app::App;
 use crate::bell::Bell;
 use crate::claims;
 use crate::clock::{from_ms, utc_date};
 use crate::compute::Cores;
-use crate::log::Message;
+use crate::log::{Message, PayloadError};
 use crate::messages::dispatch;
 use crate::retry::Retry;
 use crate::store::{Room, Store, StoreError, Tx};
@@ -57,7 +57,7 @@ use crate::workspaces::{self, Workspace};
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
     #[error(transparent)]
-    Message(#[from] MessageError),
+    Message(#[from] PayloadError),
     #[error("there is no workspace {0}")]
     Workspace(i32),
     #[error("the profile of {0} cannot be read: {1}")]
@@ -79,14 +79,22 @@ impl Retry for ApplyError {
             Self::Erased => true,
             Self::Store(error) => error.can_retry(),
             Self::Message(error) => error.can_retry(),
-            // What a newer worker wrote waits for one of its version.
-            Self::Activity(_, error) => matches!(error, ActivityError::Version(_)),
+            Self::Activity(_, error) => error.can_retry(),
             Self::Workspace(_) | Self::Profile(..) | Self::Nobody(_) => false,
         }
     }
 
     fn is_too_much(&self) -> bool {
         matches!(self, Self::Store(error) if error.is_too_much())
+    }
+
+    fn needs_newer(&self) -> bool {
+        match self {
+            Self::Store(error) => error.needs_newer(),
+            Self::Message(error) => error.needs_newer(),
+            Self::Activity(_, error) => error.needs_newer(),
+            Self::Erased | Self::Workspace(_) | Self::Profile(..) | Self::Nobody(_) => false,
+        }
     }
 }
 
@@ -263,7 +271,7 @@ impl Handler for Ingest {
 }
 
 /// Reads messages; those of a workspace are together, in their order.
-fn decode(messages: &[Message]) -> Result<Vec<Received<'_>>, MessageError> {
+fn decode(messages: &[Message]) -> Result<Vec<Received<'_>>, PayloadError> {
     let batches = messages.iter().map(|message| {
         let request_id = message.request_id.as_str();
         Ok(Received { batch: Batch::decode(&message.payload)?, request_id })

@@ -26,7 +26,7 @@ use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::Kind;
-use crate::retry::Retry;
+use crate::log::{PayloadError, Topic, payload};
 
 /// The version that this program writes, and the only one that it reads.
 pub const VERSION: u32 = 1;
@@ -44,40 +44,10 @@ pub struct Batch<'a> {
     pub objects: Vec<Object<'a>>,
 }
 
-/// Why a message cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum MessageError {
-    #[error("messages of version {0} are not known to this program")]
-    Version(u32),
-    #[error("not a message of tracking: {0}")]
-    Damaged(String),
-}
-
-impl Retry for MessageError {
-    /// A newer gateway's messages wait for a worker of its version.
-    fn can_retry(&self) -> bool {
-        matches!(self, Self::Version(_))
-    }
-}
-
 impl<'a> Batch<'a> {
     /// Reads a payload; texts without escapes are borrowed from it.
-    pub fn decode(payload: &'a [u8]) -> Result<Self, MessageError> {
-        #[derive(Deserialize)]
-        struct Version {
-            v: u32,
-        }
-        // All of it at once: text by text takes a good part of the time.
-        let payload = std::str::from_utf8(payload)
-            .map_err(|error| MessageError::Damaged(error.to_string()))?;
-        match serde_json::from_str::<Self>(payload) {
-            Ok(batch) if batch.v == VERSION => Ok(batch),
-            Ok(batch) => Err(MessageError::Version(batch.v)),
-            Err(error) => Err(match serde_json::from_str(payload) {
-                Ok(Version { v }) if v != VERSION => MessageError::Version(v),
-                _ => MessageError::Damaged(error.to_string()),
-            }),
-        }
+    pub fn decode(payload: &'a [u8]) -> Result<Self, PayloadError> {
+        payload::read(Topic::Tracking, VERSION, payload, |batch: &Self| Some(batch.v))
     }
 }
 
@@ -376,15 +346,16 @@ mod tests {
     fn members_of_later_versions_are_passed_over_and_other_versions_refused() {
         let more = EXAMPLE.replacen("\"v\":1,", "\"v\":1,\"more\":{},", 1);
         assert!(Batch::decode(more.as_bytes()).is_ok());
-        for (payload, error) in [
-            (EXAMPLE.replacen("\"v\":1", "\"v\":2", 1), MessageError::Version(2)),
-            (r#"{"v":3,"objects":{}}"#.to_owned(), MessageError::Version(3)),
+        for (payload, version) in [
+            (EXAMPLE.replacen("\"v\":1", "\"v\":2", 1), 2),
+            (r#"{"v":3,"objects":{}}"#.to_owned(), 3),
         ] {
+            let error = PayloadError::Newer { topic: Topic::Tracking, version };
             assert_eq!(Batch::decode(payload.as_bytes()), Err(error));
         }
         for damaged in ["", "{}", r#"{"v":1}"#, "[1]", "\u{0}"] {
             let error = Batch::decode(damaged.as_bytes()).unwrap_err();
-            assert!(matches!(error, MessageError::Damaged(_)), "{damaged:?}: {error}");
+            assert!(matches!(error, PayloadError::Damaged { .. }), "{damaged:?}: {error}");
         }
     }
 }

@@ -43,13 +43,24 @@ const MAX_DAY: i32 = 3_000_000;
 /// Why packed activity cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ActivityError {
-    #[error("packed activity of version {0} is not known to this program")]
+    #[error(
+        "packed activity is of version {0}, which this program does not know: it waits for a newer \
+         longshore"
+    )]
     Version(u8),
     #[error("packed activity is damaged: {0}")]
     Damaged(&'static str),
 }
 
-impl Retry for ActivityError {}
+impl Retry for ActivityError {
+    fn can_retry(&self) -> bool {
+        self.needs_newer()
+    }
+
+    fn needs_newer(&self) -> bool {
+        matches!(self, Self::Version(_))
+    }
+}
 
 /// The activity of a user. Decoded, it borrows the names from the bytes. Serialized, its fields
 /// and those of its series have the order in which [`Packed`] reads them: most of what a worker
@@ -256,6 +267,14 @@ impl<'a> Activity<'a> {
     /// The packed form.
     pub fn encode(&self) -> Vec<u8> {
         postcard::to_extend(self, vec![VERSION]).expect("a vector takes all that is written to it")
+    }
+
+    /// Whether the packed form is one that this program knows, or damaged.
+    pub fn is_known(bytes: &[u8]) -> Result<(), ActivityError> {
+        match bytes.first() {
+            Some(&version) if version != VERSION => Err(ActivityError::Version(version)),
+            _ => Ok(()),
+        }
     }
 
     /// Reads the packed form. Allocates no more than a small multiple of `bytes`.

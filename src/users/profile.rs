@@ -128,23 +128,31 @@ impl crate::retry::Retry for FieldError {}
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Profile {
     values: [Option<Box<str>>; Field::ALL.len()],
+    /// Members that this program does not know, a newer one's; their names as JSON has them.
+    more: Vec<(Box<str>, Box<str>)>,
 }
 
 impl Default for Profile {
     fn default() -> Self {
-        Self { values: [const { None }; Field::ALL.len()] }
+        Self { values: [const { None }; Field::ALL.len()], more: Vec::new() }
     }
 }
 
 impl Profile {
-    /// Reads a stored document. Members that this program does not know are dropped; values
-    /// are not checked again.
+    /// Reads a stored document. Members that this program does not know are kept as they are;
+    /// values are not checked again.
     pub fn parse(document: &str) -> Result<Self, String> {
         let Members(members) = json::parse(document)?;
         let mut profile = Self::default();
         for (name, value) in members {
-            if let Some(field) = Field::from_name(&name) {
-                profile.put(field, value.get().to_owned());
+            match Field::from_name(&name) {
+                Some(field) => profile.put(field, value.get().to_owned()),
+                None => {
+                    let mut quoted = String::with_capacity(name.len() + 2);
+                    json::push_string(&mut quoted, &name);
+                    let name = &quoted[1..quoted.len() - 1];
+                    profile.more.push((name.into(), value.get().into()));
+                }
             }
         }
         Ok(profile)
@@ -224,7 +232,8 @@ impl Profile {
     /// Bytes of the document.
     pub fn bytes(&self) -> usize {
         let fields = Field::ALL.iter().zip(&self.values);
-        let members = fields.filter_map(|(f, value)| Some(f.name().len() + value.as_ref()?.len()));
+        let fields = fields.filter_map(|(f, value)| Some((f.name(), value.as_deref()?)));
+        let members = fields.chain(self.more()).map(|(name, value)| name.len() + value.len());
         let (count, bytes) = members.fold((0, 0), |(count, sum), bytes| (count + 1, sum + bytes));
         // Braces; of each member two quotes and a colon; commas between.
         2 + bytes + 3 * count + usize::saturating_sub(count, 1)
@@ -235,19 +244,23 @@ impl Profile {
         let values: usize = self.values.iter().flatten().map(|value| value.len() + 24).sum();
         let mut document = String::with_capacity(values + 2);
         document.push('{');
-        for (field, value) in Field::ALL.iter().zip(&self.values) {
-            if let Some(value) = value {
-                if document.len() > 1 {
-                    document.push(',');
-                }
-                document.push('"');
-                document.push_str(field.name());
-                document.push_str("\":");
-                document.push_str(value);
+        let fields = Field::ALL.iter().zip(&self.values);
+        let fields = fields.filter_map(|(field, value)| Some((field.name(), value.as_deref()?)));
+        for (name, value) in fields.chain(self.more()) {
+            if document.len() > 1 {
+                document.push(',');
             }
+            document.push('"');
+            document.push_str(name);
+            document.push_str("\":");
+            document.push_str(value);
         }
         document.push('}');
         document
+    }
+
+    fn more(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.more.iter().map(|(name, value)| (&**name, &**value))
     }
 }
 

@@ -9,10 +9,10 @@ mod attempt;
 pub mod dead_letters;
 pub(super) mod rows;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt::Display;
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::Semaphore;
@@ -76,7 +76,15 @@ pub async fn run(
     shutdown: CancellationToken,
 ) {
     let slots = Semaphore::new(options.in_flight as usize);
-    let shared = Arc::new(Shared { app: app.clone(), group, handler, options, slots, shutdown });
+    let shared = Arc::new(Shared {
+        app: app.clone(),
+        group,
+        handler,
+        options,
+        slots,
+        waiting: Mutex::new(BTreeMap::new()),
+        shutdown,
+    });
     let mut lanes = Lanes { shared: shared.clone(), tasks: JoinSet::new(), busy: HashMap::new() };
     let (mut failures, mut left) = (0, None);
     let held = (options.in_flight as usize).saturating_mul(HELD_PER_SLOT);

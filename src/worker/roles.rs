@@ -11,7 +11,7 @@ use crate::app::App;
 use crate::catalogs::{self, apply::ApplyEdits};
 use crate::claims::{self, Claim, ClaimError, Kind};
 use crate::deliveries::{self, DeliveryError};
-use crate::exports::{ExportError, Failure, cleanup, finish, part, plan, requeue, state};
+use crate::exports::{ExportError, cleanup, finish, part, plan, requeue, state};
 use crate::log::{Message, Topic};
 use crate::messages::channels::cards;
 use crate::messages::dispatch::{self, BeginOrders, DispatchError, Engine};
@@ -203,11 +203,7 @@ impl messages::Handler for Plan {
     type Error = ExportError;
 
     async fn handle(&self, message: &Message) -> Result<(), ExportError> {
-        let Some(job) = requeue::job_of(message) else {
-            let failure = Failure::internal("the message names no export");
-            return Err(ExportError::Permanent(failure));
-        };
-        plan::plan(&self.app, job).await?;
+        plan::plan(&self.app, requeue::job_of(message)?).await?;
         self.app.bell.ring();
         Ok(())
     }
@@ -229,13 +225,16 @@ struct ExportPart(App);
 impl shares::Handler for ExportPart {
     type Error = ExportError;
     const KIND: Kind = Kind::ExportPart;
+    const RINGS: bool = false;
 
     async fn handle(&self, claim: &Claim, stop: &CancellationToken) -> Result<(), ExportError> {
         part::run(&self.0, claim, stop).await
     }
 
     async fn give_up(&self, claim: &Claim, error: Option<&ExportError>) -> Result<(), ClaimError> {
-        state::give_up(&self.0, claim, error).await
+        state::give_up(&self.0, claim, error).await?;
+        self.0.bell.ring();
+        Ok(())
     }
 }
 

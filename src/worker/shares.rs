@@ -22,6 +22,10 @@ pub trait Handler: Send + Sync + 'static {
 
     const KIND: Kind;
 
+    /// Whether the end of each row may leave others to be taken, so that all loops of this
+    /// process look at once. Where few do, the work rings the bell itself.
+    const RINGS: bool = true;
+
     /// Does the work of one row and removes it with [`claims::finish`] in the transaction
     /// that writes the result. Between steps it looks at `stop`, and when that is
     /// cancelled (the claim was lost, or the worker must end) it may return early with
@@ -62,6 +66,9 @@ pub struct Options {
 
 /// The longest pause between two tries of a row.
 pub const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// How long a row that only a newer worker can do stays with nobody.
+const NEWER_PAUSE: Duration = Duration::from_secs(5);
 
 /// After the drain's end, how long stopped work may take to return.
 const GRACE: Duration = Duration::from_secs(3);
@@ -182,7 +189,9 @@ impl<H: Handler> One<H> {
             Err(ClaimError::Lost) => tracing::info!("the claim was lost on the way"),
             Err(error) => tracing::warn!(%error, "cannot settle a claim; its lease will run out"),
         }
-        self.bell.ring();
+        if H::RINGS {
+            self.bell.ring();
+        }
     }
 
     async fn try_once(&self, claim: Claim, stop: CancellationToken) -> Result<(), ClaimError> {
@@ -226,6 +235,12 @@ impl<H: Handler> One<H> {
         if stopped {
             tracing::info!(%error, "stopped; handing back");
             return self.hand_back(claim, Duration::ZERO).await;
+        }
+        if error.needs_newer() {
+            let (store, claim) = (self.store.clone(), *claim);
+            tracing::warn!(%error, "left to a newer worker");
+            let leaving = async move { claims::leave(&store, &claim, NEWER_PAUSE).await };
+            return answered(leaving, sleep(PATIENCE)).await;
         }
         let last = self.attempt(claim) >= self.options.attempts;
         if error.can_retry() && !last {

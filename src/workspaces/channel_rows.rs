@@ -4,9 +4,9 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::Segment;
-use super::rows::parsed;
 use crate::messages::Channel;
 use crate::messages::settings::SubscriptionGroup;
+use crate::store::documents::parsed;
 use crate::store::{StoreError, Tx, execute, on};
 
 /// The parts of a workspace's channels, by their paths, sealed.

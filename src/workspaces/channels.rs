@@ -14,6 +14,7 @@ use crate::messages::settings::{
     CappingRule, Email, Provider, Secret, Settings, SubscriptionGroup,
 };
 use crate::secrets::{SecretError, SecretKey};
+use crate::store::documents::parsed_secret;
 use crate::store::{StoreError, Tx};
 
 /// A part that is declared, kept and pruned by itself.
@@ -163,12 +164,11 @@ pub(super) async fn stored(
     for (path, sealed) in channel_rows::channels(tx, workspace).await? {
         let corrupt = |text: &str| StoreError::Corrupt(format!("{path} of {workspace}: {text}"));
         let part = Part::ALL.into_iter().find(|part| part.path() == path);
-        let part = part.ok_or_else(|| corrupt("no channel is called so"))?;
+        // One that a newer program declares is nothing to this one.
+        let Some(part) = part else { continue };
         let plain = secrets.open(&part.context(workspace), &sealed);
         let plain = plain.map_err(|error: SecretError| corrupt(&error.to_string()))?;
-        // The error of the JSON reader could repeat a credential.
-        let channel = serde_json::from_slice(&plain).map_err(|_| corrupt("it is of no known form"));
-        channels.insert(part, channel?);
+        channels.insert(part, parsed_secret(&path, workspace, &plain)?);
     }
     Ok(channels)
 }

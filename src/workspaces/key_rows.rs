@@ -6,8 +6,9 @@ use ipnet::IpNet;
 use uuid::Uuid;
 
 use super::keys::{KeyInfo, KeyMatch, NewKey};
-use super::rows::{self, parsed};
+use super::rows;
 use super::to_json;
+use crate::store::documents::parsed;
 use crate::store::{StoreError, Tx, on};
 
 /// The active key of that hash, with its workspace.

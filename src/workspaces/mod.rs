@@ -13,10 +13,11 @@ use serde::Serialize;
 use serde_json::Value;
 use uuid::Uuid;
 
+use self::declared::Declared;
 use self::keys::KeyMatch;
-use crate::catalogs::known::KnownCatalogs;
+use crate::catalogs::known::Catalogs;
 use crate::credentials::Credentials;
-use crate::messages::settings::{CappingRule, KnownSettings};
+use crate::messages::settings::{CappingRule, Settings};
 use crate::objects::Objects;
 use crate::retry::Retry;
 use crate::scim::tokens::TokenMatch;
@@ -27,6 +28,7 @@ mod budgets;
 mod channel_rows;
 pub mod channels;
 pub mod company;
+mod declared;
 mod expand;
 pub mod file;
 pub mod groups;
@@ -42,7 +44,6 @@ pub use budgets::{Budget, Limit};
 pub use channel_rows::segment;
 pub use groups::ControlGroup;
 pub use plan::networks;
-pub(crate) use rows::parsed;
 pub use rows::{by_id, by_name, control_group, list};
 pub use schema::json_schema;
 pub use storage::{StorageError, callback_secret, open_storage};
@@ -138,8 +139,8 @@ pub struct Segment {
 pub struct Kept {
     keys: Arc<Credentials<KeyMatch>>,
     pub scim_tokens: Arc<Credentials<TokenMatch>>,
-    pub catalogs: Arc<KnownCatalogs>,
-    pub settings: Arc<KnownSettings>,
+    pub catalogs: Arc<Declared<Catalogs>>,
+    pub settings: Arc<Declared<Settings>>,
     storages: Arc<Mutex<HashMap<Uuid, Objects>>>,
 }
 

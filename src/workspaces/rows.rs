@@ -1,20 +1,10 @@
 //! The SQL of workspaces and what belongs to them, beside keys.
 
-use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
 use super::{ControlGroup, DeclaredApp, Platform, Workspace, to_json};
+use crate::store::documents::{parsed, unknown};
 use crate::store::{StoreError, Tx, on};
-
-/// Reads a column that holds JSON.
-pub(crate) fn parsed<T: DeserializeOwned>(
-    column: &str,
-    row: impl std::fmt::Display,
-    text: &str,
-) -> Result<T, StoreError> {
-    serde_json::from_str(text)
-        .map_err(|error| StoreError::Corrupt(format!("{column} of {row}: {error}")))
-}
 
 #[derive(sqlx::FromRow)]
 struct WorkspaceRow {
@@ -270,9 +260,8 @@ pub(super) async fn apps(tx: &mut Tx, workspace: i32) -> Result<Vec<DeclaredApp>
     .map(|row| {
         Ok(DeclaredApp {
             activity_types: parsed("apps.activity_types", row.id, &row.activity_types)?,
-            platform: Platform::parse(&row.platform).map_err(|error| {
-                StoreError::Corrupt(format!("apps.platform of {}: {error}", row.id))
-            })?,
+            platform: Platform::parse(&row.platform)
+                .map_err(|_| unknown("apps.platform", row.id, &row.platform))?,
             id: row.id,
             name: row.name,
             bundle_id: row.bundle_id,

@@ -8,6 +8,7 @@ use crate::app::App;
 use crate::objects::{AzureSettings, ObjectError, Objects, S3Settings};
 use crate::retry::Retry;
 use crate::secrets::{SecretError, SecretKey};
+use crate::store::documents::parsed_secret;
 use crate::store::{StoreError, Tx};
 
 /// How many storages a process keeps clients for.
@@ -85,6 +86,10 @@ impl Retry for StorageError {
             Self::Objects(error) => error.can_retry(),
         }
     }
+
+    fn needs_newer(&self) -> bool {
+        matches!(self, Self::Store(error) if error.needs_newer())
+    }
 }
 
 /// Opens a workspace's own storage with its stored credentials; clients are kept and
@@ -115,10 +120,7 @@ pub async fn settings(
         .await?
         .ok_or_else(|| StoreError::Corrupt(format!("storages: {id} is not there")))?;
     let plain = secrets.open(&id.to_string(), &sealed)?;
-    // The error of the JSON reader could repeat a credential.
-    let settings = serde_json::from_slice(&plain)
-        .map_err(|_| StoreError::Corrupt(format!("storages.config of {id}")))?;
-    Ok(settings)
+    Ok(parsed_secret("storages.config", id, &plain)?)
 }
 
 /// Stores settings under a new id.

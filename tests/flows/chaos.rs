@@ -2,10 +2,21 @@
 //! end, and what the receiver of callbacks was told, is looked at from outside.
 //! `scripts/chaos export` runs it at full size; without it, a small form is a test like others.
 
+mod all;
+mod books;
 mod client;
+mod clocks;
+mod faults;
+mod gates;
+mod herd;
 mod ingest;
 mod ledger;
+mod load;
 mod messages;
+mod recovery;
+mod soak;
+mod stage;
+mod taken;
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -243,9 +254,9 @@ async fn export_without_servers() {
         [(3, ["signal postgres STOP", CONTINUE]), (2, ["signal s3 KILL", START])]
     {
         scene.api.has_files(&prefix, files / share).await;
-        servers.tell(fault);
+        servers.tell(fault).await;
         tokio::time::sleep(OUTAGE).await;
-        servers.tell(remedy);
+        servers.tell(remedy).await;
     }
     scene.api.done(&prefix).await;
     println!("  ended after {:.1} s", servers.since.elapsed().as_secs_f64());
@@ -273,10 +284,11 @@ impl Servers {
     }
 
     /// Runs `scripts/services` with these words.
-    fn tell(&self, words: &str) {
+    async fn tell(&self, words: &str) {
         println!("  after {:.1} s: {words}", self.since.elapsed().as_secs_f64());
-        let done = tokio::task::block_in_place(|| services(words));
-        assert!(done, "scripts/services {words}");
+        let told = words.to_owned();
+        let done = tokio::task::spawn_blocking(move || services(&told)).await;
+        assert!(done.expect("it was waited for"), "scripts/services {words}");
     }
 }
 

@@ -35,6 +35,7 @@ mod support;
 mod sweeping;
 mod track_api;
 mod tracking;
+mod upgrade;
 mod users;
 mod workspaces;
 

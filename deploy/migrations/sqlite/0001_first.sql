@@ -308,7 +308,7 @@ CREATE TABLE claims (
     PRIMARY KEY (kind, job, item)
 ) WITHOUT ROWID;
 CREATE INDEX claims_due ON claims (kind, due_at);
-CREATE INDEX claims_due_of_job ON claims (kind, job, due_at);
+CREATE INDEX claims_due_of_job ON claims (kind, job, due_at, item);
 CREATE INDEX claims_held ON claims (kind, job) WHERE owner IS NOT NULL;
 
 -- Exports --------------------------------------------------------------------------------

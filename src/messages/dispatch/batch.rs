@@ -21,6 +21,7 @@ use crate::messages::order::{Named, SubscriptionState, Wave};
 use crate::messages::recipient::Subscription;
 use crate::messages::{Channel, Recipient};
 use crate::store::{StoreError, Tx};
+use crate::users::activity::Activity;
 use crate::users::rows::{For, StoredUser, find_users};
 use crate::users::{Position, SLICES, large_rows, scan};
 
@@ -170,6 +171,11 @@ impl Walk {
         if self.job.needs_activity(self.part.wave.as_ref()) {
             let ids: Vec<Uuid> = page.users.iter().map(|user| user.service_id).collect();
             let bodies = large_rows::bodies(&mut tx, self.job.order.workspace_id, &ids).await?;
+            // Whom a newer worker wrote of is not passed over.
+            for (id, body) in &bodies {
+                Activity::is_known(body)
+                    .map_err(|_| StoreError::Newer(format!("the activity of {id}")))?;
+            }
             page.activity = bodies.into_iter().collect();
         }
         Ok(page)

@@ -35,4 +35,8 @@ impl Retry for DispatchError {
             Self::Lost | Self::Hopeless(_) => false,
         }
     }
+
+    fn needs_newer(&self) -> bool {
+        matches!(self, Self::Store(error) if error.needs_newer())
+    }
 }

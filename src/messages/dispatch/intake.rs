@@ -3,9 +3,8 @@
 use super::begin;
 use crate::app::App;
 use crate::bell::Bell;
-use crate::log::Message;
+use crate::log::{Message, PayloadError};
 use crate::messages::order::Order;
-use crate::messages::order::in_log::MessageError;
 use crate::retry::Retry;
 use crate::store::{StoreError, Tx};
 use crate::worker::batches::Handler;
@@ -14,7 +13,7 @@ use crate::worker::batches::Handler;
 #[derive(Debug, thiserror::Error)]
 pub enum OrderError {
     #[error(transparent)]
-    Message(#[from] MessageError),
+    Message(#[from] PayloadError),
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -29,6 +28,13 @@ impl Retry for OrderError {
 
     fn is_too_much(&self) -> bool {
         matches!(self, Self::Store(error) if error.is_too_much())
+    }
+
+    fn needs_newer(&self) -> bool {
+        match self {
+            Self::Message(error) => error.needs_newer(),
+            Self::Store(error) => error.needs_newer(),
+        }
     }
 }
 

@@ -17,6 +17,7 @@ use crate::messages::settings::{self, Settings};
 use crate::messages::{Channel, Recipient};
 use crate::schedules::waves;
 use crate::store::Tx;
+use crate::store::documents::parsed;
 use crate::users::service_id;
 use crate::workspaces;
 
@@ -79,8 +80,7 @@ impl Job {
         let settings = settings::of(app, order.workspace_id).await?;
         let mut audiences = Vec::new();
         if let Some(segment) = segment {
-            let tree = serde_json::from_str(&segment)
-                .map_err(|error| DispatchError::Hopeless(format!("the segment: {error}")))?;
+            let tree = parsed("dispatches.segment", order.dispatch_id, &segment)?;
             audiences.push(matcher(&tree, "segment")?);
         }
         if let Some(tree) = &order.target.audience {

@@ -1,34 +1,19 @@
 //! An order on its way through the log: what a repeat of the call makes is the same to the byte,
 //! so the request's id, which is not, travels beside it.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::Order;
 use crate::gateway::ApiError;
-use crate::log::{MAX_MESSAGE_BYTES, Message, NewMessage, Topic, partition_of};
-use crate::retry::Retry;
+use crate::log::{
+    MAX_MESSAGE_BYTES, Message, NewMessage, PayloadError, Topic, partition_of, payload,
+};
 
 /// The version that this program writes and reads.
 const VERSION: u32 = 1;
 
 /// Room for what a message has beside its payload.
 const BESIDE: usize = 1 << 10;
-
-/// Why a message is no order.
-#[derive(Debug, thiserror::Error)]
-pub enum MessageError {
-    #[error("the message cannot be read: {0}")]
-    Unreadable(#[from] serde_json::Error),
-    #[error("the message is of version {0}, which this worker does not know")]
-    Version(u32),
-}
-
-impl Retry for MessageError {
-    /// What a newer gateway wrote waits for a worker of its version.
-    fn can_retry(&self) -> bool {
-        matches!(self, Self::Version(_))
-    }
-}
 
 /// The payload of a message of [`Topic::Messages`].
 pub(crate) fn encode(order: &Order) -> Vec<u8> {
@@ -42,15 +27,8 @@ pub(crate) fn encode(order: &Order) -> Vec<u8> {
 }
 
 /// Reads what [`encode`] wrote.
-pub(crate) fn decode(payload: &[u8]) -> Result<Order, MessageError> {
-    #[derive(Deserialize)]
-    struct Head {
-        v: u32,
-    }
-    match serde_json::from_slice(payload)? {
-        Head { v: VERSION } => Ok(serde_json::from_slice(payload)?),
-        Head { v } => Err(MessageError::Version(v)),
-    }
+pub(crate) fn decode(payload: &[u8]) -> Result<Order, PayloadError> {
+    payload::read(Topic::Messages, VERSION, payload, |_| None)
 }
 
 impl Order {
@@ -72,7 +50,7 @@ impl Order {
     }
 
     /// The order in a message.
-    pub fn from_log(message: &Message) -> Result<Self, MessageError> {
+    pub fn from_log(message: &Message) -> Result<Self, PayloadError> {
         let order = decode(&message.payload)?;
         Ok(Self { request_id: message.request_id.clone(), ..order })
     }

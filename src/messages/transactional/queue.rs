@@ -12,7 +12,7 @@ use super::{rows, sla};
 use crate::app::App;
 use crate::claims;
 use crate::clock::{hours, millis};
-use crate::log::{LogError, Message, NewMessage, Topic};
+use crate::log::{LogError, Message, NewMessage, PayloadError, Topic, payload};
 use crate::retry::{self, Retry};
 use crate::store::StoreError;
 
@@ -56,14 +56,9 @@ impl Wake {
         Self { v: VERSION, workspace, dispatch_id }
     }
 
-    /// What a message says; the error says what it is instead.
-    pub fn read(message: &Message) -> Result<Self, String> {
-        let wake: Self =
-            serde_json::from_slice(&message.payload).map_err(|error| error.to_string())?;
-        match wake.v {
-            VERSION => Ok(wake),
-            other => Err(format!("version {other} is not known to this program")),
-        }
+    /// What a message says.
+    pub fn read(message: &Message) -> Result<Self, PayloadError> {
+        payload::read(Topic::Transactional, VERSION, &message.payload, |wake: &Self| Some(wake.v))
     }
 
     fn message(self, request_id: &str) -> NewMessage {

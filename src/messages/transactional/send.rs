@@ -26,13 +26,14 @@ use crate::campaigns::{self, Campaign, Kind};
 use crate::clock::{hours, millis};
 use crate::deliveries::kept;
 use crate::faults::fail_point;
-use crate::log::Message;
+use crate::log::{Message, PayloadError};
 use crate::messages::content::{Content, Rendered};
 use crate::messages::members::User;
 use crate::messages::settings::{self, Settings};
 use crate::messages::template::{Scope, Stop};
 use crate::messages::{Channel, MessageId, Outcome, Outgoing, Recipient, channels};
 use crate::retry::{Retry, Tries, pause};
+use crate::store::documents::parsed;
 use crate::store::{StoreError, Tx};
 use crate::tracking::apply::{ApplyError, Ingest};
 use crate::tracking::at_once::{self, Applied};
@@ -62,8 +63,8 @@ const ROOM_PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, thiserror::Error)]
 pub enum SendError {
-    #[error("not a message of transactional emails: {0}")]
-    Message(String),
+    #[error(transparent)]
+    Message(#[from] PayloadError),
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
@@ -73,9 +74,17 @@ pub enum SendError {
 impl Retry for SendError {
     fn can_retry(&self) -> bool {
         match self {
-            Self::Message(_) => false,
+            Self::Message(error) => error.can_retry(),
             Self::Store(error) => error.can_retry(),
             Self::Apply(error) => error.can_retry(),
+        }
+    }
+
+    fn needs_newer(&self) -> bool {
+        match self {
+            Self::Message(error) => error.needs_newer(),
+            Self::Store(error) => error.needs_newer(),
+            Self::Apply(error) => error.needs_newer(),
         }
     }
 }
@@ -144,11 +153,16 @@ impl Lane {
 
     /// Sends the email that a message is about, unless it has been or another worker has it.
     pub async fn handle(&self, message: &Message) -> Result<(), SendError> {
-        let wake = Wake::read(message).map_err(SendError::Message)?;
+        let wake = Wake::read(message)?;
         let Some(_room) = self.room(wake.workspace).await else {
             tracing::warn!("the workspace has too many emails under way; this one waits");
             return Ok(());
         };
+        // Looked at before the claim, which counts: it is not this email that is wrong.
+        match settings::of(&self.app, wake.workspace).await {
+            Err(error) if error.needs_newer() => return Err(error.into()),
+            _ => {}
+        }
         match self.begin(wake.dispatch_id).await? {
             Some(begun) => self.see_through(begun).await,
             None => Ok(()),
@@ -432,9 +446,8 @@ async fn find(tx: &mut Tx, email: &Email) -> Result<Option<Recipient>, StoreErro
     let service_id = match (email.service_id, &email.recipient) {
         (Some(id), _) => Some(id),
         (None, Some(recipient)) => {
-            let named: User = serde_json::from_str(recipient).map_err(|error| {
-                StoreError::Corrupt(format!("the recipient of {}: {error}", email.dispatch_id))
-            })?;
+            let named: User =
+                parsed("transactional_emails.recipient", email.dispatch_id, recipient)?;
             let (kind, value) = named.key();
             let found = find_identifiers(tx, workspace, kind, &[&value]).await?;
             found.first().map(|found| found.service_id)

@@ -224,7 +224,9 @@ impl<H: Handler> Attempt<H> {
                     self.shared.goes_on(self.place.partition);
                     return Step::Passed;
                 }
-                Err(Failure::Lasting(_) | Failure::TooMuch(_)) if piece.len() > 1 => {
+                Err(Failure::Lasting(_) | Failure::TooMuch(_) | Failure::Newer(_))
+                    if piece.len() > 1 =>
+                {
                     return Step::Halve;
                 }
                 Err(Failure::TooMuch(_)) if matches!(manner, Manner::Together) => {
@@ -237,6 +239,7 @@ impl<H: Handler> Attempt<H> {
                 }
                 Err(Failure::Stopped) => return Step::Ended(Ending::HandedBack),
                 Err(Failure::Moved) => (0, "the partition is not where it was".to_owned()),
+                Err(Failure::Newer(text)) => (TOLD, text),
                 Err(Failure::Passing(text) | Failure::TooMuch(text) | Failure::Lasting(text)) => {
                     (1, text)
                 }

@@ -36,7 +36,9 @@ pub async fn retry<H: Handler>(
                 match once(store, handler, id, &message(letter)?, &mut unanswered).await {
                     Ok(None) => return Ok(()),
                     Ok(Some(failed)) => return Err(DeadLetterError::Refused(failed.told())),
-                    Err(Failure::Lasting(text)) => return Err(DeadLetterError::Refused(text)),
+                    Err(Failure::Lasting(text) | Failure::Newer(text)) => {
+                        return Err(DeadLetterError::Refused(text));
+                    }
                     Err(Failure::Passing(text) | Failure::TooMuch(text)) => text,
                     Err(Failure::Moved) => "somebody else tries it, too".to_owned(),
                     Err(Failure::Stopped) => "it was stopped".to_owned(),

@@ -18,6 +18,8 @@ pub(super) enum Failure {
     TooMuch(String),
     /// It fails each time.
     Lasting(String),
+    /// Only a newer worker can do it: what comes before it is done, and there it waits.
+    Newer(String),
     /// The partition is not where it was expected.
     Moved,
     /// The worker must end.
@@ -33,6 +35,7 @@ impl From<StoreError> for Failure {
 impl Failure {
     pub fn of(error: &(impl Retry + Display)) -> Self {
         match error.can_retry() {
+            _ if error.needs_newer() => Self::Newer(error.to_string()),
             true if error.is_too_much() => Self::TooMuch(error.to_string()),
             true => Self::Passing(error.to_string()),
             false => Self::Lasting(error.to_string()),

@@ -1,6 +1,8 @@
 //! One message, from being taken to a clean end: done, a dead letter, or handed back.
 
+use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures::FutureExt as _;
@@ -11,7 +13,7 @@ use super::rows::{self, Attempts};
 use super::{Handler, Options};
 use crate::app::App;
 use crate::faults::fail_point;
-use crate::log::{Ack, Message};
+use crate::log::{Ack, Message, Topic};
 use crate::panics;
 use crate::retry::{self, Retry};
 use crate::store::StoreError;
@@ -30,10 +32,39 @@ pub(super) struct Shared<H> {
     pub options: Options,
     /// One permit a message at work; who must be alone takes all.
     pub slots: Semaphore,
+    /// By partition: the offset of a message that waits for a newer worker, and why. Told to
+    /// operators.
+    pub waiting: Mutex<BTreeMap<i32, (i64, String)>>,
     pub shutdown: CancellationToken,
 }
 
 impl<H> Shared<H> {
+    fn waits(&self, message: &Message, error: &str) {
+        let Message { topic, partition, offset, .. } = message;
+        let text =
+            format!("partition {partition} of {} waits at offset {offset}: {error}", topic.name());
+        self.tell(message.topic, |waiting| {
+            if waiting.get(partition).is_none_or(|(first, _)| offset <= first) {
+                waiting.insert(*partition, (*offset, text));
+            }
+        });
+    }
+
+    fn waits_no_more(&self, message: &Message) {
+        self.tell(message.topic, |waiting| {
+            if waiting.get(&message.partition).is_some_and(|(first, _)| *first == message.offset) {
+                waiting.remove(&message.partition);
+            }
+        });
+    }
+
+    fn tell(&self, topic: Topic, change: impl FnOnce(&mut BTreeMap<i32, (i64, String)>)) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut waiting);
+        let lines = waiting.values().map(|(_, text)| text.clone()).collect();
+        self.app.notices.set(topic.name(), lines);
+    }
+
     /// Removes the note of a message that came to a clean end.
     pub async fn forget(&self, message: &Message) -> Result<(), StoreError> {
         if !self.options.is_noted {
@@ -50,6 +81,8 @@ enum Outcome {
     Done,
     Refused(String),
     Failed(String),
+    /// Only a newer worker can do it.
+    Newer(String),
     Panicked(String),
 }
 
@@ -66,7 +99,15 @@ enum Verdict {
 /// back by dropping its acknowledgement.
 pub(super) async fn see_through<H: Handler>(shared: &Shared<H>, message: &Message, ack: Ack) {
     let began = Instant::now();
-    let attempt = Attempt { shared, message, tries: 0, begun: None, done: false, last_panic: None };
+    let attempt = Attempt {
+        shared,
+        message,
+        tries: 0,
+        begun: None,
+        done: false,
+        last_panic: None,
+        waited: false,
+    };
     let outcome = attempt.run(&ack).await;
     if outcome != "handed_back" {
         fail_point!("message::done");
@@ -88,6 +129,8 @@ struct Attempt<'a, H> {
     /// The handler is done with it, and only its note is to be removed.
     done: bool,
     last_panic: Option<String>,
+    /// Whether operators were told that it waits.
+    waited: bool,
 }
 
 impl<H: Handler> Attempt<'_, H> {
@@ -95,7 +138,10 @@ impl<H: Handler> Attempt<'_, H> {
     async fn run(mut self, ack: &Ack) -> &'static str {
         loop {
             match self.once().await {
-                Ok(Some(outcome)) => return outcome,
+                Ok(Some(outcome)) => {
+                    self.waits_no_more();
+                    return outcome;
+                }
                 Ok(None) => {}
                 Err(error) => {
                     tracing::warn!(%error, "the store cannot be reached: the message waits");
@@ -111,7 +157,14 @@ impl<H: Handler> Attempt<'_, H> {
         if self.begun.is_some() {
             self.forget_or_warn().await;
         }
+        self.waits_no_more();
         "handed_back"
+    }
+
+    fn waits_no_more(&self) {
+        if self.waited {
+            self.shared.waits_no_more(self.message);
+        }
     }
 
     /// One try: the name of its clean end, or none if it is to be tried again.
@@ -145,6 +198,13 @@ impl<H: Handler> Attempt<'_, H> {
             }
             Outcome::Failed(error) => {
                 tracing::warn!(error, tries = self.tries + 1, "the message is tried again later");
+                self.forget_or_warn().await;
+                Ok(None)
+            }
+            Outcome::Newer(error) => {
+                tracing::warn!(error, "the message waits for a newer worker");
+                self.shared.waits(self.message, &error);
+                self.waited = true;
                 self.forget_or_warn().await;
                 Ok(None)
             }
@@ -185,6 +245,7 @@ impl<H: Handler> Attempt<'_, H> {
         let handled = AssertUnwindSafe(self.shared.handler.handle(self.message)).catch_unwind();
         match handled.await {
             Ok(Ok(())) => Outcome::Done,
+            Ok(Err(error)) if error.needs_newer() => Outcome::Newer(error.to_string()),
             Ok(Err(error)) if error.can_retry() => Outcome::Failed(error.to_string()),
             Ok(Err(error)) => Outcome::Refused(error.to_string()),
             Err(panic) => Outcome::Panicked(panics::text(&*panic).to_owned()),

@@ -60,6 +60,8 @@ pub struct Users {
     pub new: usize,
     /// The latest moment of what they did.
     pub until: i64,
+    /// Whether some are erased in the end.
+    pub some_are_erased: bool,
 }
 
 impl Users {
@@ -75,7 +77,7 @@ impl Users {
 
     /// Whether a user is erased in the end.
     pub fn is_erased(&self, number: usize) -> bool {
-        number.is_multiple_of(ERASED) && number < self.service_ids.len()
+        self.some_are_erased && number.is_multiple_of(ERASED) && number < self.service_ids.len()
     }
 
     /// An object about a user, by one of the identifiers; of who was not there before there is
@@ -114,6 +116,11 @@ pub struct Quota {
     pub events: usize,
 }
 
+impl Quota {
+    /// More than anybody sends; a quarter as many events as purchases.
+    pub const ENDLESS: Self = Self { purchases: 1 << 40, events: 1 << 38 };
+}
+
 /// What clients have done.
 #[derive(Default)]
 pub struct Progress {
@@ -143,7 +150,7 @@ pub struct Client {
 
 /// A request, and what must come of it.
 #[derive(Default)]
-struct Request {
+pub struct Request {
     attributes: Vec<Value>,
     events: Vec<Value>,
     purchases: Vec<Value>,
@@ -151,7 +158,7 @@ struct Request {
 }
 
 impl Request {
-    fn body(&self) -> String {
+    pub fn body(&self) -> String {
         let arrays = [
             ("attributes", &self.attributes),
             ("events", &self.events),
@@ -198,6 +205,23 @@ impl Client {
         }
     }
 
+    /// What it sends next, for whoever sends it until it is acknowledged. Nobody is erased.
+    pub fn compose(&mut self) -> Request {
+        self.request(0..0)
+    }
+
+    /// Enters a request that was acknowledged.
+    pub fn acknowledge(&mut self, request: &Request, answer: &Value) {
+        request.check(answer);
+        for (user, effect) in &request.effects {
+            self.ledger.enter(*user, *effect);
+        }
+    }
+
+    pub fn into_ledger(self) -> Ledger {
+        self.ledger
+    }
+
     /// Sends all of the quota; answers what must come of it.
     pub async fn run(mut self) -> Ledger {
         let mut requests = 0;
@@ -206,14 +230,11 @@ impl Client {
             let request = self.request(dooms.clone());
             let (key, body) = (format!("client-{}-{requests}", self.number), request.body());
             let answer = self.acknowledged(&key, &body).await;
-            request.check(&answer);
             if self.random.random_ratio(1, 50) {
                 assert_eq!(self.acknowledged(&key, &body).await, answer, "the first answer again");
             }
             requests += 1;
-            for (user, effect) in &request.effects {
-                self.ledger.enter(*user, *effect);
-            }
+            self.acknowledge(&request, &answer);
             self.progress.purchases.fetch_add(request.purchases.len(), Ordering::SeqCst);
             self.progress.requests.fetch_add(1, Ordering::SeqCst);
             self.erase(dooms).await;

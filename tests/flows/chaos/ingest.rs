@@ -102,6 +102,7 @@ impl Scene {
             service_ids: service_ids(&fleet.database_url(), scale.users).await,
             new: scale.users / 100,
             until: jiff::Timestamp::now().as_millisecond(),
+            some_are_erased: true,
         });
         Self { fleet, gateways: vec![api, other], second, place, workspace, users }
     }
@@ -157,7 +158,7 @@ impl Scene {
             assert!(exported.insert(number), "{number} is there twice");
             let id: Uuid = user["service_id"].as_str().expect("an id").parse().expect("a UUID");
             assert!(self.users.service_ids.get(number).is_none_or(|known| *known == id), "{user}");
-            by_id.insert(id, number);
+            by_id.insert(id, Some(number));
             ledger.check(number, &user);
         })
         .await;
@@ -190,7 +191,7 @@ impl Scene {
 }
 
 /// The ids that the store gave to users, by number.
-async fn service_ids(database: &str, users: usize) -> Vec<Uuid> {
+pub async fn service_ids(database: &str, users: usize) -> Vec<Uuid> {
     let mut database = sqlx::PgConnection::connect(database).await.expect("PostgreSQL answers");
     let sql = "SELECT external_id, service_id FROM users";
     let rows: Vec<(String, Uuid)> =
@@ -269,7 +270,7 @@ async fn ingest_under(restarts: &[&'static str]) {
             Strike::Restart(server) => {
                 // Who starts without them ends, and is somebody else's to start again.
                 scene.all_ready().await;
-                servers.tell(&format!("restart {server}"));
+                servers.tell(&format!("restart {server}")).await;
             }
         }
     }

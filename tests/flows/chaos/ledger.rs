@@ -213,8 +213,8 @@ impl Ledger {
     }
 
     /// The revenue by currency, which no export shows, is what it must be: that of each of
-    /// these users, and of nobody else.
-    pub async fn check_revenue(&self, database: &str, users: &HashMap<Uuid, usize>) {
+    /// these users by number, and of nobody else; those without a number are none of ours.
+    pub async fn check_revenue(&self, database: &str, users: &HashMap<Uuid, Option<usize>>) {
         let mut database = sqlx::PgConnection::connect(database).await.expect("PostgreSQL answers");
         let mut rows =
             sqlx::query_as::<_, (Uuid, Vec<u8>)>("SELECT service_id, body FROM activity")
@@ -222,6 +222,7 @@ impl Ledger {
         let (mut found, none) = (0, BTreeMap::new());
         while let Some((id, body)) = rows.try_next().await.expect("activity is read") {
             let number = users.get(&id).unwrap_or_else(|| panic!("activity of nobody: {id}"));
+            let Some(number) = number else { continue };
             let activity = Activity::decode(&body).expect("activity");
             let revenue: BTreeMap<String, i64> =
                 activity.revenue().map(|(currency, sum)| (currency.to_owned(), sum)).collect();

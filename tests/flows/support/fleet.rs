@@ -1,11 +1,10 @@
 //! Longshore as an operator runs it: real processes of the binary, alone on the embedded
 //! parts, or a gateway and workers on Kafka and PostgreSQL.
 
-use std::collections::{BTreeMap, HashSet};
-use std::net::TcpListener;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::{LazyLock, Mutex};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use longshore::config::{Config, Mode};
@@ -15,6 +14,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use uuid::Uuid;
 
+pub use super::process::free_port;
 use super::process::{self, Process};
 use super::stores::Database;
 use super::temporary::Temporary;
@@ -87,11 +87,7 @@ impl Fleet {
         settings: &[(&str, String)],
         lead: impl FnOnce(&mut BTreeMap<String, String>),
     ) -> Self {
-        let mut fleet = Self::new(backend).await;
-        let settings = settings.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
-        fleet.environment.extend(settings);
-        lead(&mut fleet.environment);
-        fleet.run(&["migrate"]).await;
+        let mut fleet = Self::prepare(backend, settings, lead).await;
         match backend {
             Backend::Embedded => fleet.launch("standalone").await,
             Backend::Fleet(workers) => {
@@ -101,6 +97,26 @@ impl Fleet {
                 }
             }
         }
+        fleet
+    }
+
+    /// The same without its processes.
+    pub async fn prepare(
+        backend: Backend,
+        settings: &[(&str, String)],
+        lead: impl FnOnce(&mut BTreeMap<String, String>),
+    ) -> Self {
+        let mut fleet = Self::made(backend, settings).await;
+        lead(&mut fleet.environment);
+        fleet.run(&["migrate"]).await;
+        fleet
+    }
+
+    /// A new place for an installation: nothing is in it, and nothing runs.
+    pub async fn made(backend: Backend, settings: &[(&str, String)]) -> Self {
+        let mut fleet = Self::new(backend).await;
+        let settings = settings.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
+        fleet.environment.extend(settings);
         fleet
     }
 
@@ -157,6 +173,11 @@ impl Fleet {
     /// A directory that goes with the fleet.
     pub fn directory(&self) -> &Path {
         self.directory.path()
+    }
+
+    /// What its processes are started with.
+    pub fn environment(&self) -> &BTreeMap<String, String> {
+        &self.environment
     }
 
     /// The address of the API.
@@ -471,7 +492,8 @@ impl Fleet {
         self.no_secret_in("a log", &self.printed());
     }
 
-    fn no_secret_in(&self, place: &str, text: &str) {
+    /// Panics where one of the secrets is in a text.
+    pub fn no_secret_in(&self, place: &str, text: &str) {
         let secrets = self.secrets.lock().expect("no test panics here");
         for (number, secret) in secrets.iter().enumerate() {
             if let Some(line) = text.lines().find(|line| line.contains(secret.as_str())) {
@@ -488,17 +510,4 @@ fn with_own_mounts(directory: &Path, environment: &BTreeMap<String, String>) -> 
     let mut command = process::program("unshare", directory, environment);
     command.args(["--mount", "--map-root-user"]);
     command
-}
-
-/// A port that nobody listens on, given once in this run, and outside of those that the
-/// system gives to outgoing connections.
-pub fn free_port() -> u16 {
-    static GIVEN: LazyLock<Mutex<HashSet<u16>>> = LazyLock::new(Mutex::default);
-    loop {
-        let port = 10_000 + (Uuid::new_v4().as_u128() % 15_000) as u16;
-        let is_new = GIVEN.lock().expect("no test panics here").insert(port);
-        if is_new && TcpListener::bind(("127.0.0.1", port)).is_ok() {
-            return port;
-        }
-    }
 }

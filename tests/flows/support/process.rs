@@ -1,10 +1,14 @@
 //! A process of the binary under test.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs::{File, OpenOptions};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::{LazyLock, Mutex};
 use std::time::{Duration, Instant};
+
+use uuid::Uuid;
 
 /// How long a process may take to end once it was asked to.
 const PATIENCE: Duration = Duration::from_secs(180);
@@ -60,7 +64,19 @@ impl Process {
     }
 
     pub fn is_running(&mut self) -> bool {
-        self.child.try_wait().expect("the process can be asked for").is_none()
+        self.ended().is_none()
+    }
+
+    /// How it has ended, if it has.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().expect("the process can be asked for")
+    }
+
+    /// The memory that it has resident, in bytes; none where it has ended.
+    pub fn resident(&self) -> Option<u64> {
+        let text = std::fs::read_to_string(format!("/proc/{}/status", self.id())).ok()?;
+        let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+        Some(line.split_whitespace().next()?.parse::<u64>().ok()? << 10)
     }
 
     /// Sends SIGTERM and waits for the end.
@@ -152,4 +168,17 @@ fn append_to(file: &Path) -> File {
 
 fn lossy(file: &Path) -> String {
     String::from_utf8_lossy(&std::fs::read(file).unwrap_or_default()).into_owned()
+}
+
+/// A port that nobody listens on, given once in this run, and outside of those that the
+/// system gives to outgoing connections.
+pub fn free_port() -> u16 {
+    static GIVEN: LazyLock<Mutex<HashSet<u16>>> = LazyLock::new(Mutex::default);
+    loop {
+        let port = 10_000 + (Uuid::new_v4().as_u128() % 15_000) as u16;
+        let is_new = GIVEN.lock().expect("no test panics here").insert(port);
+        if is_new && TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }

@@ -71,11 +71,16 @@ impl Receiver {
     /// Answers the first requests as `script` says, one after the other, and all others
     /// with 200.
     pub async fn start(script: impl IntoIterator<Item = Answer>) -> Self {
+        Self::start_at(SocketAddr::from(([127, 0, 0, 1], 0)), script).await
+    }
+
+    /// The same at an address.
+    pub async fn start_at(address: SocketAddr, script: impl IntoIterator<Item = Answer>) -> Self {
         let shared = Arc::new(Shared {
             script: Mutex::new(script.into_iter().collect()),
             received: Mutex::default(),
         });
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let listener = TcpListener::bind(address).await.unwrap();
         let address = listener.local_addr().unwrap();
         let stop = CancellationToken::new();
         let router = Router::new().fallback(receive).with_state(shared.clone());

@@ -83,7 +83,16 @@ impl Smtp {
         offers: &[&'static str],
         script: impl IntoIterator<Item = (Step, Does)>,
     ) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        Self::start_at(SocketAddr::from(([127, 0, 0, 1], 0)), offers, script).await
+    }
+
+    /// The same at an address.
+    pub async fn start_at(
+        address: SocketAddr,
+        offers: &[&'static str],
+        script: impl IntoIterator<Item = (Step, Does)>,
+    ) -> Self {
+        let listener = TcpListener::bind(address).await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let shared = Arc::new(Shared { offers: offers.to_vec(), ..Shared::default() });
         let (stop, serving) = (CancellationToken::new(), shared.clone());

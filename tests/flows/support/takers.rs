@@ -59,11 +59,13 @@ pub fn external_id(number: usize) -> String {
     format!("u{number}")
 }
 
-fn address(number: usize) -> String {
+/// A user's email address.
+pub fn address(number: usize) -> String {
     format!("{}@acme.example", external_id(number))
 }
 
-fn read(text: &str) -> Option<Mark> {
+/// The mark in a text.
+pub fn read(text: &str) -> Option<Mark> {
     let (_, mark) = text.split_once("mark:")?;
     let mut parts = mark.split_once(';')?.0.split(':');
     let mark = (parts.next()?.parse().ok()?, parts.next()?, parts.next()?);

@@ -1,0 +1,48 @@
+//! What an export costs before its first part: the look at the users, and the rows of its parts.
+
+use std::time::Instant;
+
+use longshore::app::App;
+use longshore::exports::plan;
+
+use crate::figures::Figures;
+use crate::jobs::Asker;
+use crate::workers::Workers;
+
+/// Users in a file, so that there are more and more parts.
+const PER_FILE: [u32; 3] = [5_000, 500, 50];
+
+pub async fn measure(workers: &mut Workers, runs: usize) -> Figures {
+    // Nobody is to take what is planned.
+    workers.have(0).await;
+    let mut figures = Figures::new(format!("planning of {} users", workers.users));
+    for run in 1..=runs {
+        println!("run {run} of {runs}");
+        for per_file in PER_FILE {
+            let mut config = workers.fleet.config();
+            config.exports.users_per_file = per_file;
+            let app = App::open(config).await.expect("the app opens");
+            let asker = Asker::new(&app, &workers.pool).await;
+            let job = asker.queue().await;
+            let began = Instant::now();
+            plan::plan(&app, job.id).await.expect("it is planned");
+            let seconds = began.elapsed().as_secs_f64();
+            let parts = asker.progress(&job).await.parts.expect("it is planned");
+            let began = Instant::now();
+            asker.cancel(&job).await;
+            let cancelled = began.elapsed().as_secs_f64();
+            figures.add(
+                &format!("files of {per_file}"),
+                vec![
+                    ("seconds", seconds),
+                    ("parts", parts as f64),
+                    ("s/M users", seconds * 1e6 / workers.users as f64),
+                    ("cancelled s", cancelled),
+                ],
+            );
+            app.store.close().await;
+            app.log.close().await;
+        }
+    }
+    figures
+}

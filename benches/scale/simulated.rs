@@ -1,0 +1,206 @@
+//! A worker of exports whose parts sleep: all that it does with the database is what a real one
+//! does, through the same code, with connections of its own.
+
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use longshore::app::App;
+use longshore::claims::{self, Claim, ClaimError, Kind};
+use longshore::config::Config;
+use longshore::exports::rows::{self, PartResult};
+use longshore::exports::{ExportError, State, cleanup, finish, state};
+use longshore::worker::shares::{self, Handler, Options};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+/// Parts of one worker at once: two for its one thread.
+const IN_FLIGHT: usize = 2;
+
+/// What a part's work comes to.
+const RESULT: PartResult = PartResult {
+    users: crate::jobs::PER_PART,
+    raw_bytes: 7_000_000,
+    bytes: 1_200_000,
+    crc32: 1,
+    broken: Vec::new(),
+};
+
+/// How long what the workers did took.
+#[derive(Default)]
+pub struct Seen {
+    /// From a place that is free to the work that fills it.
+    pub claims: Mutex<Vec<Duration>>,
+    /// The transaction that counts a part.
+    pub dones: Mutex<Vec<Duration>>,
+}
+
+pub struct Worker {
+    app: App,
+    stop: CancellationToken,
+    loops: JoinSet<()>,
+}
+
+impl Worker {
+    /// Starts one, with the loops of the role `exports`; with `all` those of every role that
+    /// look for claims.
+    pub async fn start(config: &Config, part: Duration, all: bool, seen: &Arc<Seen>) -> Self {
+        let app = App::open(config.clone()).await.expect("the worker opens");
+        let worker = config.worker.clone();
+        let options = |in_flight| Options {
+            in_flight,
+            per_job: u32::MAX,
+            attempts: config.exports.attempts,
+            pause: Duration::from_millis(config.exports.retry_ms),
+            lease: config.lease(),
+            poll: Duration::from_millis(worker.poll_ms),
+            drain: Duration::from_secs(1),
+        };
+        let stop = CancellationToken::new();
+        let mut loops = JoinSet::new();
+        let parts = Parts {
+            app: app.clone(),
+            thread: Semaphore::new(1),
+            part,
+            free: Mutex::default(),
+            seen: seen.clone(),
+        };
+        share(&app, parts, options(IN_FLIGHT), &stop, &mut loops);
+        share(&app, Finish(app.clone()), options(2), &stop, &mut loops);
+        share(&app, Cleanup(app.clone()), options(2), &stop, &mut loops);
+        if all {
+            share(&app, Idle::<0>, options(config.deliveries.in_flight), &stop, &mut loops);
+            share(&app, Idle::<1>, options(1), &stop, &mut loops);
+            share(&app, Idle::<2>, options(4), &stop, &mut loops);
+            share(&app, Idle::<3>, options(2), &stop, &mut loops);
+            share(&app, Idle::<4>, options(2), &stop, &mut loops);
+            share(&app, Idle::<5>, options(config.messages.named_in_flight), &stop, &mut loops);
+        }
+        Self { app, stop, loops }
+    }
+
+    pub async fn stop(mut self) {
+        self.stop.cancel();
+        while self.loops.join_next().await.is_some() {}
+        self.app.store.close().await;
+        self.app.log.close().await;
+    }
+}
+
+fn share(
+    app: &App,
+    handler: impl Handler,
+    options: Options,
+    stop: &CancellationToken,
+    loops: &mut JoinSet<()>,
+) {
+    let (store, bell) = (app.store.clone(), app.bell.clone());
+    loops.spawn(shares::run(store, Arc::new(handler), options, bell, stop.clone()));
+}
+
+struct Parts {
+    app: App,
+    /// The one that computes.
+    thread: Semaphore,
+    part: Duration,
+    /// Since when places are free that were taken before.
+    free: Mutex<Vec<Instant>>,
+    seen: Arc<Seen>,
+}
+
+impl Handler for Parts {
+    type Error = ExportError;
+    const KIND: Kind = Kind::ExportPart;
+
+    /// As `exports::part` does it, but for the users and the file.
+    async fn handle(&self, claim: &Claim, _: &CancellationToken) -> Result<(), ExportError> {
+        let free = self.free.lock().expect("no panic").pop();
+        if let Some(since) = free {
+            self.seen.claims.lock().expect("no panic").push(since.elapsed());
+        }
+        let mut tx = self.app.store.snapshot().await?;
+        let job = rows::load(&mut tx, claim.job).await?;
+        let part = rows::part_of(&mut tx, claim.job, claim.item).await?;
+        drop(tx);
+        let is_wanted = part.is_some_and(|part| !part.done)
+            && job.is_some_and(|(_, progress)| progress.state == State::Running);
+        if is_wanted {
+            // Whoever reads users has a snapshot and a connection for as long.
+            let mut tx = self.app.store.snapshot().await?;
+            claims::now(&mut tx).await?;
+            let thread = self.thread.acquire().await.expect("never closed");
+            tokio::time::sleep(self.part).await;
+            drop(thread);
+            tx.commit().await?;
+        }
+        let began = Instant::now();
+        let mut tx = self.app.store.write().await?;
+        if is_wanted {
+            state::part_done(&self.app, &mut tx, claim, &RESULT).await?;
+        } else {
+            claims::finish(&mut tx, claim).await?;
+        }
+        tx.commit().await?;
+        self.seen.dones.lock().expect("no panic").push(began.elapsed());
+        self.free.lock().expect("no panic").push(Instant::now());
+        Ok(())
+    }
+
+    async fn give_up(&self, claim: &Claim, error: Option<&ExportError>) -> Result<(), ClaimError> {
+        state::give_up(&self.app, claim, error).await
+    }
+}
+
+struct Finish(App);
+
+impl Handler for Finish {
+    type Error = ExportError;
+    const KIND: Kind = Kind::ExportFinish;
+
+    async fn handle(&self, claim: &Claim, stop: &CancellationToken) -> Result<(), ExportError> {
+        finish::finish(&self.0, claim, stop).await
+    }
+
+    async fn give_up(&self, claim: &Claim, error: Option<&ExportError>) -> Result<(), ClaimError> {
+        state::give_up(&self.0, claim, error).await
+    }
+}
+
+struct Cleanup(App);
+
+impl Handler for Cleanup {
+    type Error = ClaimError;
+    const KIND: Kind = Kind::ExportCleanup;
+
+    async fn handle(&self, claim: &Claim, stop: &CancellationToken) -> Result<(), ClaimError> {
+        cleanup::clean(&self.0, claim, stop).await
+    }
+
+    async fn give_up(&self, claim: &Claim, _: Option<&ClaimError>) -> Result<(), ClaimError> {
+        claims::hand_back(&self.0.store, claim, shares::LONGEST_PAUSE).await
+    }
+}
+
+/// Looks for what never comes here.
+struct Idle<const N: usize>;
+
+impl<const N: usize> Handler for Idle<N> {
+    type Error = ClaimError;
+    const KIND: Kind = [
+        Kind::Delivery,
+        Kind::ActivitySweep,
+        Kind::Schedule,
+        Kind::DispatchPlan,
+        Kind::DispatchPart,
+        Kind::DispatchNamed,
+    ][N];
+
+    async fn handle(&self, _: &Claim, _: &CancellationToken) -> Result<(), ClaimError> {
+        unreachable!("nothing of {} is offered", Self::KIND.name())
+    }
+
+    async fn give_up(&self, _: &Claim, _: Option<&ClaimError>) -> Result<(), ClaimError> {
+        unreachable!("nothing of {} is offered", Self::KIND.name())
+    }
+}

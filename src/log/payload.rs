@@ -1,0 +1,86 @@
+//! Reading payloads: JSON objects that say their version in `v`.
+
+use serde::Deserialize;
+
+use super::Topic;
+use crate::retry::Retry;
+
+/// Why a message cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PayloadError {
+    /// A newer program appended it.
+    #[error(
+        "a message of {} is of version {version}, which this program does not know: it waits for \
+         a newer longshore",
+        .topic.name()
+    )]
+    Newer { topic: Topic, version: u32 },
+    #[error("not a message of {}: {why}", .topic.name())]
+    Damaged { topic: Topic, why: String },
+}
+
+impl Retry for PayloadError {
+    fn can_retry(&self) -> bool {
+        self.needs_newer()
+    }
+
+    fn needs_newer(&self) -> bool {
+        matches!(self, Self::Newer { .. })
+    }
+}
+
+/// Reads a payload of the version that this program writes and knows; texts without escapes are
+/// borrowed from it. `version` says which one it is where `T` has it; else the payload is asked.
+pub fn read<'a, T: Deserialize<'a>>(
+    topic: Topic,
+    known: u32,
+    payload: &'a [u8],
+    version: impl FnOnce(&T) -> Option<u32>,
+) -> Result<T, PayloadError> {
+    let damaged = |why: &dyn ToString| PayloadError::Damaged { topic, why: why.to_string() };
+    // All of it at once: text by text takes a good part of the time.
+    let payload = std::str::from_utf8(payload).map_err(|error| damaged(&error))?;
+    let read = serde_json::from_str::<T>(payload);
+    let own = read.as_ref().ok().and_then(version);
+    match own.map_or_else(|| version_of(payload), Ok) {
+        Ok(version) if version == known => read.map_err(|error| damaged(&error)),
+        Ok(version) => Err(PayloadError::Newer { topic, version }),
+        Err(error) => Err(damaged(&read.err().unwrap_or(error))),
+    }
+}
+
+fn version_of(payload: &str) -> serde_json::Result<u32> {
+    #[derive(Deserialize)]
+    struct Head {
+        v: u32,
+    }
+    serde_json::from_str(payload).map(|Head { v }| v)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, Deserialize, PartialEq)]
+    struct Known {
+        a: u8,
+    }
+
+    #[test]
+    fn members_may_be_added_and_another_version_waits() {
+        let read = |payload: &str| read(Topic::Messages, 1, payload.as_bytes(), |_: &Known| None);
+        for payload in [r#"{"v":1,"a":1}"#, r#"{"a":1,"b":[{}],"v":1}"#] {
+            assert_eq!(read(payload).unwrap(), Known { a: 1 }, "{payload}");
+        }
+        for payload in [r#"{"v":2,"a":1}"#, r#"{"other":1,"v":2}"#] {
+            let error = read(payload).unwrap_err();
+            assert_eq!(error, PayloadError::Newer { topic: Topic::Messages, version: 2 });
+            assert!(error.can_retry() && error.needs_newer(), "it waits");
+        }
+        for payload in ["", "{", r#"{"a":1}"#, r#"{"v":1,"a":"x"}"#, r#"{"v":"2"}"#] {
+            let error = read(payload).unwrap_err();
+            assert!(matches!(error, PayloadError::Damaged { .. }), "{payload}: {error}");
+            assert!(!error.can_retry(), "{payload}");
+        }
+    }
+}

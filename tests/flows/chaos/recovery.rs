@@ -1,0 +1,121 @@
+//! How long it takes until all is as before: from the moment that a fault is over.
+
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::load::{self, PLAIN};
+use super::stage::Stage;
+
+/// How long any of it may take: the pauses between tries grow with the fault, and double.
+const PATIENCE: Duration = Duration::from_secs(240);
+
+const LOOK: Duration = Duration::from_millis(200);
+
+/// Each since the fault was over.
+#[derive(Clone, Copy, Debug)]
+pub struct Recovery {
+    /// Calls of every frequent kind were answered 2xx that began after it.
+    pub calls: Duration,
+    /// All that the log had then was applied.
+    pub lag: Duration,
+    /// An export that was asked for then was done.
+    pub export: Duration,
+    /// All messages and callbacks that were due then had come.
+    pub messages: Duration,
+}
+
+/// Waits until all has recovered from a fault that is over now.
+pub async fn recovered(stage: &Stage) -> Recovery {
+    let since = Instant::now();
+    stage.world.gates.look_for_success();
+    let (calls, lag, export, messages) =
+        tokio::join!(calls(stage, since), lag(stage), export(stage), messages(stage));
+    stage.herd.all_ready().await;
+    let after = |at: Instant| at.saturating_duration_since(since);
+    Recovery {
+        calls: after(calls),
+        lag: after(lag),
+        export: after(export),
+        messages: after(messages),
+    }
+}
+
+async fn calls(stage: &Stage, since: Instant) -> Instant {
+    loop {
+        match stage.world.gates.all_succeeded() {
+            Ok(at) => return at,
+            Err(kinds) => assert!(since.elapsed() < PATIENCE, "no call succeeds of {kinds:?}"),
+        }
+        tokio::time::sleep(LOOK / 4).await;
+    }
+}
+
+/// A partition of a topic, where its group goes on, and where the log ends.
+struct Place {
+    of: String,
+    next: i64,
+    end: i64,
+}
+
+/// Where the groups are; none while that cannot be told.
+async fn places(stage: &Stage) -> Result<Vec<Place>, String> {
+    let output = stage.world.operator.command(&["log", "status", "--json"]).await;
+    let text = String::from_utf8_lossy(&output.stdout);
+    if !output.status.success() {
+        return Err(format!("{text}{}", String::from_utf8_lossy(&output.stderr)));
+    }
+    let place = |line: &str| {
+        let line: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
+        let number = |name: &str| line[name].as_i64().ok_or_else(|| format!("no {name}: {line}"));
+        let of = format!("{} {}", line["topic"], line["partition"]);
+        Ok(Place { of, next: number("next")?, end: number("end")? })
+    };
+    text.lines().map(place).collect()
+}
+
+async fn lag(stage: &Stage) -> Instant {
+    let (since, mut ends) = (Instant::now(), None);
+    loop {
+        let why = match places(stage).await {
+            Err(why) => why,
+            Ok(places) => {
+                let ends: &Vec<(String, i64)> = ends.get_or_insert_with(|| {
+                    places.iter().map(|place| (place.of.clone(), place.end)).collect()
+                });
+                let is_behind = |(of, end): &&(String, i64)| {
+                    places.iter().any(|place| place.of == *of && place.next < *end)
+                };
+                match ends.iter().find(is_behind) {
+                    None => return Instant::now(),
+                    Some((of, end)) => format!("partition {of} is not at {end} yet"),
+                }
+            }
+        };
+        assert!(since.elapsed() < PATIENCE, "messages are not applied: {why}");
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+async fn export(stage: &Stage) -> Instant {
+    let body = json!({ "fields_to_export": crate::support::api::ALL_FIELDS });
+    load::run_export(&stage.world, PLAIN, &body, None).await;
+    Instant::now()
+}
+
+async fn messages(stage: &Stage) -> Instant {
+    let (since, by) = (Instant::now(), Timestamp::now().as_millisecond());
+    let (marks, paths) = stage.world.books.due(by);
+    loop {
+        let (_, _, told) = stage.world.taken.all();
+        let missing = stage.world.taken.missing(marks.iter()).len();
+        let silent = paths.iter().filter(|path| !told.contains_key(*path)).count();
+        if missing + silent == 0 {
+            return Instant::now();
+        }
+        let left = format!("{missing} messages and {silent} callbacks do not come");
+        assert!(since.elapsed() < PATIENCE, "{left}");
+        tokio::time::sleep(LOOK).await;
+    }
+}

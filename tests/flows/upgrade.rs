@@ -1,0 +1,11 @@
+//! Programs of two versions on one installation: schemas that are newer, messages and rows that
+//! are, and what former releases left ([`corpus`], `tests/upgrade`).
+
+mod corpus;
+mod dump;
+mod installed;
+mod made;
+mod newer;
+mod restore;
+mod schema;
+mod shapes;

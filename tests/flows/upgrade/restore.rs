@@ -1,0 +1,116 @@
+//! A back-up of `standalone` that is taken while it works, and what a restore of it has.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use reqwest::Method;
+use serde_json::json;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
+use sqlx::{AssertSqlSafe, Connection as _, Executor as _};
+
+use crate::support::fleet::{Backend, Fleet};
+use crate::support::workspace::WorkspaceFile;
+use crate::support::{Api, eventually, leftovers};
+
+/// As the guide says (deploy/README.md, Back-up and restore).
+async fn vacuum_into(from: &Path, to: &Path) {
+    let options = SqliteConnectOptions::new().filename(from);
+    let mut file = SqliteConnection::connect_with(&options).await.expect("the file opens");
+    let sql = format!("VACUUM INTO '{}'", to.display());
+    file.execute(AssertSqlSafe(sql)).await.expect("it is copied");
+    file.close().await.expect("it closes");
+}
+
+/// Clients that each make users of their own, one call after the other, and write down who was
+/// acknowledged.
+async fn client(
+    api: Api,
+    number: usize,
+    acknowledged: Arc<Mutex<Vec<String>>>,
+    stop: Arc<AtomicBool>,
+) {
+    for n in 0.. {
+        if stop.load(Ordering::SeqCst) {
+            return;
+        }
+        let id = format!("c{number}-{n}");
+        let body = json!({
+            "attributes": [{ "external_id": id, "visits": { "inc": 1 } }],
+            "purchases": [{ "external_id": id, "product_id": "tea", "currency": "USD",
+                            "price": 1, "time": jiff::Timestamp::now().to_string() }],
+        });
+        let call = api.request(Method::POST, "/users/track");
+        let call = if n % 2 == 0 { call.header("idempotency-key", &id) } else { call };
+        if let Ok(answer) = call.json(&body).send().await
+            && answer.status() == 201
+        {
+            acknowledged.lock().expect("no test panics here").push(id);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_back_up_under_load_has_all_that_was_acknowledged_once() {
+    let settings = [("LONGSHORE_EXPORTS__REQUEUE_SECONDS", "1".to_owned())];
+    let mut fleet = Fleet::start(Backend::Embedded, &settings).await;
+    let api = fleet.apply(&[WorkspaceFile::new("acme").unlimited()]).await.remove(0);
+    let acknowledged = Arc::new(Mutex::new(Vec::new()));
+    let stop = Arc::new(AtomicBool::new(false));
+    let clients: Vec<_> = (0..4)
+        .map(|n| tokio::spawn(client(api.clone(), n, acknowledged.clone(), stop.clone())))
+        .collect();
+    let count = || acknowledged.lock().expect("no test panics here").len();
+    eventually("there is a load", || async { count() > 100 }).await;
+    // One that waits in the back-up.
+    let export = api.export_all().await.prefix;
+
+    let data = fleet.directory().join("data");
+    let kept = fleet.directory().join("kept");
+    std::fs::create_dir(&kept).expect("the folder");
+    let before = acknowledged.lock().expect("no test panics here").clone();
+    vacuum_into(&data.join("store.db"), &kept.join("store.db")).await;
+    // What is acknowledged in between makes the log newer than the store, and not the other way.
+    let between = count() + 30;
+    eventually("the load goes on", || async { count() > between }).await;
+    vacuum_into(&data.join("log.db"), &kept.join("log.db")).await;
+    let after = count() + 30;
+    eventually("the load goes on", || async { count() > after }).await;
+    fleet.kill("standalone");
+    stop.store(true, Ordering::SeqCst);
+    for client in clients {
+        client.await.expect("no panic");
+    }
+
+    for file in ["store.db", "log.db"] {
+        for end in ["", "-wal", "-shm"] {
+            let _ = std::fs::remove_file(data.join(format!("{file}{end}")));
+        }
+        std::fs::copy(kept.join(file), data.join(file)).expect("it is put back");
+    }
+    fleet.launch("standalone").await;
+    fleet.applied().await;
+    api.done(&export).await;
+    let users = api.exported().await;
+    let mut found = std::collections::HashSet::new();
+    for user in &users {
+        let id = user["external_id"].as_str().expect("an id");
+        assert!(found.insert(id), "{id} is there twice");
+        assert_eq!(user["custom_attributes"]["visits"], 1, "{user}");
+        assert_eq!(user["total_revenue"].as_f64(), Some(1.0), "{user}");
+    }
+    let missing: Vec<&String> = before.iter().filter(|id| !found.contains(id.as_str())).collect();
+    assert!(missing.is_empty(), "acknowledged before the back-up, and gone: {missing:?}");
+    let of_log = found.len() - before.len();
+    assert!(of_log >= 30, "what the log has behind the store is applied again: {of_log}");
+    let (_, text) = fleet.readiness("standalone").await;
+    assert_eq!(text, "ready\n", "no partition is stopped");
+    // And it goes on from there.
+    let body = json!({ "attributes": [{ "external_id": "later" }] });
+    assert_eq!(api.post("/users/track", &body).await.status, 201);
+    fleet.applied().await;
+    fleet.run(&["users", "show", "later"]).await;
+    leftovers::no_work(&fleet).await;
+    tokio::time::timeout(Duration::from_secs(180), fleet.close()).await.expect("it ends");
+}
