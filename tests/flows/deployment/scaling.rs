@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use clap::ValueEnum as _;
 use longshore::claims::Kind;
 use longshore::log::Topic;
+use longshore::telemetry::metrics;
 use longshore::worker::Role;
 use serde_json::Value;
 
@@ -88,6 +89,7 @@ fn what_waits_in_the_database_is_asked_for_by_kind() {
         let query = text(&trigger["query"]);
         let names: Vec<&str> = kinds.into_iter().map(Kind::name).collect();
         for metric in ["longshore_work_ready", "longshore_work_held"] {
+            assert!(metrics::all().any(|known| known.name == metric), "{metric}");
             let asked = format!(
                 "sum(max by (kind) ({metric}{{namespace=\"longshore\",kind=~\"{}\"}}))",
                 names.join("|")
