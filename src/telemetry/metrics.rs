@@ -43,6 +43,15 @@ pub struct Metric {
     pub labels: &'static [&'static str],
     /// With the values of its labels.
     pub help: &'static str,
+    /// Of a counter, the values of its labels that are told as 0 before anything has happened: what
+    /// asks how much a counter grew does not see one that begins with 1.
+    pub from_start: &'static [&'static [&'static str]],
+}
+
+impl Metric {
+    const fn from_start(self, from_start: &'static [&'static [&'static str]]) -> Self {
+        Self { from_start, ..self }
+    }
 }
 
 /// Metrics that an operator looks for together.
@@ -74,7 +83,7 @@ const fn counter(
     labels: &'static [&'static str],
     help: &'static str,
 ) -> Metric {
-    Metric { name, kind: Kind::Counter, unit: Unit::Count, labels, help }
+    Metric { name, kind: Kind::Counter, unit: Unit::Count, labels, help, from_start: &[] }
 }
 
 const fn gauge(
@@ -83,7 +92,7 @@ const fn gauge(
     labels: &'static [&'static str],
     help: &'static str,
 ) -> Metric {
-    Metric { name, kind: Kind::Gauge, unit, labels, help }
+    Metric { name, kind: Kind::Gauge, unit, labels, help, from_start: &[] }
 }
 
 const fn histogram(
@@ -92,7 +101,7 @@ const fn histogram(
     labels: &'static [&'static str],
     help: &'static str,
 ) -> Metric {
-    Metric { name, kind: Kind::Histogram, unit, labels, help }
+    Metric { name, kind: Kind::Histogram, unit, labels, help, from_start: &[] }
 }
 
 #[cfg(test)]

@@ -48,7 +48,8 @@ const METRICS: &[Metric] = &[
         "Calls that were answered 503 for want of room, by reason: busy (too many calls under \
          way), memory (for their bodies), store (too many calls wait for the database), keys (too \
          many keys, tokens or signatures are looked up)",
-    ),
+    )
+    .from_start(&[&["busy"], &["memory"], &["store"], &["keys"]]),
     counter(
         "longshore_rate_limit_refused_total",
         &["budget"],

@@ -12,7 +12,18 @@ const METRICS: &[Metric] = &[
         &["state", "cause"],
         "Exports that ended, by state (done, failed, cancelled) and cause: of a failure limit, \
          broken_users, own_storage, objects, store, workers_lost or internal, else none or asked",
-    ),
+    )
+    .from_start(&[
+        &["done", "none"],
+        &["cancelled", "asked"],
+        &["failed", "limit"],
+        &["failed", "broken_users"],
+        &["failed", "own_storage"],
+        &["failed", "objects"],
+        &["failed", "store"],
+        &["failed", "workers_lost"],
+        &["failed", "internal"],
+    ]),
     histogram(
         "longshore_export_duration_seconds",
         Unit::Seconds,
@@ -37,7 +48,8 @@ const METRICS: &[Metric] = &[
         "longshore_export_part_outgrown_total",
         &[],
         "Parts that needed more memory than was set aside, and were begun again with more",
-    ),
+    )
+    .from_start(&[&[]]),
     counter(
         "longshore_export_revenue_without_rate_total",
         &["currency"],
@@ -47,13 +59,15 @@ const METRICS: &[Metric] = &[
         "longshore_export_cleanup_failures_total",
         &[],
         "Times that what an export left could not be removed from its storage; tried again",
-    ),
+    )
+    .from_start(&[&[]]),
     counter(
         "longshore_deliveries_total",
         &["outcome"],
         "Attempts at callbacks and status postbacks by outcome: delivered, retried, given_up, or \
          lost to another worker",
-    ),
+    )
+    .from_start(&[&["delivered"], &["retried"], &["given_up"], &["lost"]]),
     histogram(
         "longshore_delivery_attempt_seconds",
         Unit::Seconds,

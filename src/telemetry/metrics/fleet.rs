@@ -61,7 +61,20 @@ const METRICS: &[Metric] = &[
     counter(
         "longshore_claims_taken_over_total",
         &["kind"],
-        "Pieces of work that this worker took over since their lease ran out: the worker that \
-         held them was lost, or did not reach the store",
-    ),
+        "Pieces of work that this worker took over since their lease ran out, by kind: \
+         export_part, export_finish, export_cleanup, delivery, activity_sweep, schedule, \
+         dispatch_plan, dispatch_part, dispatch_named. The worker that held them was lost, or did \
+         not reach the store",
+    )
+    .from_start(&[
+        &["export_part"],
+        &["export_finish"],
+        &["export_cleanup"],
+        &["delivery"],
+        &["activity_sweep"],
+        &["schedule"],
+        &["dispatch_plan"],
+        &["dispatch_part"],
+        &["dispatch_named"],
+    ]),
 ];

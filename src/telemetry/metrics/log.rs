@@ -17,7 +17,8 @@ const METRICS: &[Metric] = &[
         "longshore_log_appended_total",
         &["outcome"],
         "Messages appended, by outcome (ok, error)",
-    ),
+    )
+    .from_start(&[&["ok"], &["error"]]),
     counter(
         "longshore_log_consumed_total",
         &["topic", "group"],
@@ -52,9 +53,16 @@ const METRICS: &[Metric] = &[
     counter(
         "longshore_messages_total",
         &["topic", "outcome"],
-        "Messages of the log worked on, by topic and outcome: done, dead_letter, repeated, \
-         handed_back",
-    ),
+        "Messages of the log worked on, by topic (exports, tracking, catalogs, messages, \
+         transactional) and outcome: done, dead_letter, repeated, handed_back",
+    )
+    .from_start(&[
+        &["exports", "dead_letter"],
+        &["tracking", "dead_letter"],
+        &["catalogs", "dead_letter"],
+        &["messages", "dead_letter"],
+        &["transactional", "dead_letter"],
+    ]),
     histogram(
         "longshore_message_seconds",
         Unit::Seconds,

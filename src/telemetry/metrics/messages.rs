@@ -17,7 +17,8 @@ pub const SENDS: Group = Group {
             "longshore_dispatches_total",
             &["state"],
             "Sends that ended, by state (done, failed, cancelled)",
-        ),
+        )
+        .from_start(&[&["done"], &["failed"], &["cancelled"]]),
         histogram(
             "longshore_dispatch_duration_seconds",
             Unit::Seconds,
@@ -46,7 +47,8 @@ pub const SENDS: Group = Group {
             &["outcome"],
             "Parts of sends that a worker left, by outcome: done, waits (for messages that were \
              not taken yet), given_up",
-        ),
+        )
+        .from_start(&[&["done"], &["waits"], &["given_up"]]),
         histogram(
             "longshore_dispatch_render_seconds",
             Unit::Seconds,
@@ -58,7 +60,8 @@ pub const SENDS: Group = Group {
             &["outcome"],
             "Moments of schedules that came, by outcome: begun, wave (a later one of a time on \
              the wall), missed",
-        ),
+        )
+        .from_start(&[&["begun"], &["wave"], &["missed"]]),
         histogram(
             "longshore_schedule_delay_seconds",
             Unit::Seconds,
@@ -88,7 +91,8 @@ pub const SENDS: Group = Group {
             "longshore_smtp_connections_total",
             &["outcome"],
             "Connections to relays by outcome: opened, or failed",
-        ),
+        )
+        .from_start(&[&["opened"], &["failed"]]),
     ],
 };
 
@@ -106,7 +110,14 @@ pub const TRANSACTIONAL: Group = Group {
             &["state"],
             "Transactional emails that came to a state, by state: sent, processed, delivered, \
              bounced, aborted",
-        ),
+        )
+        .from_start(&[
+            &["sent"],
+            &["processed"],
+            &["delivered"],
+            &["bounced"],
+            &["aborted"],
+        ]),
         histogram(
             "longshore_transactional_handover_seconds",
             Unit::Seconds,
@@ -127,6 +138,7 @@ pub const TRANSACTIONAL: Group = Group {
             "longshore_transactional_put_off_total",
             &[],
             "Times that a transactional email was not taken by its relay, and is tried again",
-        ),
+        )
+        .from_start(&[&[]]),
     ],
 };

@@ -50,6 +50,7 @@ pub fn install() -> Result<PrometheusHandle, TelemetryError> {
     let builder = buckets(builder, "longshore_schedule_delay_seconds", SENDING_SECONDS)?;
     let handle = buckets(builder, "longshore_batch_messages", MESSAGES)?.install_recorder()?;
     all().for_each(describe);
+    all().for_each(begin);
     let labels = [("version", env!("CARGO_PKG_VERSION")), ("revision", REVISION)];
     metrics::gauge!("longshore_build_info", &labels).set(1.0);
     metrics::gauge!("process_start_time_seconds").set(since_1970());
@@ -78,6 +79,13 @@ fn describe(metric: &Metric) {
         Kind::Counter => metrics::describe_counter!(metric.name, metric.unit, metric.help),
         Kind::Gauge => metrics::describe_gauge!(metric.name, metric.unit, metric.help),
         Kind::Histogram => metrics::describe_histogram!(metric.name, metric.unit, metric.help),
+    }
+}
+
+fn begin(metric: &Metric) {
+    for values in metric.from_start {
+        let labels: Vec<_> = metric.labels.iter().copied().zip(values.iter().copied()).collect();
+        metrics::counter!(metric.name, &labels).increment(0);
     }
 }
 

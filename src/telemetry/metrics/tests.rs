@@ -18,6 +18,15 @@ fn names_say_what_they_count() {
             assert_eq!(measured.ends_with("_bytes"), metric.unit == Unit::Bytes, "{name}");
         }
         assert!(all().filter(|other| other.name == name).count() == 1, "{name}");
+        for label in metric.labels {
+            // Those that Prometheus has for itself.
+            assert!(!["job", "instance", "le", "quantile"].contains(label), "{name}");
+        }
+        for values in metric.from_start {
+            assert_eq!((metric.kind, values.len()), (Kind::Counter, metric.labels.len()), "{name}");
+            // The help says what there is.
+            assert!(values.iter().all(|value| metric.help.contains(value)), "{name}: {values:?}");
+        }
         // What the text format cannot say as it is.
         assert!(!metric.help.contains(['\n', '\\']), "{name}");
     }
