@@ -251,7 +251,8 @@ macro_rules! take_sql {
     ($now:expr, $lock:literal, $is_picked:literal, $was_held:literal) => {
         concat!(
             "WITH picked AS (
-                 SELECT item, owner IS NOT NULL AS was_held FROM claims WHERE kind = $1 AND job = $2 AND due_at <= ",
+                 SELECT item, owner IS NOT NULL AS was_held FROM claims
+                 WHERE kind = $1 AND job = $2 AND due_at <= ",
             $now,
             "    ORDER BY due_at, item LIMIT $3 ",
             $lock,

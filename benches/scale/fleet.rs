@@ -30,6 +30,10 @@ pub struct Plan {
 /// After which an export that few workers do is cancelled.
 const LONGEST: Duration = Duration::from_secs(15);
 
+/// Connections of each worker: with one thread it is busy with no more, and fifty must do with
+/// what the server allows.
+const CONNECTIONS: u32 = 5;
+
 /// How long workers look for work before there is any.
 const IDLE: Duration = Duration::from_secs(2);
 
@@ -109,7 +113,7 @@ impl Simulation {
         let place = Place::s3().await;
         let settings = [
             ("RUST_LOG", "warn".to_owned()),
-            ("LONGSHORE_DATABASE__MAX_CONNECTIONS", "16".to_owned()),
+            ("LONGSHORE_DATABASE__MAX_CONNECTIONS", CONNECTIONS.to_string()),
             ("LONGSHORE_WORKER__POLL_MS", "500".to_owned()),
         ];
         let fleet = Fleet::start(Backend::Fleet(0), &settings).await;

@@ -9,7 +9,7 @@ use longshore::app::App;
 use longshore::claims::{self, Claim, ClaimError, Kind};
 use longshore::config::Config;
 use longshore::exports::rows::{self, PartResult};
-use longshore::exports::{ExportError, State, cleanup, finish, state};
+use longshore::exports::{ExportError, cleanup, finish, state};
 use longshore::worker::shares::{self, Handler, Options};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -112,6 +112,7 @@ struct Parts {
 impl Handler for Parts {
     type Error = ExportError;
     const KIND: Kind = Kind::ExportPart;
+    const RINGS: bool = false;
 
     /// As `exports::part` does it, but for the users and the file.
     async fn handle(&self, claim: &Claim, _: &CancellationToken) -> Result<(), ExportError> {
@@ -120,11 +121,10 @@ impl Handler for Parts {
             self.seen.claims.lock().expect("no panic").push(since.elapsed());
         }
         let mut tx = self.app.store.snapshot().await?;
-        let job = rows::load(&mut tx, claim.job).await?;
+        let job = rows::running(&mut tx, claim.job).await?;
         let part = rows::part_of(&mut tx, claim.job, claim.item).await?;
         drop(tx);
-        let is_wanted = part.is_some_and(|part| !part.done)
-            && job.is_some_and(|(_, progress)| progress.state == State::Running);
+        let is_wanted = part.is_some_and(|part| !part.done) && job.is_some();
         if is_wanted {
             // Whoever reads users has a snapshot and a connection for as long.
             let mut tx = self.app.store.snapshot().await?;
@@ -134,14 +134,17 @@ impl Handler for Parts {
             drop(thread);
             tx.commit().await?;
         }
-        let began = Instant::now();
-        let mut tx = self.app.store.write().await?;
+        let (began, mut was_last) = (Instant::now(), false);
+        let mut tx = self.app.store.write_repeatable().await?;
         if is_wanted {
-            state::part_done(&self.app, &mut tx, claim, &RESULT).await?;
+            was_last = state::part_done(&self.app, &mut tx, claim, &RESULT).await?;
         } else {
             claims::finish(&mut tx, claim).await?;
         }
         tx.commit().await?;
+        if was_last {
+            self.app.bell.ring();
+        }
         self.seen.dones.lock().expect("no panic").push(began.elapsed());
         self.free.lock().expect("no panic").push(Instant::now());
         Ok(())

@@ -178,8 +178,9 @@ impl Workers {
 
     /// Parts in all and left; none until it is planned.
     async fn look(&self, prefix: &str) -> Option<(i64, i64)> {
-        let sql = "SELECT parts, parts_left FROM export_jobs
-                   WHERE object_prefix = $1 AND parts IS NOT NULL";
+        let sql = "SELECT parts, (SELECT coalesce(sum(parts_left), 0)::bigint
+                                  FROM export_counts WHERE job_id = export_jobs.id)
+                   FROM export_jobs WHERE object_prefix = $1 AND parts IS NOT NULL";
         let look = sqlx::query_as(sql).bind(prefix).fetch_optional(&self.pool);
         look.await.expect("PostgreSQL answers")
     }

@@ -16,13 +16,12 @@ use super::error::go_on;
 use super::fields::FieldSet;
 use super::pack::{self, Order, PackedPart};
 use super::part_rows::{PartResult, PartRow, Winner};
-use super::{ExportError, Failure, Format, Job, Plan, State, rows, state, telemetry};
+use super::{ExportError, Failure, Format, Job, Plan, rows, state, telemetry};
 use crate::app::App;
 use crate::claims::{self, Claim};
 use crate::clock;
 use crate::faults::fail_point;
 use crate::objects::{Head, ObjectError, ObjectKey, Objects, Put, PutOptions};
-use crate::store::StoreError;
 use crate::store::documents::unknown;
 use crate::workspaces;
 
@@ -53,16 +52,14 @@ impl Task {
     /// None where there is nothing left to do.
     async fn load(app: &App, claim: &Claim) -> Result<Option<Self>, ExportError> {
         let mut tx = app.store.snapshot().await?;
-        let job = rows::load(&mut tx, claim.job).await?;
+        let running = rows::running(&mut tx, claim.job).await?;
         let part = rows::part_of(&mut tx, claim.job, claim.item).await?;
         drop(tx);
-        let (Some((job, progress)), Some(part)) = (job, part) else { return Ok(None) };
+        let (Some((job, plan)), Some(part)) = (running, part) else { return Ok(None) };
         telemetry::note_request(&job);
-        if progress.state != State::Running || part.done {
+        if part.done {
             return Ok(None);
         }
-        let corrupt = |what: &str| StoreError::Corrupt(format!("{what} of export job {}", job.id));
-        let plan = progress.plan.ok_or_else(|| corrupt("the plan"))?;
         let fields = FieldSet::parse(&job.fields)
             .map_err(|_| unknown("export_jobs.fields", job.id, &job.fields.join(", ")))?;
         Ok(Some(Self { claim: *claim, job, plan, part, fields }))

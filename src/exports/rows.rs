@@ -1,14 +1,14 @@
 //! The SQL of jobs. Every change of state is one guarded statement: it says from which
 //! states it may go, and answers whether it did.
 //!
-//! Who writes to a job and to its claims or parts in one transaction writes to the job
-//! first, so that no two transactions wait for each other.
+//! Who writes to several of them in one transaction writes to a part first, then to a shard of
+//! the counts, to the job, and to its claims, so that no two transactions wait for each other.
 
 use uuid::Uuid;
 
 use super::{Failure, Format, Job, Plan, Progress, State};
 use crate::store::documents::{parsed, unknown};
-use crate::store::{StoreError, Tx, on};
+use crate::store::{StoreError, Tx, execute, on};
 
 pub use super::part_rows::*;
 
@@ -41,6 +41,17 @@ struct JobRow {
     error: Option<String>,
 }
 
+/// What the shards of a job's counts come to together.
+macro_rules! counted {
+    ($column:literal) => {
+        concat!(
+            "CAST(coalesce((SELECT sum(",
+            $column,
+            ") FROM export_counts WHERE job_id = export_jobs.id), 0) AS BIGINT)"
+        )
+    };
+}
+
 macro_rules! select_jobs {
     ($rest:literal) => {
         select_jobs!("fields", "plan", $rest)
@@ -51,8 +62,17 @@ macro_rules! select_jobs {
             $fields,
             " AS fields, format, storage_id, callback_endpoint, request_id, requested_at, ",
             $plan,
-            " AS plan, users, parts, parts_left, users_done, files_done, bytes_done, broken_users,
-             started_at, completed_at, finished_at, expires_at, archive, error
+            " AS plan, users, parts, CASE WHEN parts IS NOT NULL THEN ",
+            counted!("parts_left"),
+            " END AS parts_left, ",
+            counted!("users_done"),
+            " AS users_done, ",
+            counted!("files_done"),
+            " AS files_done, ",
+            counted!("bytes_done"),
+            " AS bytes_done, ",
+            counted!("broken_users"),
+            " AS broken_users, started_at, completed_at, finished_at, expires_at, archive, error
              FROM export_jobs ",
             $rest
         )
@@ -80,6 +100,24 @@ pub async fn load(tx: &mut Tx, id: Uuid) -> Result<Option<(Job, Progress)>, Stor
         .bind(id).fetch_optional(c).await?)
     .map(read)
     .transpose()
+}
+
+/// What a part of a running job needs of it: what was asked for and planned. None: it is not
+/// running, or not there.
+pub async fn running(tx: &mut Tx, id: Uuid) -> Result<Option<(Job, Plan)>, StoreError> {
+    let row = on!(tx, c => sqlx::query_as::<_, JobRow>(
+        "SELECT id, workspace_id, object_prefix, segment_id, state, fields, format, storage_id,
+             callback_endpoint, request_id, requested_at, plan, users, parts,
+             CAST(NULL AS BIGINT) AS parts_left, CAST(0 AS BIGINT) AS users_done,
+             CAST(0 AS BIGINT) AS files_done, CAST(0 AS BIGINT) AS bytes_done,
+             CAST(0 AS BIGINT) AS broken_users, started_at, completed_at, finished_at,
+             expires_at, archive, error
+         FROM export_jobs WHERE id = $1 AND state = 'running'",
+    )
+    .bind(id).fetch_optional(c).await?);
+    let Some((job, progress)) = row.map(read).transpose()? else { return Ok(None) };
+    let corrupt = || StoreError::Corrupt(format!("the plan of export job {id}"));
+    Ok(Some((job, progress.plan.ok_or_else(corrupt)?)))
 }
 
 /// A job of any workspace by its `object_prefix`.
@@ -167,7 +205,9 @@ pub async fn is_to_be_planned(tx: &mut Tx, id: Uuid) -> Result<bool, StoreError>
     Ok(locked == 1)
 }
 
-/// `queued` or `planning` to `running`, with the plan that holds from now on.
+/// `queued` or `planning` to `running`, with the plan that holds from now on. With own storage
+/// parts are counted in a shard for each 64 of them, 16 at most; without it they are few, and
+/// their bytes must be known together.
 pub async fn begin_running(
     tx: &mut Tx,
     id: Uuid,
@@ -177,56 +217,100 @@ pub async fn begin_running(
     now: i64,
 ) -> Result<bool, StoreError> {
     let plan = to_json(plan)?;
-    let changed = on!(tx, c => sqlx::query(
-        "UPDATE export_jobs
-         SET state = 'running', plan = $2, users = $3, parts = $4, parts_left = $4,
-             started_at = COALESCE(started_at, $5)
-         WHERE id = $1 AND state IN ('queued', 'planning')",
+    let shards = on!(tx, c => sqlx::query_scalar::<_, i64>(
+        "WITH counts AS (
+             SELECT CASE WHEN $4 = 0 THEN 0 WHEN $4 < 1024 THEN 1 + $4 / 64 ELSE 16 END AS shards)
+         UPDATE export_jobs
+         SET state = 'running', plan = $2, users = $3, parts = $4,
+             started_at = COALESCE(started_at, $5),
+             shards = (SELECT CASE WHEN storage_id IS NULL AND shards > 1 THEN 1 ELSE shards END
+                       FROM counts),
+             shards_left = (SELECT CASE WHEN storage_id IS NULL AND shards > 1 THEN 1 ELSE shards END
+                            FROM counts)
+         WHERE id = $1 AND state IN ('queued', 'planning')
+         RETURNING shards",
     )
     .bind(id).bind(plan).bind(users).bind(parts).bind(now)
-    .execute(c).await?.rows_affected());
-    Ok(changed == 1)
+    .fetch_optional(c).await?);
+    let Some(shards) = shards else { return Ok(false) };
+    for shard in 0..shards {
+        // The numbers up to `parts` that leave this rest.
+        let left = parts / shards + i64::from(shard != 0 && shard <= parts % shards);
+        execute!(
+            tx,
+            sqlx::query(
+                "INSERT INTO export_counts (job_id, shard, parts_left) VALUES ($1, $2, $3)"
+            )
+            .bind(id)
+            .bind(shard)
+            .bind(left)
+        );
+    }
+    Ok(true)
 }
 
-/// What a job has come to with one more part done.
+/// What a shard of a job has come to with one more part done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct Counted {
     pub parts_left: i64,
-    /// Bytes of files so far.
+    /// Bytes of files so far; with one shard, of the job.
     pub bytes_done: i64,
     /// Bytes that the job's ZIP may have; none with own storage.
     pub bytes_limit: Option<i64>,
 }
 
-/// Counts one part of a running job as done. None: the job is not running any more.
+/// Counts one part of a running job as done. None: the job is not running any more, as far as
+/// can be seen without waiting for who ends it; that one withdraws the claim.
 pub async fn count_part(
     tx: &mut Tx,
     id: Uuid,
+    part: i64,
     result: &PartResult,
 ) -> Result<Option<Counted>, StoreError> {
     let broken = i64::try_from(result.broken.len()).unwrap_or(i64::MAX);
     Ok(on!(tx, c => sqlx::query_as::<_, Counted>(
-        "UPDATE export_jobs
+        "UPDATE export_counts
          SET parts_left = parts_left - 1,
-             files_done = files_done + CASE WHEN $3 > 0 THEN 1 ELSE 0 END,
-             users_done = users_done + $2, bytes_done = bytes_done + $3,
-             broken_users = broken_users + $4
-         WHERE id = $1 AND state = 'running' AND parts_left > 0
+             files_done = files_done + CASE WHEN $4 > 0 THEN 1 ELSE 0 END,
+             users_done = users_done + $3, bytes_done = bytes_done + $4,
+             broken_users = broken_users + $5
+         WHERE job_id = $1 AND parts_left > 0
+           AND shard = $2 % (SELECT shards FROM export_jobs WHERE id = $1 AND state = 'running')
          RETURNING parts_left, bytes_done,
-             CASE WHEN storage_id IS NULL THEN
-                 (SELECT export_bytes_limit FROM workspaces
-                  WHERE workspaces.id = export_jobs.workspace_id)
-             END AS bytes_limit",
+             (SELECT export_bytes_limit
+              FROM workspaces JOIN export_jobs ON workspaces.id = workspace_id
+              WHERE export_jobs.id = $1 AND storage_id IS NULL) AS bytes_limit",
     )
-    .bind(id).bind(result.users).bind(result.bytes).bind(broken)
+    .bind(id).bind(part).bind(result.users).bind(result.bytes).bind(broken)
     .fetch_optional(c).await?))
+}
+
+/// Counts one shard of a running job as done: how many are left. None: the job is not running
+/// any more.
+pub async fn count_shard(tx: &mut Tx, id: Uuid) -> Result<Option<i64>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_scalar(
+        "UPDATE export_jobs SET shards_left = shards_left - 1
+         WHERE id = $1 AND state = 'running' AND shards_left > 0
+         RETURNING shards_left",
+    )
+    .bind(id).fetch_optional(c).await?))
+}
+
+/// Whether the job is running; if so it stays that way until the transaction's end.
+pub async fn is_running(tx: &mut Tx, id: Uuid) -> Result<bool, StoreError> {
+    let locked = execute!(
+        tx,
+        sqlx::query("UPDATE export_jobs SET state = state WHERE id = $1 AND state = 'running'")
+            .bind(id)
+    );
+    Ok(locked == 1)
 }
 
 /// `running` to `finishing`: the completion, whose day dates the files.
 pub async fn begin_finishing(tx: &mut Tx, id: Uuid, now: i64) -> Result<bool, StoreError> {
     let changed = on!(tx, c => sqlx::query(
         "UPDATE export_jobs SET state = 'finishing', completed_at = $2
-         WHERE id = $1 AND state = 'running' AND parts_left = 0",
+         WHERE id = $1 AND state = 'running' AND shards_left = 0",
     )
     .bind(id).bind(now).execute(c).await?.rows_affected());
     Ok(changed == 1)

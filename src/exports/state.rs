@@ -14,37 +14,44 @@ use crate::store::{StoreError, Tx};
 
 pub use super::part_rows::PartResult;
 
-/// The end of a part, in the caller's transaction: the claim is finished, the part marked
-/// as done by its attempt, the job's totals counted. The last one brings the job to
-/// `finishing` and leaves the finish task; answers whether it was. A ZIP that has grown
-/// past the workspace's limit fails the job instead. After an error the transaction is to
-/// be dropped; [`ClaimError::Lost`] also says that the job is not running any more.
+/// The end of a part, in the caller's transaction: the part marked as done by its attempt, the
+/// job's counts moved, the claim finished. The last one brings the job to `finishing` and leaves
+/// the finish task; answers whether it was. A ZIP that has grown past the workspace's limit
+/// fails the job instead. After an error the transaction is to be dropped;
+/// [`ClaimError::Lost`] also says that the job is not running any more.
 ///
-/// All parts of a job wait here for its one row. So the transaction may be one that [does not
-/// wait for the disk](crate::store::Store::write_repeatable): what a crash takes back is the
-/// claim's end as well, and the part is done again. The last part's waits, and with it all.
+/// Others wait here for what this locks. So the transaction may be one that [does not wait for
+/// the disk](crate::store::Store::write_repeatable): what a crash takes back is the claim's end
+/// as well, and the part is done again. Where it moves the job itself it waits.
 pub async fn part_done(
     app: &App,
     tx: &mut Tx,
     claim: &Claim,
     result: &PartResult,
 ) -> Result<bool, ClaimError> {
-    let counted = rows::count_part(tx, claim.job, result).await?.ok_or(ClaimError::Lost)?;
-    claims::finish(tx, claim).await?;
     part_rows::mark_done(tx, claim, result).await?;
-    let is_over = counted.bytes_limit.filter(|limit| counted.bytes_done > *limit);
-    if is_over.is_some() || counted.parts_left == 0 {
+    let counted = rows::count_part(tx, claim.job, claim.item, result).await?;
+    let counted = counted.ok_or(ClaimError::Lost)?;
+    if let Some(limit) = counted.bytes_limit.filter(|limit| counted.bytes_done > *limit) {
         tx.be_durable().await?;
-    }
-    if let Some(limit) = is_over {
+        if !rows::is_running(tx, claim.job).await? {
+            return Err(ClaimError::Lost);
+        }
+        claims::finish(tx, claim).await?;
         fail(app, tx, claim.job, &Failure::too_many_bytes(limit)).await?;
         return Ok(false);
     }
-    if counted.parts_left > 0 {
-        return Ok(false);
+    let mut is_last = false;
+    if counted.parts_left == 0 {
+        tx.be_durable().await?;
+        let shards_left = rows::count_shard(tx, claim.job).await?.ok_or(ClaimError::Lost)?;
+        is_last = shards_left == 0;
     }
-    begin_finishing(app, tx, claim.job).await?;
-    Ok(true)
+    claims::finish(tx, claim).await?;
+    if is_last {
+        begin_finishing(app, tx, claim.job).await?;
+    }
+    Ok(is_last)
 }
 
 /// `running` to `finishing`, for whoever did the last part, or found none to do.

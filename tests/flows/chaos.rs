@@ -17,6 +17,7 @@ mod recovery;
 mod soak;
 mod stage;
 mod taken;
+mod upgrade;
 
 use std::process::Command;
 use std::time::{Duration, Instant};

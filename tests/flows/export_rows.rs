@@ -20,6 +20,7 @@ on_both_stores!(World =>
     many_planners_plan_once,
     without_users_only_the_finishing_is_left,
     one_of_the_last_parts_brings_the_finishing,
+    many_parts_are_counted_apart_and_together,
     a_part_counts_once_and_for_its_last_claim,
     a_cancelled_job_counts_nothing_more,
     cancelling_races_with_the_last_part,
@@ -202,6 +203,34 @@ async fn one_of_the_last_parts_brings_the_finishing(world: World) {
         assert!(!world.cancel(&job).await, "a job in finishing cannot be cancelled");
         assert_eq!(world.progress(&job).await.state, State::Finishing);
     }
+}
+
+/// With own storage they are counted in several rows.
+async fn many_parts_are_counted_apart_and_together(world: World) {
+    const PARTS: i64 = 131;
+    let job = Job { storage_id: Some(Uuid::new_v4()), ..world.job() };
+    world.insert(&job).await;
+    world.run_parts(&job, PARTS).await;
+    let mut claims = world.take(Kind::ExportPart, &job, LEASE).await;
+    claims.extend(world.take(Kind::ExportPart, &job, LEASE).await);
+    assert_eq!(claims.len() as i64, PARTS);
+    let workers = claims.chunks(20).map(<[Claim]>::to_vec).map(|claims| {
+        let app = world.app.clone();
+        tokio::spawn(async move {
+            let mut last = 0;
+            for claim in claims {
+                last += usize::from(part_done(&app, &claim, &result()).await.unwrap());
+            }
+            last
+        })
+    });
+    let last = futures::future::join_all(workers).await.into_iter().map(Result::unwrap);
+    assert_eq!(last.sum::<usize>(), 1);
+    let progress = world.progress(&job).await;
+    assert_eq!((progress.state, progress.parts_left), (State::Finishing, Some(0)));
+    assert_eq!((progress.users_done, progress.files_done), (PARTS * 5, PARTS));
+    assert_eq!(progress.bytes_done, PARTS * 100);
+    assert_eq!(world.take(Kind::ExportFinish, &job, LEASE).await.len(), 1);
 }
 
 async fn a_part_counts_once_and_for_its_last_claim(world: World) {

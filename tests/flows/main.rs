@@ -21,6 +21,7 @@ mod ingestion;
 mod log;
 mod lost_commit;
 mod messages;
+mod metrics;
 mod midnight;
 mod objects;
 mod observability;

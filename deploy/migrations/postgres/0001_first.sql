@@ -345,12 +345,9 @@ CREATE TABLE export_jobs (
     plan              TEXT,
     users             BIGINT,
     parts             BIGINT,
-    parts_left        BIGINT,
-    -- Counted up by each part that is done.
-    users_done        BIGINT NOT NULL DEFAULT 0,
-    files_done        BIGINT NOT NULL DEFAULT 0,
-    bytes_done        BIGINT NOT NULL DEFAULT 0,
-    broken_users      BIGINT NOT NULL DEFAULT 0,
+    -- How many rows count its parts, and how many of them have parts left.
+    shards            BIGINT,
+    shards_left       BIGINT,
     started_at        BIGINT,
     -- Set on entering `finishing`: the completion, whose UTC day dates the files.
     completed_at      BIGINT,
@@ -365,6 +362,19 @@ CREATE INDEX export_jobs_latest ON export_jobs (workspace_id, requested_at, id);
 CREATE INDEX export_jobs_queued ON export_jobs (queued_at)
     WHERE state IN ('queued', 'planning');
 CREATE INDEX export_jobs_open ON export_jobs (requested_at) WHERE finished_at IS NULL;
+
+-- How far a job has come, counted by its parts: part n in the shard n % shards, so that those who
+-- count do not all wait for one row.
+CREATE TABLE export_counts (
+    job_id       UUID NOT NULL REFERENCES export_jobs (id) ON DELETE CASCADE,
+    shard        BIGINT NOT NULL,
+    parts_left   BIGINT NOT NULL,
+    users_done   BIGINT NOT NULL DEFAULT 0,
+    files_done   BIGINT NOT NULL DEFAULT 0,
+    bytes_done   BIGINT NOT NULL DEFAULT 0,
+    broken_users BIGINT NOT NULL DEFAULT 0,
+    PRIMARY KEY (job_id, shard)
+) WITH (fillfactor = 50);
 
 -- A part is the users after (from_slice, from_id) up to and with (to_slice, to_id).
 CREATE TABLE export_parts (

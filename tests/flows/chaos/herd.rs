@@ -2,7 +2,7 @@
 //! reason but ours is written down.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -35,7 +35,6 @@ struct Member {
     is_ready: bool,
     /// Whether we have asked it to end.
     is_leaving: bool,
-    starts: usize,
 }
 
 #[derive(Default)]
@@ -89,7 +88,6 @@ impl Herd {
             was_ready: false,
             is_ready: false,
             is_leaving: false,
-            starts: 0,
         };
         self.members().insert(name.to_owned(), member);
         let (shared, name) = (self.shared.clone(), name.to_owned());
@@ -111,8 +109,7 @@ impl Herd {
     }
 
     /// From its next start on, a process is of another binary, such as an earlier version.
-    #[allow(dead_code, reason = "of rolling upgrades")]
-    pub fn set_binary(&self, name: &str, binary: &std::path::Path) {
+    pub fn set_binary(&self, name: &str, binary: &Path) {
         self.with(name, |member| member.binary = binary.to_owned());
     }
 
@@ -224,12 +221,7 @@ impl Shared {
     }
 
     /// Starts a process whose time has come, and writes down how one has ended.
-    fn look(
-        &self,
-        name: &str,
-        directory: &std::path::Path,
-        environment: &BTreeMap<String, String>,
-    ) {
+    fn look(&self, name: &str, directory: &Path, environment: &BTreeMap<String, String>) {
         let mut members = self.members.lock().expect("no test panics here");
         let Some(member) = members.get_mut(name) else { return };
         if let Some(process) = &mut member.process
@@ -251,7 +243,7 @@ impl Shared {
             let mut command = process::program(binary, directory, environment);
             command.envs(&member.variables).args(&member.words);
             member.process = Some(Process::start(name, directory, command));
-            (member.was_ready, member.starts) = (false, member.starts + 1);
+            member.was_ready = false;
         }
     }
 

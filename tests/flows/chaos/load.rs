@@ -56,7 +56,13 @@ pub struct World {
     pub pace: u32,
     /// How far ahead is scheduled.
     pub ahead: Duration,
-    /// Sends, schedules and transactional emails are numbered, and users of a call alone.
+    pub numbers: Numbers,
+}
+
+/// The next numbers: of sends, schedules and transactional emails together, and of users whom
+/// one call alone is about.
+#[derive(Default)]
+pub struct Numbers {
     sends: AtomicUsize,
     alone: AtomicUsize,
 }
@@ -69,22 +75,6 @@ pub struct Load {
 }
 
 impl World {
-    #[allow(clippy::too_many_arguments, reason = "each is something else")]
-    pub fn new(
-        gates: Arc<Gates>,
-        books: Arc<Books>,
-        taken: Arc<Taken>,
-        users: Arc<Users>,
-        secrets: Vec<Vec<u8>>,
-        operator: Operator,
-        seed: u64,
-        pace: u32,
-        ahead: Duration,
-    ) -> Self {
-        let (sends, alone) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        Self { gates, books, taken, users, secrets, operator, seed, pace, ahead, sends, alone }
-    }
-
     fn random(&self, of: u64) -> StdRng {
         StdRng::seed_from_u64(self.seed.wrapping_mul(31).wrapping_add(of))
     }
@@ -204,7 +194,7 @@ fn about_alone(number: usize, until: i64) -> Value {
 async fn track_alone(world: Arc<World>, stop: CancellationToken) {
     let mut interval = world.every(400);
     while goes_on(&stop, &mut interval).await {
-        let number = world.alone.fetch_add(1, Ordering::Relaxed);
+        let number = world.numbers.alone.fetch_add(1, Ordering::Relaxed);
         let body = about_alone(number, world.users.until).to_string();
         let (kind, method, path) = (Kind::Keyless, Method::POST, "/users/track");
         let call = Call { kind, workspace: OWN, method, path, body: &body, key: None };
@@ -258,7 +248,7 @@ fn external_ids(users: &[usize]) -> Vec<String> {
 async fn send(world: Arc<World>, stop: CancellationToken) {
     let (mut random, mut interval) = (world.random(200), world.every(500));
     while goes_on(&stop, &mut interval).await {
-        let send = world.sends.fetch_add(1, Ordering::Relaxed);
+        let send = world.numbers.sends.fetch_add(1, Ordering::Relaxed);
         let count = random.random_range(1..=10);
         let users = world.addressees(&mut random, count);
         let body = json!({
@@ -290,7 +280,7 @@ async fn transact(world: Arc<World>, stop: CancellationToken) {
     let (mut random, mut interval) = (world.random(300), world.every(400));
     let path = format!("/transactional/v1/campaigns/{RECEIPT}/send");
     while goes_on(&stop, &mut interval).await {
-        let send = world.sends.fetch_add(1, Ordering::Relaxed);
+        let send = world.numbers.sends.fetch_add(1, Ordering::Relaxed);
         let users = world.addressees(&mut random, 1);
         let body = json!({
             "recipient": { "external_user_id": external_id(users[0]) },
@@ -306,7 +296,7 @@ async fn transact(world: Arc<World>, stop: CancellationToken) {
 async fn schedule(world: Arc<World>, stop: CancellationToken) {
     let (mut random, mut interval) = (world.random(400), world.every(3_000));
     while goes_on(&stop, &mut interval).await {
-        let send = world.sends.fetch_add(1, Ordering::Relaxed);
+        let send = world.numbers.sends.fetch_add(1, Ordering::Relaxed);
         let users = world.addressees(&mut random, 5);
         let ahead = world.ahead.mul_f64(random.random_range(1.0..2.0));
         let time = Timestamp::now() + ahead;

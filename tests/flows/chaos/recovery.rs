@@ -108,9 +108,7 @@ async fn messages(stage: &Stage) -> Instant {
     let (since, by) = (Instant::now(), Timestamp::now().as_millisecond());
     let (marks, paths) = stage.world.books.due(by);
     loop {
-        let (_, _, told) = stage.world.taken.all();
-        let missing = stage.world.taken.missing(marks.iter()).len();
-        let silent = paths.iter().filter(|path| !told.contains_key(*path)).count();
+        let (missing, silent) = stage.missing(&marks, &paths);
         if missing + silent == 0 {
             return Instant::now();
         }

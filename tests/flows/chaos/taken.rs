@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 use std::io::{Read as _, Seek as _, SeekFrom};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -182,7 +182,7 @@ impl Taken {
     }
 }
 
-fn receiver(directory: &std::path::Path, port: u16, file: &std::path::Path) -> Process {
+fn receiver(directory: &Path, port: u16, file: &Path) -> Process {
     let mut command = Command::new("python3");
     command.arg(python::file("chaos/taker.py")).arg(port.to_string()).arg(file);
     Process::start("receiver", directory, command)

@@ -64,6 +64,7 @@ impl Prometheus {
             .arg(format!("--config.file={}", config_file.display()))
             .arg(format!("--storage.tsdb.path={}", directory.path().join("data").display()))
             .arg(format!("--web.listen-address={address}"))
+            .arg("--log.level=warn")
             .stdin(Stdio::null());
         let mut process = Process::start("prometheus", directory.path(), command);
         let base: Url = format!("http://{address}").parse().expect("an address");

@@ -1,0 +1,492 @@
+//! What an operator sees at `/metrics`: of the work of the whole fleet, on both databases, and of
+//! each process.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use longshore::claims::{self, Kind};
+use longshore::log::{NewMessage, Topic};
+use longshore::telemetry::{self, metrics as declared};
+use reqwest::Method;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::support::api::{EXPORT, answer};
+use crate::support::fleet::{Backend, Fleet};
+use crate::support::installation::Installation;
+use crate::support::proxy::{Proxy, Way};
+use crate::support::receiver::Receiver;
+use crate::support::stores::{TestStore, execute, on_both_stores, on_pool};
+use crate::support::{WorkspaceFile, eventually, people, servers};
+
+on_both_stores!(what_is_open_is_told_and_nothing_that_is_not,);
+
+/// The values by series, as they are printed.
+type Values = BTreeMap<String, f64>;
+
+fn values(text: &str) -> Values {
+    let series = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    series
+        .map(|line| {
+            let (name, value) = line.rsplit_once(' ').expect("a value");
+            (name.to_owned(), value.parse().unwrap_or_else(|_| panic!("{line}")))
+        })
+        .collect()
+}
+
+/// What is told of the fleet beside when it was.
+fn of_fleet(values: &Values) -> Values {
+    let is = |name: &str| {
+        ["longshore_job", "longshore_work_", "longshore_dead_letters"]
+            .iter()
+            .any(|start| name.starts_with(start))
+    };
+    values.iter().filter(|(name, _)| is(name)).map(|(name, value)| (name.clone(), *value)).collect()
+}
+
+/// Those of them that are not 0; the ages in tens of seconds.
+fn what_is_there(values: &Values) -> BTreeMap<String, i64> {
+    let all = of_fleet(values);
+    // Ten jobs in their states and nine kinds of work with their ages, and five topics.
+    assert_eq!(all.len(), 2 * 10 + 3 * 9 + 5, "{all:?}");
+    let there = all.into_iter().filter(|(_, value)| *value != 0.0);
+    there
+        .map(|(name, value)| {
+            let tens = if name.contains("_seconds") { value / 10.0 } else { value };
+            (name.replace("longshore_", ""), tens as i64)
+        })
+        .collect()
+}
+
+const SEEN: &str = "longshore_fleet_seen_timestamp_seconds";
+
+const WORKSPACE: &str = "
+workspace: acme
+currency: USD
+";
+
+/// Rows of every sort that is told, and of those that are not; a time is so many milliseconds
+/// from now.
+const ROWS: [(&str, &[i64]); 16] = [
+    (
+        "INSERT INTO claims (kind, job, item, due_at) VALUES ('export_part', $2, 1, $1)",
+        &[-1_000_000, 1_000_000],
+    ),
+    // Held, and lost.
+    (
+        "INSERT INTO claims (kind, job, item, due_at, owner)
+         VALUES ('delivery', $2, 1, $1, $2)",
+        &[1_000_000, -2_000_000],
+    ),
+    (
+        "INSERT INTO export_jobs (id, workspace_id, object_prefix, segment_id, state, fields,
+             format, request_id, requested_at, queued_at)
+         VALUES ($2, 1, CAST($1 AS TEXT), $2, 'queued', '[]', 'zip', 'r', $1, 0)",
+        &[-1_000_000, -3_000_000],
+    ),
+    (
+        "INSERT INTO export_jobs (id, workspace_id, object_prefix, segment_id, state, fields,
+             format, request_id, requested_at, queued_at, started_at, completed_at)
+         VALUES ($2, 1, CAST($1 AS TEXT), $2, 'finishing', '[]', 'zip', 'r', 0, 0, 0, $1)",
+        &[-4_000_000],
+    ),
+    (
+        "INSERT INTO export_jobs (id, workspace_id, object_prefix, segment_id, state, fields,
+             format, request_id, requested_at, queued_at, started_at)
+         VALUES ($2, 1, CAST($1 AS TEXT), $2, 'running', '[]', 'zip', 'r', 0, 0, $1)",
+        &[-5_000_000],
+    ),
+    (
+        "INSERT INTO export_jobs (id, workspace_id, object_prefix, segment_id, state, fields,
+             format, request_id, requested_at, queued_at, finished_at)
+         VALUES ($2, 1, CAST($1 AS TEXT), $2, 'failed', '[]', 'zip', 'r', 0, 0, $1)",
+        &[-6_000_000],
+    ),
+    (
+        "INSERT INTO dispatches (id, workspace_id, kind, state, order_json, is_whole, request_id,
+             accepted_at)
+         VALUES ($2, 1, 'send', 'planning', '{}', TRUE, 'r', $1)",
+        &[-7_000_000],
+    ),
+    (
+        "INSERT INTO dispatches (id, workspace_id, kind, state, order_json, is_whole, request_id,
+             accepted_at)
+         VALUES ($2, 1, 'send', 'running', '{}', TRUE, 'r', $1)",
+        &[-8_000_000, -1_000_000],
+    ),
+    (
+        "INSERT INTO dispatches (id, workspace_id, kind, state, order_json, is_whole, request_id,
+             accepted_at, finished_at)
+         VALUES ($2, 1, 'send', 'done', '{}', TRUE, 'r', 0, $1)",
+        &[-1_000_000],
+    ),
+    // One is overdue, one is not yet.
+    (
+        "INSERT INTO schedules (id, workspace_id, dispatch_id, item, timing, time, request,
+             request_id, state, created_at)
+         VALUES ($2, 1, $2, $1, 'instant', $1, '{}', 'r', 'pending', 0)",
+        &[-9_000_000, 1_000_000],
+    ),
+    (
+        "INSERT INTO schedules (id, workspace_id, dispatch_id, item, timing, time, request,
+             request_id, state, created_at, ended_at)
+         VALUES ($2, 1, $2, $1, 'instant', $1, '{}', 'r', 'sent', 0, 0)",
+        &[-9_900_000],
+    ),
+    // A day is for tries.
+    (
+        "INSERT INTO deliveries (id, workspace_id, kind, subject, url, body, receiver, item, state,
+             request_id, created_at, retry_until)
+         VALUES ($2, 1, 'k', 's', 'u', 'b', $2, 1, 'pending', 'r', 0, $1 + 86400000)",
+        &[-1_100_000, -100_000],
+    ),
+    (
+        "INSERT INTO deliveries (id, workspace_id, kind, subject, url, body, receiver, item, state,
+             request_id, created_at, retry_until, finished_at)
+         VALUES ($2, 1, 'k', 's', 'u', 'b', $2, 1, 'given_up', 'r', 0, 0, $1)",
+        &[-1_200_000],
+    ),
+    (
+        "INSERT INTO transactional_emails (dispatch_id, workspace_id, campaign_id, request_id,
+             state, state_at, received_at, enqueued_at, due_at, again_at)
+         VALUES ($2, 1, $2, 'r', 'processing', 0, $1, 0, 0, 0)",
+        &[-1_300_000],
+    ),
+    (
+        "INSERT INTO transactional_emails (dispatch_id, workspace_id, campaign_id, request_id,
+             state, state_at, received_at, enqueued_at, due_at, again_at)
+         VALUES ($2, 1, $2, 'r', 'aborted', 0, $1, 0, 0, 0)",
+        &[-1_400_000],
+    ),
+    (
+        "INSERT INTO dead_letters (id, consumer_group, topic, partition, position, appended_at, key,
+             payload, request_id, reason, attempts, created_at)
+         VALUES ($2, 'ingest', 'tracking', 0, $1, 0, '', '', 'r', 'x', 1, 0)",
+        &[-1, -2, -3],
+    ),
+];
+
+const TABLES: [&str; 7] = [
+    "DELETE FROM claims",
+    "DELETE FROM export_jobs",
+    "DELETE FROM dispatches",
+    "DELETE FROM schedules",
+    "DELETE FROM deliveries",
+    "DELETE FROM transactional_emails",
+    "DELETE FROM dead_letters",
+];
+
+async fn what_is_open_is_told_and_nothing_that_is_not(store: TestStore) {
+    let installation = Installation::open(store, WORKSPACE, |c| c.ops.watch_seconds = 1).await;
+    let (app, stop) = (installation.app.clone(), CancellationToken::new());
+    let watching = tokio::spawn(telemetry::fleet::watch(app.clone(), stop.clone()));
+    let told = || values(&app.fleet.render());
+    eventually("it was looked", async || told().contains_key(SEEN)).await;
+    assert_eq!(what_is_there(&told()), BTreeMap::new());
+
+    let now = claims::now(&mut app.store.snapshot().await.unwrap()).await.unwrap();
+    for (sql, times) in ROWS {
+        for time in times {
+            on_pool!(&app.store, pool => {
+                sqlx::query(sql).bind(now + time).bind(Uuid::new_v4()).execute(pool).await.unwrap();
+            });
+        }
+    }
+    let there = |name: &str| what_is_there(&told()).get(name).copied();
+    eventually("the last one is told", async || {
+        there("dead_letters{topic=\"tracking\"}") == Some(3)
+    })
+    .await;
+    let rows = what_is_there(&told());
+    for (name, wanted) in [
+        ("work_ready{kind=\"export_part\"}", 1),
+        ("work_oldest_seconds{kind=\"export_part\"}", 100),
+        ("work_held{kind=\"delivery\"}", 1),
+        ("work_ready{kind=\"delivery\"}", 1),
+        ("work_oldest_seconds{kind=\"delivery\"}", 200),
+        ("jobs{kind=\"export\",state=\"queued\"}", 2),
+        ("job_oldest_seconds{kind=\"export\",state=\"queued\"}", 300),
+        ("jobs{kind=\"export\",state=\"finishing\"}", 1),
+        ("job_oldest_seconds{kind=\"export\",state=\"finishing\"}", 400),
+        ("jobs{kind=\"export\",state=\"running\"}", 1),
+        ("job_oldest_seconds{kind=\"export\",state=\"running\"}", 500),
+        ("jobs{kind=\"dispatch\",state=\"planning\"}", 1),
+        ("job_oldest_seconds{kind=\"dispatch\",state=\"planning\"}", 700),
+        ("jobs{kind=\"dispatch\",state=\"running\"}", 2),
+        ("job_oldest_seconds{kind=\"dispatch\",state=\"running\"}", 800),
+        ("jobs{kind=\"schedule\",state=\"pending\"}", 2),
+        ("job_oldest_seconds{kind=\"schedule\",state=\"pending\"}", 900),
+        ("jobs{kind=\"delivery\",state=\"pending\"}", 2),
+        ("job_oldest_seconds{kind=\"delivery\",state=\"pending\"}", 110),
+        ("jobs{kind=\"delivery\",state=\"given_up\"}", 1),
+        ("job_oldest_seconds{kind=\"delivery\",state=\"given_up\"}", 120),
+        ("jobs{kind=\"transactional\",state=\"waiting\"}", 1),
+        ("job_oldest_seconds{kind=\"transactional\",state=\"waiting\"}", 130),
+        ("dead_letters{topic=\"tracking\"}", 3),
+    ] {
+        let value = rows.get(name).copied().unwrap_or(0);
+        // An age has grown since, by less than three minutes.
+        let most = if name.contains("_seconds") { wanted + 18 } else { wanted };
+        assert!((wanted..=most).contains(&value), "{name}: {value}, not {wanted}");
+    }
+    assert_eq!(rows.len(), 24, "{rows:?}");
+
+    for sql in TABLES {
+        on_pool!(&app.store, pool => { sqlx::query(sql).execute(pool).await.unwrap(); });
+    }
+    eventually("nothing is there any more", async || what_is_there(&told()).is_empty()).await;
+
+    app.store.close().await;
+    eventually("nothing is told any more", async || of_fleet(&told()).is_empty()).await;
+    assert_eq!(told().keys().collect::<Vec<_>>(), [SEEN]);
+    stop.cancel();
+    watching.await.unwrap();
+    assert_eq!(app.fleet.render(), "");
+}
+
+/// A fleet of real processes, with what its gateway is told by.
+struct Scene {
+    fleet: Fleet,
+    gateway: &'static str,
+    worker: &'static str,
+}
+
+impl Scene {
+    async fn shows(&self, process: &str) -> Values {
+        let text = self.fleet.metrics(process).await;
+        are_declared(&text);
+        values(&text)
+    }
+
+    /// Waits until the gateway tells so of the fleet.
+    async fn tells(&self, name: &str, value: f64) {
+        eventually(&format!("{name} is {value}"), async || {
+            self.shows(self.gateway).await.get(name) == Some(&value)
+        })
+        .await;
+    }
+}
+
+/// Checks that each series has the labels that are declared, and each metric its help.
+fn are_declared(text: &str) {
+    for metric in declared::all() {
+        let help = format!("# HELP {} {}\n", metric.name, metric.help.replace('\\', "\\\\"));
+        let is_there = text.contains(&format!("# TYPE {} {}\n", metric.name, metric.kind.name()));
+        assert_eq!(is_there, text.contains(&help), "{}", metric.name);
+    }
+    for series in values(text).keys() {
+        let (name, labels) = series.split_once('{').unwrap_or((series, ""));
+        let base = ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end));
+        let metric = declared::all().find(|m| m.name == name || Some(m.name) == base);
+        let metric = metric.unwrap_or_else(|| panic!("{name} is not declared"));
+        let labels = labels.trim_end_matches('}').split("\",");
+        let names: BTreeSet<&str> = labels
+            .filter_map(|label| Some(label.split_once('=')?.0))
+            .filter(|l| *l != "le")
+            .collect();
+        assert_eq!(names, BTreeSet::from_iter(metric.labels.iter().copied()), "{series}");
+    }
+}
+
+/// From the first call to the last callback, as a gateway without workers sees it first.
+async fn a_fleet_tells_what_there_is_to_do(backend: Backend) {
+    let receiver = Receiver::start([]).await;
+    let callbacks = Proxy::to(&receiver.url("/")).await;
+    callbacks.set(Way::Refused);
+    let settings = [
+        ("LONGSHORE_OPS__WATCH_SECONDS", "1".to_owned()),
+        ("LONGSHORE_DELIVERIES__RETRY_MS", "50".to_owned()),
+    ];
+    let (gateway, worker) = match backend {
+        Backend::Embedded => ("standalone", "standalone"),
+        Backend::Fleet(_) => ("gateway", "worker-1"),
+    };
+    let mut scene = Scene { fleet: Fleet::start(backend, &settings).await, gateway, worker };
+    let permissions = ["users.export.global_control_group", "messages.schedule.create"];
+    let workspace = WorkspaceFile::new("acme").permitted(&permissions);
+    let api = scene.fleet.apply(std::slice::from_ref(&workspace)).await.remove(0);
+    let records: Vec<String> = (0..20).map(|number| people::simple(number, 1)).collect();
+    scene.fleet.import("acme", &records).await;
+
+    let callback = callbacks.instead_of(&receiver.url("/"));
+    let body = json!({ "fields_to_export": ["email"], "callback_endpoint": callback });
+    let accepted = api.export(&body).await;
+    if gateway != worker {
+        scene.tells("longshore_jobs{kind=\"export\",state=\"queued\"}", 1.0).await;
+        scene.fleet.launch(worker).await;
+    }
+    api.done(&accepted.prefix).await;
+    scene.tells("longshore_jobs{kind=\"delivery\",state=\"pending\"}", 1.0).await;
+    let shown = scene.shows(gateway).await;
+    assert!(shown["longshore_job_oldest_seconds{kind=\"delivery\",state=\"pending\"}"] < 180.0);
+    scene.tells("longshore_jobs{kind=\"export\",state=\"queued\"}", 0.0).await;
+    // Its time is up.
+    let database = scene.fleet.database_url();
+    execute(&database, "UPDATE deliveries SET retry_until = 0").await;
+    scene.tells("longshore_jobs{kind=\"delivery\",state=\"given_up\"}", 1.0).await;
+
+    let unreadable = NewMessage {
+        topic: Topic::Exports,
+        key: b"k".to_vec(),
+        partition: None,
+        payload: b"no export".to_vec(),
+        request_id: "r".into(),
+    };
+    let log = scene.fleet.log().await;
+    log.append(vec![unreadable]).await.unwrap();
+    log.close().await;
+    scene.tells("longshore_dead_letters{topic=\"exports\"}", 1.0).await;
+
+    schedules_count_once(&scene, &api).await;
+    taken_over_is_told(&scene).await;
+    each_process_tells_of_itself(&scene).await;
+
+    // All is mended.
+    callbacks.set(Way::Open);
+    let listed = scene.fleet.run(&["deliveries", "list", "--json"]).await;
+    scene.fleet.run(&["deliveries", "resend", &id_in(&listed)]).await;
+    let listed = scene.fleet.run(&["dead-letters", "list", "--json"]).await;
+    scene.fleet.run(&["dead-letters", "discard", &id_in(&listed)]).await;
+    let listed = scene.fleet.run(&["schedules", "list", "--json"]).await;
+    scene.fleet.run(&["schedules", "cancel", &id_in(&listed)]).await;
+    eventually("nothing is left", async || what_is_there(&scene.shows(gateway).await).is_empty())
+        .await;
+    scene.fleet.close().await;
+}
+
+/// The id of the only thing that a command listed.
+fn id_in(listed: &str) -> String {
+    let one: Value = serde_json::from_str(listed).unwrap_or_else(|_| panic!("one of {listed}"));
+    one["id"].as_str().expect("an id").to_owned()
+}
+
+async fn schedules_count_once(scene: &Scene, api: &crate::support::Api) {
+    let body = json!({
+        "schedule": { "time": "2099-01-01T00:00:00Z" }, "external_user_ids": ["ann"],
+        "messages": { "webhook": { "url": "https://example.com", "request_method": "POST",
+                                   "body": "hi" } },
+    });
+    for _ in 0..2 {
+        let request = api.request(Method::POST, "/messages/schedule/create");
+        let answer = answer(request.header("Idempotency-Key", "once").json(&body)).await;
+        assert_eq!(answer.status, 201, "{answer:?}");
+    }
+    scene.tells("longshore_orders_total{kind=\"schedule\"}", 1.0).await;
+    scene.tells("longshore_idempotency_total{outcome=\"repeated\"}", 1.0).await;
+    scene.tells("longshore_jobs{kind=\"schedule\",state=\"pending\"}", 1.0).await;
+    scene.tells("longshore_job_oldest_seconds{kind=\"schedule\",state=\"pending\"}", 0.0).await;
+}
+
+/// The worker that held a row is gone.
+async fn taken_over_is_told(scene: &Scene) {
+    const LOSE: &str =
+        "UPDATE claims SET owner = '00000000-0000-0000-0000-000000000001', due_at = 0
+                        WHERE kind = 'activity_sweep' AND item = 7";
+    let name =
+        format!("longshore_claims_taken_over_total{{kind=\"{}\"}}", Kind::ActivitySweep.name());
+    assert!(!scene.shows(scene.worker).await.contains_key(&name));
+    assert_eq!(execute(&scene.fleet.database_url(), LOSE).await, 1);
+    eventually("it is taken over", async || {
+        scene.shows(scene.worker).await.get(&name) == Some(&1.0)
+    })
+    .await;
+}
+
+async fn each_process_tells_of_itself(scene: &Scene) {
+    let is_alone = scene.gateway == scene.worker;
+    let (gateway, worker) = (scene.shows(scene.gateway).await, scene.shows(scene.worker).await);
+    let mut roles: BTreeSet<String> =
+        ["exports", "deliveries", "ingest", "catalogs", "messages", "transactional"]
+            .map(str::to_owned)
+            .into();
+    if is_alone {
+        roles.extend(["gateway", "standalone"].map(str::to_owned));
+    } else {
+        assert_eq!(gateway["longshore_process_info{role=\"gateway\"}"], 1.0);
+    }
+    let told = worker.keys().filter_map(|name| {
+        name.strip_prefix("longshore_process_info{role=\"")?.strip_suffix("\"}").map(str::to_owned)
+    });
+    assert_eq!(told.collect::<BTreeSet<_>>(), roles);
+    for process in [&gateway, &worker] {
+        assert!(process["process_resident_memory_bytes"] > 1e6, "{process:?}");
+        assert!(process["process_open_fds"] > 3.0, "{process:?}");
+        assert!(process["process_open_fds"] < process["process_max_fds"], "{process:?}");
+        assert!(process["process_start_time_seconds"] > 1.6e9, "{process:?}");
+        assert!(process.contains_key("process_cpu_seconds_total"), "{process:?}");
+        assert!(process["longshore_compute_threads"] >= 1.0, "{process:?}");
+        let open: f64 = ["idle", "used"]
+            .map(|s| process[&format!("longshore_pool_connections{{pool=\"main\",state=\"{s}\"}}")])
+            .iter()
+            .sum();
+        let most = process["longshore_pool_connections_max{pool=\"main\"}"];
+        assert!((1.0..=most).contains(&open), "{open} of {most}");
+        assert!(process["longshore_pool_wait_seconds_count{pool=\"main\"}"] > 0.0, "{process:?}");
+        let other = if is_alone { "writer" } else { "transactional" };
+        assert!(
+            process.contains_key(&format!("longshore_pool_connections_max{{pool=\"{other}\"}}"))
+        );
+    }
+    assert_eq!(gateway["longshore_http_requests_in_flight"], 0.0);
+    assert_eq!(gateway["longshore_http_requests_in_flight_max"], 1024.0);
+    assert_eq!(gateway["longshore_http_body_bytes_max"], 32.0 * 1024.0 * 1024.0);
+    assert_eq!(worker["longshore_memory_bytes{budget=\"exports\"}"], 0.0);
+    assert_eq!(worker["longshore_memory_bytes_max{budget=\"exports\"}"], 96.0 * 1024.0 * 1024.0);
+    for name in ["longshore_log_bytes", "longshore_store_bytes", "longshore_data_free_bytes"] {
+        assert_eq!(worker.get(name).is_some_and(|bytes| *bytes > 4096.0), is_alone, "{name}");
+    }
+    if !is_alone {
+        assert_eq!(of_fleet(&worker), Values::new(), "gateways tell it");
+        assert!(!worker.contains_key(SEEN) && !worker.contains_key("longshore_http_body_bytes"));
+        assert!(!gateway.contains_key("longshore_memory_bytes{budget=\"exports\"}"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_process_tells_what_there_is_to_do() {
+    a_fleet_tells_what_there_is_to_do(Backend::Embedded).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn several_processes_tell_what_there_is_to_do() {
+    a_fleet_tells_what_there_is_to_do(Backend::Fleet(0)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_the_database_nothing_is_told_of_the_fleet() {
+    let database = Proxy::to(&servers::variable("LONGSHORE_TEST_POSTGRES")).await;
+    let settings = [
+        ("LONGSHORE_OPS__WATCH_SECONDS", "1".to_owned()),
+        ("LONGSHORE_GATEWAY__REQUESTS_IN_FLIGHT", "1".to_owned()),
+    ];
+    let fleet = Fleet::start_by(Backend::Fleet(0), &settings, |environment| {
+        let url = environment.get_mut("LONGSHORE_DATABASE_URL").expect("a database");
+        *url = database.instead_of(url);
+    })
+    .await;
+    let scene = Scene { fleet, gateway: "gateway", worker: "none" };
+    scene.tells("longshore_jobs{kind=\"export\",state=\"queued\"}", 0.0).await;
+    let seen = scene.shows("gateway").await[SEEN];
+    database.set(Way::Refused);
+    eventually("nothing is told", async || of_fleet(&scene.shows("gateway").await).is_empty())
+        .await;
+    let shown = scene.shows("gateway").await;
+    assert!(shown[SEEN] >= seen, "when it was told last is");
+    assert!(shown.contains_key("longshore_pool_connections_max{pool=\"main\"}"));
+
+    // A call that waits takes the only place.
+    let address = format!("{}{EXPORT}", scene.fleet.base());
+    let call = || reqwest::Client::new().post(&address).bearer_auth("nobody's").send();
+    database.set(Way::Stuck);
+    eventually("a call is turned away", async || {
+        let (one, other) = tokio::join!(call(), call());
+        assert!(
+            one.unwrap().status().is_server_error() && other.unwrap().status().is_server_error()
+        );
+        scene.shows("gateway").await.contains_key("longshore_http_refused_total{reason=\"busy\"}")
+    })
+    .await;
+    database.set(Way::Open);
+    scene.tells("longshore_jobs{kind=\"export\",state=\"queued\"}", 0.0).await;
+    scene.fleet.close().await;
+}
