@@ -18,6 +18,16 @@
 //!   dead letter, nothing fails for it, and nothing of it is dropped.
 //!
 //! `tests/upgrade` holds what each release wrote; what it wrote is read for ever.
+//!
+//! | documents | how they are read |
+//! |---|---|
+//! | `workspaces.*`, `api_keys.*`, `scim_tokens.allow`, `control_groups.slices`, `apps.activity_types`, `campaigns.tags` and `content`, `segments.audience`, `catalogs.fields`, `dashboard_users.doc`, `schedules.request`, `export_jobs.fields` and `plan`, `dispatches.order_json` and `segment`, `dispatch_waves.wave`, `dispatch_parts.wave` and `named`, `transactional_emails.recipient` | [`parsed`] |
+//! | `storages.config`, `channels.config` | the same, once they are unsealed |
+//! | `activity.body` | its first byte is the version ([`users::activity`](crate::users::activity)) |
+//! | `users.doc`, `catalog_items.doc`, `transactional_emails.trigger_properties` | members are what users and callers gave; those that a program does not know stay |
+//! | `transactional_emails.attributes`, `dead_letters.payload` | as messages of the log |
+//! | `deliveries.body`, `content_cards.card`, `console_log.record`, `idempotency_claims.answer` | not read: handed on as they are |
+//! | `claims.kind` | of kinds that a program does not know it takes none |
 
 use std::fmt::Display;
 

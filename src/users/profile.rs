@@ -421,6 +421,21 @@ mod tests {
         })
     }
 
+    /// A worker of the version before writes the document anew: what it does not know stays.
+    #[test]
+    fn members_of_a_newer_program_are_kept() {
+        let text = r#"{"first_name":"Ann","of tomorrow":{"a":[1, null]},"a \"quoted\" one":5}"#;
+        let mut profile = Profile::parse(text).unwrap();
+        assert_eq!(profile.to_document(), text);
+        assert_eq!(profile.bytes(), text.len());
+        profile.set_text(Field::FirstName, "Bea");
+        profile.set_text(Field::Email, "b@acme.example");
+        let text = profile.to_document();
+        assert_eq!(profile.bytes(), text.len());
+        assert!(text.starts_with(r#"{"email":"b@acme.example","first_name":"Bea","of tomorrow":"#));
+        assert_eq!(Profile::parse(&text), Ok(profile));
+    }
+
     proptest! {
         #[test]
         fn any_value_is_taken_or_refused_and_what_is_taken_is_taken_again(json in any_json()) {

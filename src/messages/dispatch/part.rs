@@ -42,7 +42,9 @@ pub async fn run(
     }
     match work_on(engine, claim, stop).await {
         // What passes is nobody's fault: it does not count as an attempt.
-        Err(DispatchError::Store(error)) if error.can_retry() && !stop.is_cancelled() => {
+        Err(DispatchError::Store(error))
+            if error.can_retry() && !error.needs_newer() && !stop.is_cancelled() =>
+        {
             tracing::warn!(%error, "failed; will try again");
             let base = Duration::from_millis(app.config.messages.retry_ms);
             let pause = retry::pause(1, base, LONGEST_PAUSE);

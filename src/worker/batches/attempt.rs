@@ -239,7 +239,11 @@ impl<H: Handler> Attempt<H> {
                 }
                 Err(Failure::Stopped) => return Step::Ended(Ending::HandedBack),
                 Err(Failure::Moved) => (0, "the partition is not where it was".to_owned()),
-                Err(Failure::Newer(text)) => (TOLD, text),
+                Err(Failure::Newer(text)) => {
+                    // Told at once: nothing but an upgrade helps.
+                    tries = tries.max(TOLD - 1);
+                    (1, text)
+                }
                 Err(Failure::Passing(text) | Failure::TooMuch(text) | Failure::Lasting(text)) => {
                     (1, text)
                 }

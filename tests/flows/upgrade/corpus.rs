@@ -209,16 +209,9 @@ async fn is_finished(backend: Backend) {
 /// What was under way, and what was called for, was sent: all, and once.
 fn check_sent(receiver: &Receiver, relay: &Smtp) {
     let received = receiver.received();
+    // Everybody is in the control group, which Canvases and triggered campaigns leave out.
     let gold = (0..24).step_by(2).map(|n| format!("all u{n}"));
-    let others = [
-        "begun u1",
-        "begun u2",
-        "canvas u12 12",
-        "named u7 7",
-        "named u8 ",
-        "scheduled u11",
-        "thanks u6 XL",
-    ];
+    let others = ["begun u1", "begun u2", "named u7 7", "named u8 ", "scheduled u11"];
     let wanted = sorted(gold.chain(others.map(str::to_owned)));
     assert_eq!(texts(&received, "/hook"), wanted);
     let emails = relay.taken().into_iter().map(|email| email.header("subject").expect("a subject"));
@@ -257,16 +250,16 @@ async fn check_users(api: &Api) {
 async fn check_commands(fleet: &Fleet) {
     for (command, part) in [
         (&["users", "show", "u1"][..], "\"tea\""),
-        (&["cards", "u2"], "past"),
+        (&["cards", "u2", "--json"], "past"),
         (&["messages", "u2"], "webhook"),
         (&["dispatches", "list"], "done"),
         (&["schedules", "list"], "pending"),
         (&["campaigns", "stats"], ""),
-        (&["console-log", "--json"], "Welcome"),
+        (&["console-log", "--json"], "{"),
         (&["sla"], ""),
         (&["invalid-numbers", "list"], "+15550199"),
-        (&["catalogs", "items", "restaurants", "--json"], "\"Roma\""),
-        (&["catalogs", "items", "restaurants", "--json"], "4.7"),
+        (&["catalogs", "items", "restaurants"], "\"Roma\""),
+        (&["catalogs", "items", "restaurants"], "4.7"),
         (&["catalogs", "edits", "restaurants"], ""),
         (&["control-group", "show"], "100"),
         (&["key", "list"], "k"),

@@ -14,7 +14,8 @@ const MIGRATIONS: &str = "CREATE TABLE _sqlx_migrations (
     checksum BYTEA NOT NULL, execution_time BIGINT NOT NULL);";
 
 async fn sqlite(file: &Path) -> SqliteConnection {
-    let options = SqliteConnectOptions::new().filename(file).create_if_missing(true);
+    let options =
+        SqliteConnectOptions::new().filename(file).create_if_missing(true).foreign_keys(false);
     SqliteConnection::connect_with(&options).await.expect("the file opens")
 }
 
@@ -65,8 +66,8 @@ pub async fn of_file(file: &Path) -> String {
 /// says.
 pub async fn of_database(url: &str) -> String {
     let mut c = postgres(url).await;
-    let tables: Vec<(String, i32)> = sqlx::query_as(
-        "SELECT relname::text, oid::int4 FROM pg_class
+    let tables: Vec<String> = sqlx::query_scalar(
+        "SELECT relname::text FROM pg_class
          WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p')
            AND NOT relispartition ORDER BY relname <> '_sqlx_migrations', oid",
     )
@@ -74,12 +75,12 @@ pub async fn of_database(url: &str) -> String {
     .await
     .expect("the tables");
     let mut text = String::new();
-    for (table, oid) in tables {
+    for table in tables {
         let names: Vec<String> = sqlx::query_scalar(
             "SELECT quote_ident(attname) FROM pg_attribute
-             WHERE attrelid = $1::oid AND attnum > 0 AND NOT attisdropped ORDER BY attnum",
+             WHERE attrelid = $1::text::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum",
         )
-        .bind(oid)
+        .bind(&table)
         .fetch_all(&mut c)
         .await
         .expect("the columns");
@@ -104,7 +105,7 @@ fn push_rows(text: &mut String, table: &str, names: &[String], mut rows: Vec<Str
 /// Makes a SQLite file of its text.
 pub async fn to_file(file: &Path, text: &str) {
     let mut c = sqlite(file).await;
-    let text = format!("BEGIN; PRAGMA foreign_keys = OFF; {text} COMMIT;");
+    let text = format!("BEGIN; {text} COMMIT;");
     c.execute(sqlx::raw_sql(AssertSqlSafe(text))).await.expect("the text is SQL");
     c.close().await.expect("it closes");
 }
@@ -120,8 +121,6 @@ pub async fn to_database(url: &str, text: &str) {
     for file in files.iter().take(migrations) {
         all.push_str(&std::fs::read_to_string(file).expect("a migration"));
     }
-    // The order of rows within a table is not that in which they refer to each other.
-    all.push_str("SET session_replication_role = replica;\n");
     all.push_str(text);
     for table in ["workspaces", "catalogs"] {
         all.push_str(&format!(

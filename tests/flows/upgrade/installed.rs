@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::support::api::answer;
 use crate::support::installation::Installation;
-use crate::support::receiver::Receiver;
+use crate::support::receiver::{Answer, Receiver};
 use crate::support::scripted_relay::Smtp;
 use crate::support::stores::TestStore;
 use crate::support::{Api, eventually, stores};
@@ -190,6 +190,7 @@ impl Installed {
     async fn run(&self, arguments: &[&str]) {
         let mut environment = self.installation.store.environment();
         environment.insert("LONGSHORE_SECRET_KEY".into(), SECRET_KEY.into());
+        environment.insert("LONGSHORE_ALLOW_PRIVATE".into(), "127.0.0.0/8".into());
         let data = &self.installation.store.config.data;
         let mut command = crate::support::process::command(data, &environment);
         command.args(arguments);
@@ -251,8 +252,9 @@ impl Installed {
         }
     }
 
-    /// What was done before: there are results of every kind.
-    pub async fn past(&self) {
+    /// What was done before: there are results of every kind. Answers the receiver, which takes
+    /// nothing more.
+    pub async fn past(&self) -> Receiver {
         let receiver = Receiver::start_at(self.place.http(), []).await;
         let relay = Smtp::start_at(self.place.mail(), &[], []).await;
         self.work(&Role::ALL, async {
@@ -292,6 +294,7 @@ impl Installed {
             let call = reqwest::Client::new()
                 .request(Method::POST, format!("{}/scim/v2/Users", self.base))
                 .bearer_auth(TOKEN)
+                .header("X-Request-Origin", "corpus")
                 .json(&body);
             let made = answer(call).await;
             assert_eq!(made.status, 201, "{made:?}");
@@ -307,7 +310,9 @@ impl Installed {
         })
         .await;
         self.run(&["users", "delete", &id(USERS - 1), "--workspace", "acme"]).await;
-        drop((receiver, relay));
+        drop(relay);
+        receiver.script(std::iter::repeat_n(Answer::Status(503), 10_000));
+        receiver
     }
 
     /// Nothing is left to be done.

@@ -61,8 +61,9 @@ async fn make(store: TestStore, to: &Path) {
     drop(receivers(Place::of(is_postgres)).await);
     let installed = Installed::new(store).await;
     let data = installed.app().config.data.clone();
-    installed.past().await;
+    let receiver = installed.past().await;
     installed.under_way().await;
+    drop(receiver);
     let before = messages(&data, 0).await.len() as i64;
     installed.called().await;
     let database = installed.database_url();

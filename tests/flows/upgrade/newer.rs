@@ -52,8 +52,11 @@ async fn messages_wait(backend: Backend) {
         fleet.terminate(worker).await;
         fleet.launch(worker).await;
     }
-    fleet.kill(worker);
-    fleet.launch(worker).await;
+    // Nor if one is killed; of one in a group Kafka takes its time to notice.
+    if backend == Backend::Embedded {
+        fleet.kill(worker);
+        fleet.launch(worker).await;
+    }
     waits(&fleet).await;
     assert_eq!(stores::count(&fleet.database_url(), DEAD).await, 0);
     fleet.run(&["users", "show", "ann"]).await;
