@@ -25,7 +25,7 @@ use crate::support::api::ALL_FIELDS;
 use crate::support::checker::{self, Wanted};
 use crate::support::fleet::{Backend, Fleet, free_port};
 use crate::support::places::Place;
-use crate::support::takers::{Mark, Takers, external_id};
+use crate::support::takers::{Takers, external_id};
 use crate::support::{Api, WorkspaceFile, leftovers, people, stores};
 
 pub const GATEWAYS: [&str; 2] = ["gateway-1", "gateway-2"];
@@ -201,29 +201,23 @@ impl Stage {
         api.download(base.url().as_str()).await
     }
 
-    /// Waits until all that is due, and every callback, has come.
-    pub async fn all_taken(&self, by: i64) {
+    /// Waits until all that is due by a time, and every callback, has come: no longer than so
+    /// for less to be left.
+    pub async fn all_taken(&self, by: i64, patience: Duration) {
+        let (mut marks, mut paths) = self.books().due(by);
         let (mut least, mut since) = (usize::MAX, Instant::now());
         loop {
-            let (marks, paths) = self.books().due(by);
-            let (messages, callbacks) = self.missing(&marks, &paths);
-            if messages + callbacks == 0 {
+            self.world.taken.leave_missing(&mut marks, &mut paths);
+            let left = marks.len() + paths.len();
+            if left == 0 {
                 return;
             }
-            if messages + callbacks < least {
-                (least, since) = (messages + callbacks, Instant::now());
+            if left < least {
+                (least, since) = (left, Instant::now());
             }
-            let left = format!("{messages} messages and {callbacks} callbacks do not come");
-            assert!(since.elapsed() < PATIENCE, "{left}");
+            assert!(since.elapsed() < patience, "{marks:?} and callbacks at {paths:?} do not come");
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
-    }
-
-    /// How many of these messages, and of the callbacks to these paths, did not come yet.
-    pub fn missing(&self, marks: &[Mark], paths: &[String]) -> (usize, usize) {
-        let (_, _, told) = self.world.taken.all();
-        let silent = paths.iter().filter(|path| !told.contains_key(*path)).count();
-        (self.world.taken.missing(marks.iter()).len(), silent)
     }
 
     /// Holds everything against the books, and ends; the load has ended before. Answers what
@@ -236,7 +230,7 @@ impl Stage {
         println!("waiting {} s for what is scheduled", wait / 1_000);
         tokio::time::sleep(Duration::from_millis(wait.unsigned_abs())).await;
         self.fleet.applied().await;
-        self.all_taken(last).await;
+        self.all_taken(last, PATIENCE).await;
         leftovers::no_work(&self.fleet).await;
         self.check_exports().await;
         self.check_tracked().await;

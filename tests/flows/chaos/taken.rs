@@ -169,10 +169,11 @@ impl Taken {
         notes.read += whole as u64;
     }
 
-    /// How many of these messages did not come.
-    pub fn missing<'a>(&self, marks: impl Iterator<Item = &'a Mark>) -> Vec<&'a Mark> {
+    /// Leaves those messages, and those paths of callbacks, that did not come.
+    pub fn leave_missing(&self, marks: &mut Vec<Mark>, paths: &mut Vec<String>) {
         let notes = self.notes();
-        marks.filter(|mark| !notes.messages.contains_key(mark)).collect()
+        marks.retain(|mark| !notes.messages.contains_key(mark));
+        paths.retain(|path| !notes.callbacks.contains_key(path));
     }
 
     /// All messages; what must not be, in words; the callbacks by path.
