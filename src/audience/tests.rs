@@ -74,14 +74,14 @@ fn what_is_wrong_is_said_with_its_path() {
     let inside = |node: Value| json!({ "AND": [leaf("exists", Value::Null), { "OR": [node] }] });
     let two = json!({ "AND": [leaf("exists", Value::Null)], "OR": [leaf("exists", Value::Null)] });
     for (tree, expected) in [
-        (json!([]), "an object with one condition is meant"),
+        (json!([]), "expected an object with one condition"),
         (json!({}), "a node has one member, of AND, OR, "),
         (two, "a node has one member"),
-        (json!({ "AND": [] }), "AND: an array of at least one condition is meant"),
+        (json!({ "AND": [] }), "AND: expected an array of at least one condition"),
         (json!({ "OR": {} }), "OR: an array"),
         (inside(json!({ "NOT": [] })), "AND[1].OR[0]: no condition has this name; there are: AND"),
         (inside(json!({ "purchase_property": {} })), "AND[1].OR[0]: no condition"),
-        (inside(json!({ "last_used_app": [] })), "AND[1].OR[0].last_used_app: an object is meant"),
+        (inside(json!({ "last_used_app": [] })), "AND[1].OR[0].last_used_app: expected an object"),
         (
             json!({ "custom_attribute": { "comparison": "exists" } }),
             "custom_attribute.custom_attribute_name: a string of 1 to 255",

@@ -246,7 +246,7 @@ async fn hostile_bodies_are_refused_by_name() {
         (filled("properties", "{", "\"$\":0,", "\"b\":0}"), "properties: has more than 10000"),
         (filled("product_id", "\"", "\\u0041", "\""), "product_id: has more than 255"),
         (filled("currency", "\"", "é", "\""), "currency: has more than 255"),
-        (filled("app_id", "[", "{},", "{}]"), "app_id: a string is meant"),
+        (filled("app_id", "[", "{},", "{}]"), "app_id: expected a string"),
         (
             json!({ "attributes": [{ "external_id": "e", "a": "x".repeat(2 << 20) }] }).to_string(),
             "attributes 0 the object is larger",

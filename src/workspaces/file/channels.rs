@@ -49,7 +49,7 @@ impl Check<'_> {
         if file.smtp.is_none() {
             let EmailFile { from, events_secret, .. } = file;
             let beside = from.as_ref().or(events_secret.as_ref()).map_or(0, |text| text.line());
-            self.refuse(beside, "email.smtp", "it is missing: smtp://host:port is meant");
+            self.refuse(beside, "email.smtp", "it is missing: expected smtp://host:port");
         }
         let smtp = self.optional("email.smtp", file.smtp.as_ref(), |text| {
             Relay::parse(text).map(|_| text.to_owned())
@@ -289,10 +289,10 @@ providers:
             ),
             (
                 format!("subscription_groups: [{{id: {ID}, channel: whats_app, from: Acme}}]\n"),
-                "line 2: subscription_groups[0].from: \"Acme\": + and 7 to 15 digits",
+                "line 2: subscription_groups[0].from: \"Acme\": expected + and 7 to 15 digits",
             ),
             ("segments: [{id: 7, name: s}]\n".into(), "line 2: missing field"),
-            (segment("[]"), "line 6: members are meant here"),
+            (segment("[]"), "line 6: expected members"),
             (segment("{}"), "line 6: segments[0].audience: a node has one member"),
             (
                 segment("AND:\n        - {last_used_app: {comparison: is}}"),

@@ -172,8 +172,8 @@ fn each_mistake_in_a_campaign_is_named() {
         ),
         (campaign(", conversion_window: 3w"), "line 3: campaigns[0].conversion_window: \"3w\""),
         (campaign(", variations: [{id: 7}]"), "line 3: campaigns[0].variations[0].id: "),
-        (campaign(", messages: [a]"), "line 3: members are meant here"),
-        (campaign(", trigger: now"), "line 3: members are meant here"),
+        (campaign(", messages: [a]"), "line 3: expected members"),
+        (campaign(", trigger: now"), "line 3: expected members"),
         (campaign(", email: {a: {b: 1}, a: 2}"), "line 3: duplicate mapping key"),
         (
             format!("{}canvases:\n  - {{id: {ID}, name: m}}\n", campaign("")),
@@ -203,8 +203,8 @@ fn another_shape_is_said_in_words_of_the_file() {
             "workspace: a\nworkspace: b\n",
             "line 2: duplicate mapping key: workspace not allowed here",
         ),
-        ("workspace: a\nstorage: s3\n", "line 2: members are meant here, each as `name: value`"),
-        ("workspace: a\nkeys: {}\n", "line 2: a list is meant here, such as [a, b]"),
+        ("workspace: a\nstorage: s3\n", "line 2: expected members, each as `name: value`"),
+        ("workspace: a\nkeys: {}\n", "line 2: expected a list, such as [a, b]"),
     ] {
         assert_eq!(problem(text), wanted);
     }
