@@ -536,7 +536,11 @@ fn user(n: usize) -> Value {
     json!({
         "external_id": id(n), "email": email(n), "phone": format!("+1555000{n:04}"),
         "user_aliases": [{ "alias_name": format!("card {n}"), "alias_label": "crm" }],
-        "push_tokens": [{ "app_id": APP, "token": format!("token-{n}"), "device_id": "d" }],
+        "push_tokens": [
+            { "app_id": APP, "token": format!("token-{n}"), "device_id": "d" },
+            { "app_id": APP, "token": format!("start-{n}"), "device_id": "d",
+              "kind": "live_activity" },
+        ],
         "subscription_groups": [{ "subscription_group_id": SMS_GROUP,
                                   "subscription_state": "subscribed" }],
         "custom_attributes": { "tier": if n.is_multiple_of(2) { "gold" } else { "tin" } },

@@ -154,8 +154,10 @@ async fn rows_wait() {
     buy().await;
     leaves(&fleet, "packed activity is of version 2", 3).await;
     assert_eq!(api.status(&second).await["state"], "running");
-    let (_, text) = fleet.readiness("worker-1").await;
-    assert!(text.contains("of tracking waits at offset"), "{text}");
+    eventually("the partition says that it waits", || async {
+        fleet.readiness("worker-1").await.1.contains("of tracking waits at offset")
+    })
+    .await;
     execute("UPDATE activity SET body = set_byte(body, 0, 1)").await;
     api.done(&second).await;
     fleet.applied().await;
