@@ -171,7 +171,7 @@ mod tests {
             (json!({ "request_headers": { "a b": "x" } }), "request_headers.a b: no header"),
             (
                 json!({ "request_headers": { "a": "x\r\nb: c" } }),
-                "request_headers.a: a text of one",
+                "request_headers.a: expected a text of one",
             ),
             (json!({ "body": "x".repeat(MOST_BYTES + 1) }), "body must be at most"),
         ] {

@@ -170,7 +170,7 @@ fn what_is_wrong_is_said_by_its_member() {
         ("currency", r#""usd""#, "currency: "),
         ("currency", r#""HRK""#, "currency: HRK was replaced by EUR"),
         ("currency", r#""XTS""#, "currency: XTS is no currency"),
-        ("currency", r#""Euro""#, "currency: an ISO 4217 code"),
+        ("currency", r#""Euro""#, "currency: expected an ISO 4217 code"),
         ("price", "null", "price: is required"),
         ("price", r#""1.5""#, "price: expected a number"),
         ("price", "true", "price: expected a number"),
@@ -303,7 +303,7 @@ fn attributes_and_events_have_their_own_rules() {
         (
             Kind::Attributes,
             r#"{"external_id":"e","a":{"add":[],"remove":[]}}"#.into(),
-            "custom_attributes.a: one of",
+            "custom_attributes.a: expected one of",
         ),
         (Kind::Attributes, r#"{"external_id":"e","a":"\ud800"}"#.into(), "custom_attributes.a: "),
         (

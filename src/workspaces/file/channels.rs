@@ -273,19 +273,19 @@ providers:
             ),
             (
                 "frequency_capping: [{messages: 0, days: 1}]\n".into(),
-                "line 2: frequency_capping[0].messages: \"0\": a whole number from 1",
+                "line 2: frequency_capping[0].messages: \"0\": expected a whole number from 1",
             ),
             (
                 "frequency_capping:\n  - {messages: 1, days: 31}\n".into(),
-                "line 3: frequency_capping[0].days: \"31\": a whole number from 1 to 30",
+                "line 3: frequency_capping[0].days: \"31\": expected a whole number from 1 to 30",
             ),
             (
                 "frequency_capping: [{messages: 1, days: 1, channel: fax}]\n".into(),
-                "line 2: frequency_capping[0].channel: \"fax\": one of apple_push,",
+                "line 2: frequency_capping[0].channel: \"fax\": expected one of apple_push,",
             ),
             (
                 format!("subscription_groups: [{{id: {ID}, channel: email, from: '12345'}}]\n"),
-                "line 2: subscription_groups[0].channel: \"email\": sms or whats_app",
+                "line 2: subscription_groups[0].channel: \"email\": expected sms or whats_app",
             ),
             (
                 format!("subscription_groups: [{{id: {ID}, channel: whats_app, from: Acme}}]\n"),
@@ -296,7 +296,7 @@ providers:
             (segment("{}"), "line 6: segments[0].audience: a node has one member"),
             (
                 segment("AND:\n        - {last_used_app: {comparison: is}}"),
-                "line 6: segments[0].audience.AND[0].last_used_app.comparison: one of",
+                "line 6: segments[0].audience.AND[0].last_used_app.comparison: expected one of",
             ),
         ] {
             let text = format!("workspace: a\n{text}");

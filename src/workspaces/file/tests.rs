@@ -163,12 +163,12 @@ fn each_mistake_in_a_campaign_is_named() {
         (
             campaign(", messages: {}, trigger: {purchase: {product_id: 5}}")
                 .replace("api", "triggered"),
-            "line 3: campaigns[0].trigger.purchase.product_id: a string",
+            "line 3: campaigns[0].trigger.purchase.product_id: expected a string",
         ),
         (
             campaign(", messages: {}, trigger: {purchase: {product_id: a}}, audience: {AND: []}")
                 .replace("api", "triggered"),
-            "line 3: campaigns[0].audience.AND: an array of at least one",
+            "line 3: campaigns[0].audience.AND: expected an array of at least one",
         ),
         (campaign(", conversion_window: 3w"), "line 3: campaigns[0].conversion_window: \"3w\""),
         (campaign(", variations: [{id: 7}]"), "line 3: campaigns[0].variations[0].id: "),
@@ -251,7 +251,7 @@ fn each_bad_value_is_named_with_its_line_and_path() {
         ),
         (
             "workspace: a\nrate_limits: {catalogs: {requests: 1, seconds: 7}}\n".into(),
-            "line 2: rate_limits.catalogs.seconds: \"7\": whole seconds that divide a day",
+            "line 2: rate_limits.catalogs.seconds: \"7\": expected whole seconds that divide a day",
         ),
         ("workspace: a\nexport_limits: {users: 0}\n".into(), "line 2: export_limits.users: "),
         ("workspace: a\nexport_limits: {bytes: 5 gigs}\n".into(), "line 2: export_limits.bytes: "),
@@ -280,7 +280,7 @@ fn each_bad_value_is_named_with_its_line_and_path() {
         (s3("    bucket: acme\n    region: e\n    endpoint: ftp://x\n"), "line 6: storage.s3.endpoint: "),
         (
             "workspace: a\nstorage:\n  azure: {account: acme, container: exports}\n".into(),
-            "line 3: storage.azure: one of access_key and sas_token",
+            "line 3: storage.azure: expected one of access_key and sas_token",
         ),
         (
             "workspace: a\nstorage:\n  azure: {account: acme, container: a--b, sas_token: x}\n".into(),
@@ -293,11 +293,11 @@ fn each_bad_value_is_named_with_its_line_and_path() {
         ),
         (
             "workspace: a\ncatalogs: [{name: x, fields: [{name: C, type: text}]}]\n".into(),
-            "line 2: catalogs[0].fields[0].type: \"text\": one of string, number,",
+            "line 2: catalogs[0].fields[0].type: \"text\": expected one of string, number,",
         ),
         (
             "workspace: a\ncatalogs: [{name: x, fields: [{name: a.b, type: string}]}]\n".into(),
-            "line 2: catalogs[0].fields[0].name: 1 to 250",
+            "line 2: catalogs[0].fields[0].name: expected 1 to 250",
         ),
         (
             "workspace: a\ncatalogs: [{name: x, fields: [{name: id, type: string}]}]\n".into(),
