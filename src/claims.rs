@@ -137,7 +137,20 @@ pub async fn offer(
 /// Rows of a job after whose offer PostgreSQL looks at the table anew, which takes some 30 ms.
 const MANY: i64 = 500;
 
-/// Offers the rows of a whole job, numbered by `items`.
+/// Has PostgreSQL look at the table after `rows` were offered, if they are many. How rows are
+/// taken is planned by what is known of the table: what was known before may be that it has none
+/// of this kind, and then each taking sorts all of them. Not within the transaction that offers
+/// them, which would keep others from theirs; where it fails, autovacuum does it later.
+pub async fn note_many(store: &Store, rows: i64) {
+    let Store::Postgres(pool) = store else { return };
+    if rows >= MANY
+        && let Err(error) = sqlx::query("ANALYZE claims").execute(pool).await
+    {
+        tracing::debug!(%error, "claims could not be analyzed");
+    }
+}
+
+/// Offers the rows of a whole job, numbered by `items`; after the commit, [`note_many`].
 pub async fn offer_range(
     tx: &mut Tx,
     kind: Kind,
@@ -149,14 +162,7 @@ pub async fn offer_range(
         return Ok(());
     }
     let due_at = now(tx).await? + millis(delay);
-    let are_many = items.end - items.start >= MANY;
-    insert(tx, kind, job, items, due_at).await?;
-    if are_many && tx.is_postgres() {
-        // How rows are taken is planned by what is known of the table. What was known before
-        // may be that it has none of this kind, and then each taking sorts all of them.
-        execute!(tx, sqlx::query("ANALYZE claims"));
-    }
-    Ok(())
+    insert(tx, kind, job, items, due_at).await
 }
 
 /// Offers one row, to be taken no sooner than at a time of the database's clock. One that is
@@ -200,12 +206,12 @@ async fn insert(
 
 /// Milliseconds since the epoch when a statement began, where no transaction is around it: an
 /// index can be searched with it.
-macro_rules! on_either {
-    ($sql:ident) => {
-        (
-            $sql!("(extract(epoch FROM statement_timestamp()) * 1000)::bigint"),
-            $sql!("CAST(unixepoch('subsec') * 1000 AS INTEGER)"),
-        )
+macro_rules! now_sql {
+    (postgres) => {
+        "(extract(epoch FROM statement_timestamp()) * 1000)::bigint"
+    };
+    (sqlite) => {
+        "CAST(unixepoch('subsec') * 1000 AS INTEGER)"
     };
 }
 
@@ -222,7 +228,7 @@ macro_rules! ends_sql {
 }
 
 macro_rules! next_sql {
-    ($now:expr) => {
+    ($now:expr, $others:literal) => {
         concat!(
             "WITH RECURSIVE jobs AS (
                  SELECT (SELECT job FROM claims WHERE kind = $1 ORDER BY job LIMIT 1) AS job
@@ -236,7 +242,9 @@ macro_rules! next_sql {
                                 AND owner IS NOT NULL AND due_at > ",
             $now,
             ") AS held
-                 FROM jobs WHERE job IS NOT NULL AND EXISTS (
+                 FROM jobs WHERE job IS NOT NULL AND ",
+            $others,
+            " AND EXISTS (
                      SELECT 1 FROM claims
                      WHERE kind = $1 AND job = jobs.job AND due_at <= ",
             $now,
@@ -268,7 +276,7 @@ macro_rules! take_sql {
     };
 }
 
-/// How often another job is looked for where others took all that the first one had.
+/// How many jobs are tried: others may have taken all that a job had, or hold the locks of it.
 const LOOKS: usize = 3;
 
 /// Takes up to `limit` rows of `kind`, all of one job: the one that has fewest under way. No
@@ -284,12 +292,13 @@ pub async fn take(
     per_job: u32,
     lease: Duration,
 ) -> Result<Vec<Claim>, StoreError> {
+    let mut tried = Vec::new();
     for _ in 0..LOOKS {
         let Some((first, last)) = ends(store, kind).await? else { break };
         // Mostly there is one job, and nothing to choose.
-        let next = match first == last && per_job == u32::MAX {
+        let next = match first == last && per_job == u32::MAX && tried.is_empty() {
             true => Some((first, 0)),
-            false => next_job(store, kind, per_job).await?,
+            false => next_job(store, kind, per_job, &tried).await?,
         };
         let Some((job, held)) = next else { break };
         let room = i64::from(per_job) - held;
@@ -297,6 +306,7 @@ pub async fn take(
         if !claims.is_empty() {
             return Ok(claims);
         }
+        tried.push(job);
     }
     Ok(Vec::new())
 }
@@ -304,33 +314,37 @@ pub async fn take(
 /// The first and the last job of a kind of which a row is due: all that an idle worker asks;
 /// on SQLite it never waits for the write lock.
 async fn ends(store: &Store, kind: Kind) -> Result<Option<(Uuid, Uuid)>, StoreError> {
-    let (postgres, sqlite) = on_either!(ends_sql);
+    const POSTGRES: &str = ends_sql!(now_sql!(postgres));
+    const SQLITE: &str = ends_sql!(now_sql!(sqlite));
     Ok(match store {
         Store::Postgres(pool) => {
-            sqlx::query_as(postgres).bind(kind.name()).fetch_optional(pool).await?
+            sqlx::query_as(POSTGRES).bind(kind.name()).fetch_optional(pool).await?
         }
         Store::Sqlite { read, .. } => {
-            sqlx::query_as(sqlite).bind(kind.name()).fetch_optional(read).await?
+            sqlx::query_as(SQLITE).bind(kind.name()).fetch_optional(read).await?
         }
     })
 }
 
 /// The job that has fewest rows under way of those that have one due and room for more, and
-/// how many.
+/// how many; none of those that were tried.
 async fn next_job(
     store: &Store,
     kind: Kind,
     per_job: u32,
+    tried: &[Uuid],
 ) -> Result<Option<(Uuid, i64)>, StoreError> {
-    let (postgres, sqlite) = on_either!(next_sql);
+    const POSTGRES: &str = next_sql!(now_sql!(postgres), "job <> ALL ($3)");
+    // There the rows of no job are locked by others.
+    const SQLITE: &str = next_sql!(now_sql!(sqlite), "TRUE");
     let per_job = i64::from(per_job);
     Ok(match store {
         Store::Postgres(pool) => {
-            let query = sqlx::query_as(postgres).bind(kind.name()).bind(per_job);
+            let query = sqlx::query_as(POSTGRES).bind(kind.name()).bind(per_job).bind(tried);
             query.fetch_optional(pool).await?
         }
         Store::Sqlite { read, .. } => {
-            let query = sqlx::query_as(sqlite).bind(kind.name()).bind(per_job);
+            let query = sqlx::query_as(SQLITE).bind(kind.name()).bind(per_job);
             query.fetch_optional(read).await?
         }
     })
@@ -345,13 +359,13 @@ async fn take_of(
 ) -> Result<Vec<Claim>, StoreError> {
     // An array, since a join by what is picked can be planned the other way round.
     const POSTGRES: &str = take_sql!(
-        "(extract(epoch FROM statement_timestamp()) * 1000)::bigint",
+        now_sql!(postgres),
         "FOR UPDATE SKIP LOCKED",
         "= ANY (ARRAY(SELECT item FROM picked))",
         "item = ANY (ARRAY(SELECT item FROM picked WHERE was_held))"
     );
     const SQLITE: &str = take_sql!(
-        "CAST(unixepoch('subsec') * 1000 AS INTEGER)",
+        now_sql!(sqlite),
         "",
         "IN (SELECT item FROM picked)",
         "FALSE"
@@ -424,10 +438,12 @@ pub async fn offer_again(tx: &mut Tx, claim: &Claim, delay: Duration) -> Result<
     Ok(offer(tx, claim.kind, claim.job, claim.item, delay).await?)
 }
 
-/// [`offer_again`], in a transaction of its own: the try does not count.
+/// Leaves the row to others, to be taken after `delay`: the try does not count. Its number is
+/// given out again, but none before it ever is: what earlier tries wrote goes by theirs, and they
+/// may still be at it.
 pub async fn leave(store: &Store, claim: &Claim, delay: Duration) -> Result<(), ClaimError> {
     let mut tx = store.write().await?;
-    offer_again(&mut tx, claim, delay).await?;
+    set_due(&mut tx, claim, delay, None, Some(claim.attempt - 1)).await?;
     Ok(tx.commit().await?)
 }
 

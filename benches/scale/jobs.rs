@@ -82,6 +82,7 @@ impl Asker {
             .await
             .expect("rows");
         tx.commit().await.expect("PostgreSQL answers");
+        claims::note_many(&self.app.store, parts).await;
     }
 
     pub async fn progress(&self, job: &Job) -> Progress {

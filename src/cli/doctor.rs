@@ -85,7 +85,9 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
         }
         Ok(())
     };
-    report(vec![data_directory(&config)])?;
+    if keeps_data(&config) {
+        report(vec![data_directory(&config)])?;
+    }
     let secrets = match config.secret_key() {
         Ok(secrets) => secrets,
         Err(error) => {
@@ -123,6 +125,15 @@ async fn bounded(
             )]
         }
     }
+}
+
+/// Whether any of what there is stands in the data directory: in a fleet nothing does, and there
+/// it may be that nothing can be written.
+fn keeps_data(config: &Config) -> bool {
+    config.database.url.is_none()
+        || config.objects.url.is_none()
+        || config.secret_key.is_none()
+        || config.log.url == EMBEDDED
 }
 
 fn data_directory(config: &Config) -> Finding {

@@ -124,6 +124,7 @@ async fn write(app: &App, job: &Job, plan: &Plan, cuts: &Cuts) -> Result<(), Exp
     fail_point!("plan::written");
     tx.commit().await?;
     fail_point!("plan::committed");
+    claims::note_many(&app.store, parts).await;
     tracing::info!(export = %job.id, users = cuts.users, parts, "planned");
     Ok(())
 }

@@ -47,12 +47,17 @@ pub(crate) fn parsed<'a, T: Deserialize<'a>>(
     match version_of(text) {
         VERSION => serde_json::from_str(text).map_err(|error| {
             let text = format!("{column} of {row}: {error}");
-            // A word of another release, such as a kind.
-            let is_word = error.is_data() && error.to_string().starts_with("unknown variant ");
-            if is_word { StoreError::Newer(text) } else { StoreError::Corrupt(text) }
+            let is_newer = is_unknown_word(&error);
+            if is_newer { StoreError::Newer(text) } else { StoreError::Corrupt(text) }
         }),
         other => Err(StoreError::Newer(format!("{column} of {row} is of version {other}"))),
     }
+}
+
+/// Whether JSON could not be read for a word that this program does not know, such as the kind of
+/// something: another release's. serde tells it by its text alone, which the tests below hold.
+pub(crate) fn is_unknown_word(error: &serde_json::Error) -> bool {
+    error.is_data() && error.to_string().starts_with("unknown variant ")
 }
 
 /// The same of what is secret: the error repeats nothing of it.

@@ -143,9 +143,16 @@ impl Retry for StoreError {
     }
 
     /// A column that is not of a form known here is what a newer program, or its migration,
-    /// made of it: another word for a state or a kind, say.
+    /// made of it: another word for a state or a kind, say. So is one that is not there any more.
     fn needs_newer(&self) -> bool {
-        matches!(self, Self::Newer(_) | Self::Database(sqlx::Error::ColumnDecode { .. }))
+        match self {
+            Self::Newer(_) | Self::Database(sqlx::Error::ColumnDecode { .. }) => true,
+            Self::Database(sqlx::Error::Database(error)) => {
+                // PostgreSQL: no such column, table, function.
+                matches!(error.code().as_deref(), Some("42703" | "42P01" | "42883"))
+            }
+            _ => false,
+        }
     }
 }
 

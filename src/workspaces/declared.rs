@@ -21,11 +21,14 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Workspaces of which it is kept.
 const KEPT: usize = 1_000;
 
+/// Workspaces that are read for the first time at once.
+const TURNS: usize = 16;
+
 /// One thing that workspaces declare, by workspace.
 pub struct Declared<T> {
     by_workspace: Mutex<HashMap<i32, (Instant, Arc<T>)>>,
-    /// Whose turn it is to read what is not known at all.
-    first: tokio::sync::Mutex<()>,
+    /// Whose turn it is to read what is not known at all; workspaces share these.
+    first: [tokio::sync::Mutex<()>; TURNS],
 }
 
 /// What is known of a workspace.
@@ -38,7 +41,7 @@ enum Known<T> {
 
 impl<T> Default for Declared<T> {
     fn default() -> Self {
-        Self { by_workspace: Mutex::default(), first: tokio::sync::Mutex::default() }
+        Self { by_workspace: Mutex::default(), first: Default::default() }
     }
 }
 
@@ -54,7 +57,8 @@ impl<T: Send + Sync + 'static> Declared<T> {
             Known::Nothing => self.first(workspace, read).await,
             Known::Due(old) => match answered(read, tokio::time::sleep(PATIENCE)).await {
                 Ok(read) => Ok(self.put(workspace, Instant::now(), read)),
-                Err(error) if error.can_retry() => {
+                // What a newer program declared must not be passed over.
+                Err(error) if error.can_retry() && !error.needs_newer() => {
                     tracing::warn!(
                         %error, workspace,
                         "what is declared could not be read again: going on with what is known"
@@ -70,13 +74,17 @@ impl<T: Send + Sync + 'static> Declared<T> {
     async fn first(
         &self,
         workspace: i32,
-        read: impl Future<Output = Result<T, StoreError>>,
+        read: impl Future<Output = Result<T, StoreError>> + Send + 'static,
     ) -> Result<Arc<T>, StoreError> {
-        let turn = tokio::time::timeout(PATIENCE, self.first.lock()).await;
+        let turn = &self.first[workspace.unsigned_abs() as usize % TURNS];
+        let turn = tokio::time::timeout(PATIENCE, turn.lock()).await;
         let _turn = turn.map_err(|_| StoreError::Silent)?;
         match self.get(workspace, Instant::now()) {
             Known::Fresh(declared) | Known::Due(declared) => Ok(declared),
-            Known::Nothing => Ok(self.put(workspace, Instant::now(), read.await?)),
+            Known::Nothing => {
+                let read = answered(read, tokio::time::sleep(PATIENCE)).await?;
+                Ok(self.put(workspace, Instant::now(), read))
+            }
         }
     }
 
@@ -100,8 +108,10 @@ impl<T: Send + Sync + 'static> Declared<T> {
         if known.len() >= KEPT {
             known.retain(|_, (since, _)| now.duration_since(*since) < KEPT_FOR);
         }
-        if known.len() >= KEPT {
-            known.clear();
+        if known.len() >= KEPT
+            && let Some((&oldest, _)) = known.iter().min_by_key(|(_, (since, _))| *since)
+        {
+            known.remove(&oldest);
         }
         known.insert(workspace, (now, declared.clone()));
         declared

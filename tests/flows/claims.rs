@@ -16,6 +16,7 @@ on_both_stores!(
     what_is_due_at_a_time_comes_then_unless_it_is_withdrawn,
     a_small_job_does_not_wait_behind_a_large_one,
     no_job_has_more_than_its_share,
+    what_is_left_to_others_counts_no_try_and_numbers_never_go_back,
 );
 
 const LEASE: Duration = Duration::from_secs(60);
@@ -166,4 +167,39 @@ async fn no_job_has_more_than_its_share(test: TestStore) {
     assert_eq!(take_two().await.unwrap().len(), 1);
     // Another kind's rows are another matter.
     assert!(claims::take(store, Kind::Delivery, 5, 2, LEASE).await.unwrap().is_empty());
+}
+
+async fn what_is_left_to_others_counts_no_try_and_numbers_never_go_back(test: TestStore) {
+    let store = &test.store;
+    offer(store, Uuid::new_v4(), 1).await;
+    let sleeper = take(store, 1, Duration::ZERO).await.remove(0);
+    let second = take(store, 1, LEASE).await.remove(0);
+    assert_eq!((sleeper.attempt, second.attempt), (1, 2));
+    claims::leave(store, &second, Duration::ZERO).await.unwrap();
+    // What the sleeper may still write goes by another number.
+    let third = take(store, 1, LEASE).await.remove(0);
+    assert_eq!(third.attempt, 2);
+    assert!(matches!(finish(store, &second).await, Err(ClaimError::Lost)));
+    finish(store, &third).await.unwrap();
+}
+
+/// Somebody froze between the end of its claim and the commit: its job has fewest under way, and
+/// nobody can take of it.
+#[tokio::test]
+async fn a_job_whose_rows_are_locked_holds_up_no_other() {
+    let test = TestStore::postgres().await;
+    let store = &test.store;
+    let (frozen, other) = (Uuid::new_v4(), Uuid::new_v4());
+    offer(store, frozen, 1).await;
+    let claim = take(store, 1, Duration::ZERO).await.remove(0);
+    let mut tx = store.write().await.unwrap();
+    claims::finish(&mut tx, &claim).await.unwrap();
+    offer(store, other, 10).await;
+    let mut taken = Vec::new();
+    for _ in 0..5 {
+        taken.extend(take(store, 2, LEASE).await);
+    }
+    assert_eq!(taken.len(), 10);
+    assert!(taken.iter().all(|claim| claim.job == other));
+    tx.commit().await.unwrap();
 }

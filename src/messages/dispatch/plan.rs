@@ -67,6 +67,7 @@ async fn write(
     }
     tx.commit().await?;
     fail_point!("dispatch::planned");
+    claims::note_many(&app.store, parts).await;
     tracing::info!(dispatch = %id.simple(), users = cuts.users, parts, "planned");
     Ok(())
 }
