@@ -103,7 +103,7 @@ pub fn format_seconds(ms: i64) -> String {
 /// `yyyy-MM-dd'T'HH:mm:ss:SSSZ`, which has a colon before the milliseconds.
 pub fn parse_time(text: &str) -> Result<i64, String> {
     let time = iso_8601(text).or_else(|| iso_8601(&with_point(text)?));
-    time.ok_or_else(|| "a date and time in ISO 8601 is meant".to_owned())
+    time.ok_or_else(|| "expected a date and time in ISO 8601".to_owned())
 }
 
 /// The time on the wall that a text names, whatever zone it names besides: as if that were UTC.

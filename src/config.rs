@@ -448,7 +448,7 @@ impl Config {
         let shared = database.starts_with("postgres://") || database.starts_with("postgresql://");
         refuse(
             !shared && !database.starts_with("sqlite:"),
-            "database.url (LONGSHORE_DATABASE_URL): sqlite://FILE or postgres://… is meant",
+            "database.url (LONGSHORE_DATABASE_URL): expected sqlite://FILE or postgres://…",
         );
         refuse(
             shared && self.secret_key.is_none(),
@@ -457,7 +457,7 @@ impl Config {
         );
         refuse(
             self.log.url != "embedded" && !self.log.url.starts_with("kafka://"),
-            "log.url (LONGSHORE_LOG_URL): embedded or kafka://host:port,… is meant",
+            "log.url (LONGSHORE_LOG_URL): expected embedded or kafka://host:port,…",
         );
         if let Some(key) = &self.secret_key {
             let old = self.secret_key_old.as_ref().map(|old| old.expose_secret());
@@ -471,7 +471,7 @@ impl Config {
         }
         refuse(
             self.public_url.as_ref().is_some_and(|url| !matches!(url.scheme(), "http" | "https")),
-            "public_url (LONGSHORE_PUBLIC_URL): an http or https address is meant",
+            "public_url (LONGSHORE_PUBLIC_URL): expected an http or https address",
         );
         refuse(
             self.gateway.listen == self.ops.listen && self.ops.listen.port() != 0,

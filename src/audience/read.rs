@@ -72,7 +72,7 @@ impl Reader {
             return at.wrong(format!("an audience is nested {MAX_DEPTH} levels at most"));
         }
         let Some(object) = value.as_object() else {
-            return at.wrong("an object with one condition is meant");
+            return at.wrong("expected an object with one condition");
         };
         let mut members = object.iter().filter(|(_, value)| !value.is_null());
         let (Some((name, value)), None) = (members.next(), members.next()) else {
@@ -88,7 +88,7 @@ impl Reader {
 
     fn nodes(&mut self, value: &Value, at: &Place<'_>, depth: usize) -> Read<Vec<Audience>> {
         let Some(nodes) = value.as_array().filter(|nodes| !nodes.is_empty()) else {
-            return at.wrong("an array of at least one condition is meant");
+            return at.wrong("expected an array of at least one condition");
         };
         let nodes = nodes.iter().enumerate();
         nodes.map(|(i, node)| self.node(node, &Place::Element(at, i), depth + 1)).collect()
@@ -156,7 +156,7 @@ impl Reader {
         if self.conditions > MAX_CONDITIONS {
             return at.wrong(format!("an audience has at most {MAX_CONDITIONS} conditions"));
         }
-        value.as_object().map_or_else(|| at.wrong("an object is meant"), Ok)
+        value.as_object().map_or_else(|| at.wrong("expected an object"), Ok)
     }
 }
 
@@ -166,7 +166,7 @@ fn name_in(members: &Map<String, Value>, member: &str, at: &Place<'_>) -> Read<S
     let name = name.filter(|name| (1..=MAX_NAME).contains(&name.chars().count()));
     name.map(str::to_owned).map_or_else(
         || {
-            let meant = format!("a string of 1 to {MAX_NAME} characters is meant");
+            let meant = format!("expected a string of 1 to {MAX_NAME} characters");
             Place::Member(at, member).wrong(meant)
         },
         Ok,
@@ -179,7 +179,7 @@ fn read_test(members: &Map<String, Value>, all: Comparisons, at: &Place<'_>) -> 
     let Some((comparison, kinds)) = found else {
         let names: Vec<&str> = all.iter().map(|(comparison, _)| comparison.name()).collect();
         return Place::Member(at, "comparison")
-            .wrong(format!("one of {} is meant", names.join(", ")));
+            .wrong(format!("expected one of {}", names.join(", ")));
     };
     let value = members.get("value").filter(|value| !value.is_null());
     let at = Place::Member(at, "value");

@@ -74,20 +74,26 @@ fn what_is_wrong_is_said_with_its_path() {
     let inside = |node: Value| json!({ "AND": [leaf("exists", Value::Null), { "OR": [node] }] });
     let two = json!({ "AND": [leaf("exists", Value::Null)], "OR": [leaf("exists", Value::Null)] });
     for (tree, expected) in [
-        (json!([]), "an object with one condition is meant"),
+        (json!([]), "expected an object with one condition"),
         (json!({}), "a node has one member, of AND, OR, "),
         (two, "a node has one member"),
-        (json!({ "AND": [] }), "AND: an array of at least one condition is meant"),
-        (json!({ "OR": {} }), "OR: an array"),
+        (json!({ "AND": [] }), "AND: expected an array of at least one condition"),
+        (json!({ "OR": {} }), "OR: expected an array"),
         (inside(json!({ "NOT": [] })), "AND[1].OR[0]: no condition has this name; there are: AND"),
         (inside(json!({ "purchase_property": {} })), "AND[1].OR[0]: no condition"),
-        (inside(json!({ "last_used_app": [] })), "AND[1].OR[0].last_used_app: an object is meant"),
+        (inside(json!({ "last_used_app": [] })), "AND[1].OR[0].last_used_app: expected an object"),
         (
             json!({ "custom_attribute": { "comparison": "exists" } }),
-            "custom_attribute.custom_attribute_name: a string of 1 to 255",
+            "custom_attribute.custom_attribute_name: expected a string of 1 to 255",
         ),
-        (leaf("is", json!("x")), "custom_attribute.comparison: one of equals, not_equal, "),
-        (leaf("after", json!("soon")), "custom_attribute.value: a date and time in ISO 8601"),
+        (
+            leaf("is", json!("x")),
+            "custom_attribute.comparison: expected one of equals, not_equal, ",
+        ),
+        (
+            leaf("after", json!("soon")),
+            "custom_attribute.value: expected a date and time in ISO 8601",
+        ),
         (leaf("after", json!(5)), "custom_attribute.value: after goes with a date and time"),
         (
             leaf("equals", json!([1])),
@@ -134,9 +140,9 @@ fn a_segment_may_ask_for_purchases_and_an_audience_may_not() {
     }
     let refusal = |tree| Audience::read_segment(&tree).unwrap_err().to_string();
     for (members, expected) in [
-        (json!({ "property_name": "" }), "property_name: a string of 1 to 255"),
-        (json!({ "product_id": 5 }), "product_id: a string of 1 to 255"),
-        (json!({ "comparison": "is" }), "comparison: one of equals, "),
+        (json!({ "property_name": "" }), "property_name: expected a string of 1 to 255"),
+        (json!({ "product_id": 5 }), "product_id: expected a string of 1 to 255"),
+        (json!({ "comparison": "is" }), "comparison: expected one of equals, "),
         (json!({ "value": [] }), "value: equals goes with"),
     ] {
         let refused = refusal(leaf(members));

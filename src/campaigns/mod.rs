@@ -110,7 +110,7 @@ impl Kind {
         Self::CAMPAIGNS
             .into_iter()
             .find(|kind| kind.name() == name)
-            .ok_or_else(|| format!("{name:?}: api, transactional or triggered is meant"))
+            .ok_or_else(|| format!("{name:?}: expected api, transactional or triggered"))
     }
 
     /// What people call one.

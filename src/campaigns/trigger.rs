@@ -26,20 +26,20 @@ impl Trigger {
         let wrong = |path: &str, text| TriggerError { path: path.into(), text };
         let purchase = trigger.get("purchase").and_then(Value::as_object);
         let purchase = purchase.filter(|_| trigger.len() == 1);
-        let purchase = purchase.ok_or_else(|| wrong("", "one member is meant, purchase"))?;
+        let purchase = purchase.ok_or_else(|| wrong("", "expected one member, purchase"))?;
         let is_known = |name: &str| matches!(name, "product_id" | "properties");
         if !purchase.keys().all(|name| is_known(name)) {
-            return Err(wrong("purchase", "product_id and properties are meant, and nothing else"));
+            return Err(wrong("purchase", "expected product_id and properties, and nothing else"));
         }
         let product_id =
             purchase.get("product_id").and_then(Value::as_str).filter(|id| is_name(id));
         let product_id = product_id.ok_or_else(|| {
-            wrong("purchase.product_id", "a string of 1 to 255 characters is meant")
+            wrong("purchase.product_id", "expected a string of 1 to 255 characters")
         })?;
         let properties = match purchase.get("properties") {
             None | Some(Value::Null) => Map::new(),
             Some(Value::Object(properties)) => properties.clone(),
-            Some(_) => return Err(wrong("purchase.properties", "an object is meant")),
+            Some(_) => return Err(wrong("purchase.properties", "expected an object")),
         };
         for (name, value) in &properties {
             let path = || format!("purchase.properties.{name}");
@@ -49,7 +49,7 @@ impl Trigger {
                 return Err(wrong(&path(), text));
             }
             if !matches!(value, Value::String(_) | Value::Number(_) | Value::Bool(_)) {
-                return Err(wrong(&path(), "a string, a number, true or false is meant"));
+                return Err(wrong(&path(), "expected a string, a number, true or false"));
             }
         }
         Ok(Self { product_id: product_id.to_owned(), properties })

@@ -113,7 +113,7 @@ impl Type {
     pub fn parse(name: &str) -> Result<Self, String> {
         Self::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(|| {
             let all = Self::ALL.map(Self::name).join(", ");
-            format!("{name:?}: one of {all} is meant")
+            format!("{name:?}: expected one of {all}")
         })
     }
 }
@@ -137,7 +137,7 @@ pub fn check_field_name(name: &str) -> Result<(), String> {
     if (1..=MAX_NAME).contains(&name.chars().count()) && name.chars().all(is_plain) {
         Ok(())
     } else {
-        Err(format!("1 to {MAX_NAME} characters are meant, no `.`, `$` or control characters"))
+        Err(format!("expected 1 to {MAX_NAME} characters, no `.`, `$` or control characters"))
     }
 }
 

@@ -104,7 +104,7 @@ pub async fn run(_config: Config, arguments: Arguments) -> CommandResult {
 fn check_access(url: &str, key: &str) -> Result<(), ConfigError> {
     let mut problems = Vec::new();
     if !Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "http" | "https")) {
-        problems.push("--url (LONGSHORE_URL): an address such as http://127.0.0.1:8080 is meant");
+        problems.push("--url (LONGSHORE_URL): expected an address such as http://127.0.0.1:8080");
     }
     if key.is_empty() {
         problems.push("an API key is needed: --key or LONGSHORE_KEY");

@@ -70,7 +70,7 @@ struct Which {
 fn topic(name: &str) -> Result<Topic, String> {
     Topic::from_name(name).ok_or_else(|| {
         let known: Vec<_> = Topic::ALL.iter().map(|topic| topic.name()).collect();
-        format!("one of {} is meant", known.join(", "))
+        format!("expected one of {}", known.join(", "))
     })
 }
 
@@ -89,7 +89,7 @@ impl FromStr for To {
             "earliest" => Ok(Self::Earliest),
             "latest" => Ok(Self::Latest),
             _ => text.parse().map(Self::Offset).map_err(|_| {
-                "earliest, latest, or an offset that is a whole number is meant".to_owned()
+                "expected earliest, latest, or an offset that is a whole number".to_owned()
             }),
         }
     }

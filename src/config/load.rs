@@ -149,7 +149,7 @@ impl Given {
         match &error.kind {
             Kind::Message(text) if LISTS.contains(&setting.as_str()) => format!("{name}: {text}"),
             kind => format!(
-                "{name}: {} is meant, not {}",
+                "{name}: expected {}, found {}",
                 shape(&setting, kind),
                 shown(&setting, value)
             ),
@@ -332,16 +332,16 @@ mod tests {
             "LONGSHORE_KEYS: no such setting",
             "LONGSHORE_ALLOW_PRIVATE: \"10.0.0.300\" is no address and no network, such as \
              10.0.0.0/8; \"me\" is no address and no network, such as 10.0.0.0/8",
-            "exports.attempts: a whole number from 0 to 4294967295 is meant, not -1",
-            "exports.retry_ms: a whole number from 0 on is meant, not 1.5",
-            "LONGSHORE_LISTEN: an address with a port, such as 127.0.0.1:8080 is meant, not \"8080\"",
-            "log.replication: a whole number from 0 to 65535 is meant, not 70000",
-            "log_format: text or json is meant, not \"xml\"",
-            "ops: a section is meant, not 5",
-            "public_url: an address, such as https://longshore.example.com is meant, not \
+            "exports.attempts: expected a whole number from 0 to 4294967295, found -1",
+            "exports.retry_ms: expected a whole number from 0 on, found 1.5",
+            "LONGSHORE_LISTEN: expected an address with a port, such as 127.0.0.1:8080, found \"8080\"",
+            "log.replication: expected a whole number from 0 to 65535, found 70000",
+            "log_format: expected text or json, found \"xml\"",
+            "ops: expected a section, found 5",
+            "public_url: expected an address, such as https://longshore.example.com, found \
              \"example\"",
             "worker.lease: no such setting",
-            "LONGSHORE_WORKER__LEASE_MS: a whole number from 0 on is meant, not \"abc\"",
+            "LONGSHORE_WORKER__LEASE_MS: expected a whole number from 0 on, found \"abc\"",
             "LONGSHORE_WORKR__POLL_MS: no such setting",
         ];
         let mut found: Vec<&str> = found.iter().map(String::as_str).collect();

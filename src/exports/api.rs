@@ -429,7 +429,7 @@ mod tests {
         let Value::Object(body) = body else { panic!("{body}") };
         let check = |address: &str| match address.starts_with("https://") {
             true => Ok(address.to_owned()),
-            false => Err("an https address is meant".to_owned()),
+            false => Err("expected an https address".to_owned()),
         };
         Wanted::read(&body, check).map_err(|error| match error {
             ApiError::Invalid(text) => text,

@@ -79,7 +79,7 @@ impl Kafka {
     pub(super) fn open(config: &Config) -> Result<Self, LogError> {
         let brokers = config.log.url.trim_start_matches("kafka://").trim_end_matches('/');
         if brokers.is_empty() {
-            return Err(LogError::Settings("log.url: kafka://host:port,… is meant".into()));
+            return Err(LogError::Settings("log.url: expected kafka://host:port,…".into()));
         }
         let settings = Arc::new(Settings {
             brokers: brokers.to_owned(),

@@ -43,7 +43,7 @@ impl Relay {
     pub fn parse(text: &str) -> Result<Self, String> {
         let url = Url::parse(text).map_err(|error| format!("it is no address ({error})"))?;
         if !matches!(url.scheme(), "smtp" | "smtps") {
-            return Err("smtp://host:port or smtps://host:port is meant".into());
+            return Err("expected smtp://host:port or smtps://host:port".into());
         }
         let host = match url.host() {
             Some(Host::Domain(name)) if is_host(name) => name.to_owned(),

@@ -179,9 +179,12 @@ mod tests {
             ),
             (
                 json!({ "broadcast": true, "audience": [] }),
-                "audience: an object with one condition",
+                "audience: expected an object with one condition",
             ),
-            (json!({ "broadcast": true, "audience": { "AND": [] } }), "audience.AND: an array"),
+            (
+                json!({ "broadcast": true, "audience": { "AND": [] } }),
+                "audience.AND: expected an array",
+            ),
             (
                 json!({ "broadcast": true, "canvas_entry_properties": "x" }),
                 "canvas_entry_properties must be an object",

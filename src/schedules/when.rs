@@ -128,7 +128,7 @@ mod tests {
             (json!({}), "schedule.time is required"),
             (json!({ "time": null }), "schedule.time is required"),
             (json!({ "time": 5 }), "schedule.time must be a string"),
-            (json!({ "time": "soon" }), "schedule.time: a date and time in ISO 8601 is meant"),
+            (json!({ "time": "soon" }), "schedule.time: expected a date and time in ISO 8601"),
             (json!({ "time": TIME, "in_local_time": "yes" }), "schedule.in_local_time must be"),
             (json!({ "time": TIME, "at_optimal_time": 1 }), "schedule.at_optimal_time must be"),
         ] {

@@ -79,7 +79,7 @@ impl<'a> Rest<'a> {
     fn comparison(&mut self) -> Result<Comparison, ScimError> {
         let attribute = without_urn(self.word());
         if attribute.is_empty() {
-            return Err(refused("an attribute, an operator and a string are meant"));
+            return Err(refused("expected an attribute, an operator and a string"));
         }
         let word = self.word();
         let operator = Operator::parse(word).ok_or_else(|| {
@@ -108,7 +108,7 @@ impl<'a> Rest<'a> {
     /// A JSON string.
     fn string(&mut self) -> Result<String, ScimError> {
         self.skip_spaces();
-        let inside = self.0.strip_prefix('"').ok_or_else(|| refused("a string is meant"))?;
+        let inside = self.0.strip_prefix('"').ok_or_else(|| refused("expected a string"))?;
         let length = end_of_string(inside).ok_or_else(|| refused("a string has no end"))?;
         // With its quotes, which are a byte each.
         let (string, rest) = self.0.split_at(length + 2);

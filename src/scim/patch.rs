@@ -49,7 +49,7 @@ impl Patch {
         let name = body.keys().find(|name| name.eq_ignore_ascii_case("Operations")).cloned();
         let operations = name.and_then(|name| body.remove(&name));
         let Some(Value::Array(operations)) = operations else {
-            return Err(syntax("Operations: an array is meant"));
+            return Err(syntax("Operations: expected an array"));
         };
         if operations.is_empty() || operations.len() > MOST {
             return Err(syntax(format!("Operations: 1 to {MOST} are taken")));
@@ -98,7 +98,7 @@ impl Write<'_> {
 impl Operation {
     fn read(value: Value) -> Result<Self, ScimError> {
         let Value::Object(operation) = value else {
-            return Err(syntax("Operations: objects are meant"));
+            return Err(syntax("Operations: expected objects"));
         };
         let member = |name: &str| schema::member(&operation, name).filter(|value| !value.is_null());
         let act = member("op").and_then(Value::as_str).map(str::to_ascii_lowercase);
@@ -106,12 +106,12 @@ impl Operation {
             Some("add") => Act::Add,
             Some("replace") => Act::Replace,
             Some("remove") => Act::Remove,
-            _ => return Err(syntax("op: add, replace or remove is meant")),
+            _ => return Err(syntax("op: expected add, replace or remove")),
         };
         let path = match member("path") {
             None => Vec::new(),
             Some(Value::String(path)) => read_path(path)?,
-            Some(_) => return Err(bad_path("a string is meant")),
+            Some(_) => return Err(bad_path("expected a string")),
         };
         let value = schema::member(&operation, "value").cloned();
         match (act, &value) {
@@ -130,7 +130,7 @@ impl Operation {
         match self.path.as_slice() {
             [] => {
                 let Value::Object(value) = self.value else {
-                    return Err(invalid("value", "without a path, an object is meant"));
+                    return Err(invalid("value", "expected an object, since there is no path"));
                 };
                 // Null is a value here: it takes away what it replaces.
                 for (name, value) in value {
@@ -300,7 +300,7 @@ fn read_path(text: &str) -> Result<Vec<Step>, ScimError> {
         match after.strip_prefix('.') {
             Some(after) => rest = after,
             None if after.is_empty() => return Ok(path),
-            None => return Err(bad_path("a dot is meant behind a filter")),
+            None => return Err(bad_path("expected a dot behind a filter")),
         }
     }
 }

@@ -70,20 +70,20 @@ impl Query {
                 }
                 _ => Ok(Some(number.to_string())),
             },
-            Some(_) => Err(invalid(name, "a whole number is meant")),
+            Some(_) => Err(invalid(name, "expected a whole number")),
         };
         let filter = match schema::member(body, "filter") {
             None | Some(Value::Null) => None,
             Some(Value::String(filter)) => Some(filter.clone()),
-            Some(_) => return Err(refused("a string is meant")),
+            Some(_) => return Err(refused("expected a string")),
         };
         let names = |name: &str| match schema::member(body, name) {
             None | Some(Value::Null) => Ok(Vec::new()),
             Some(Value::Array(names)) => {
                 let names = names.iter().map(|name| name.as_str().map(str::to_owned));
-                names.collect::<Option<_>>().ok_or_else(|| invalid(name, "strings are meant"))
+                names.collect::<Option<_>>().ok_or_else(|| invalid(name, "expected strings"))
             }
-            Some(_) => Err(invalid(name, "an array of strings is meant")),
+            Some(_) => Err(invalid(name, "expected an array of strings")),
         };
         Raw {
             filter,
@@ -100,7 +100,7 @@ impl Raw {
     fn checked(self) -> Result<Query, ScimError> {
         let number = |name: &str, text: Option<String>, default: i64| match text {
             None => Ok(default),
-            Some(text) => text.parse().map_err(|_| invalid(name, "a whole number is meant")),
+            Some(text) => text.parse().map_err(|_| invalid(name, "expected a whole number")),
         };
         let filter = match self.filter {
             None => Filter::default(),

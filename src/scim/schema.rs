@@ -233,20 +233,20 @@ fn read_one(attribute: &Attribute, value: Value, path: &str) -> Result<Option<Va
     match (attribute.kind, value) {
         (_, Value::Null) => Ok(None),
         (Kind::Text, Value::String(text)) => check_text(&text, path).map(|()| Some(text.into())),
-        (Kind::Text, _) => Err(invalid(path, "a string is meant")),
+        (Kind::Text, _) => Err(invalid(path, "expected a string")),
         (Kind::Boolean, Value::Bool(value)) => Ok(Some(value.into())),
         // As some clients send it.
         (Kind::Boolean, Value::String(text)) => match text.to_ascii_lowercase().as_str() {
             "true" => Ok(Some(true.into())),
             "false" => Ok(Some(false.into())),
-            _ => Err(invalid(path, "true or false is meant")),
+            _ => Err(invalid(path, "expected true or false")),
         },
-        (Kind::Boolean, _) => Err(invalid(path, "true or false is meant")),
+        (Kind::Boolean, _) => Err(invalid(path, "expected true or false")),
         (Kind::Complex(members), Value::Object(object)) => {
             let object = read_object(|name| find(members, name), object, path)?;
             Ok((!object.is_empty()).then_some(object.into()))
         }
-        (Kind::Complex(_), _) => Err(invalid(path, "an object is meant")),
+        (Kind::Complex(_), _) => Err(invalid(path, "expected an object")),
     }
 }
 

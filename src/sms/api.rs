@@ -84,7 +84,7 @@ mod tests {
             (json!({ "phone_numbers": ["+15550100", null] }), "phone_numbers[1]: must be a string"),
             (
                 json!({ "phone_numbers": ["+15550100", "555"] }),
-                "phone_numbers[1]: \"555\" is no phone number: + and 7 to 15 digits are meant",
+                "phone_numbers[1]: \"555\" is no phone number: expected + and 7 to 15 digits",
             ),
         ] {
             assert_eq!(read_json(body.clone()).unwrap_err(), text, "{body}");

@@ -26,7 +26,7 @@ impl PhoneNumber {
         const SHOWN: usize = 40;
         let shown: String = text.chars().take(SHOWN).collect();
         let more = if shown.len() < text.len() { "…" } else { "" };
-        Err(format!("{shown:?}{more} is no phone number: + and 7 to 15 digits are meant"))
+        Err(format!("{shown:?}{more} is no phone number: expected + and 7 to 15 digits"))
     }
 
     pub fn digits(&self) -> &str {

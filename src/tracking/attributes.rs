@@ -158,7 +158,7 @@ fn change(json: &str) -> Checked<(Change, &str)> {
         return Ok((Change::Set, json));
     }
     let [(name, value)] = members.as_slice() else {
-        return Err("one of inc, add and remove is meant".to_owned());
+        return Err("expected one of inc, add and remove".to_owned());
     };
     let (change, firsts, meant) = match name.as_ref() {
         "inc" => (Change::Inc, "-0123456789", "a number"),
@@ -166,7 +166,7 @@ fn change(json: &str) -> Checked<(Change, &str)> {
         _ => (Change::Remove, "[", "an array"),
     };
     if !value.get().starts_with(|first| firsts.contains(first)) {
-        return Err(format!("{name}: {meant} is meant"));
+        return Err(format!("{name}: expected {meant}"));
     }
     Ok((change, value.get()))
 }

@@ -20,14 +20,14 @@ pub type Checked<T> = Result<T, String>;
 /// A string of 1 to 255 characters.
 pub fn name(json: &str) -> Checked<Cow<'_, str>> {
     match check::text(json)? {
-        text if text.is_empty() => Err(format!("1 to {MAX_TEXT} characters are meant")),
+        text if text.is_empty() => Err(format!("expected 1 to {MAX_TEXT} characters")),
         text => Ok(text),
     }
 }
 
 /// A UUID: no user has another id.
 pub fn service_id(json: &str) -> Checked<Uuid> {
-    Uuid::try_parse(&check::text(json)?).map_err(|_| "a UUID is meant".to_owned())
+    Uuid::try_parse(&check::text(json)?).map_err(|_| "expected a UUID".to_owned())
 }
 
 pub fn user_alias(json: &str) -> Checked<UserAlias<'static>> {
@@ -58,7 +58,7 @@ pub fn time(json: &str) -> Checked<i64> {
 pub fn currency(json: &str) -> Checked<Cow<'_, str>> {
     let text = check::text(json)?;
     if text.len() != 3 {
-        return Err("an ISO 4217 code of three upper-case letters is meant".to_owned());
+        return Err("expected an ISO 4217 code of three upper-case letters".to_owned());
     }
     workspaces::check_currency(&text)?;
     Ok(text)
@@ -68,7 +68,7 @@ pub fn currency(json: &str) -> Checked<Cow<'_, str>> {
 pub fn price(json: &str) -> Checked<i64> {
     let (sign, digits) = (json.starts_with('-'), json.trim_start_matches('-'));
     if !digits.starts_with(|c: char| c.is_ascii_digit()) {
-        return Err("a number is meant".to_owned());
+        return Err("expected a number".to_owned());
     }
     // One that is rounded to 0 is negative all the same.
     let mantissa = digits.split(['e', 'E']).next().unwrap_or_default();
@@ -87,6 +87,6 @@ pub fn too_much() -> String {
 pub fn quantity(json: &str) -> Checked<u8> {
     let number: Option<f64> = json.parse().ok().filter(|number: &f64| number.fract() == 0.0);
     let quantity = number.filter(|number| (1.0..=f64::from(MOST_QUANTITY)).contains(number));
-    let meant = || format!("a whole number from 1 to {MOST_QUANTITY} is meant");
+    let meant = || format!("expected a whole number from 1 to {MOST_QUANTITY}");
     quantity.map(|quantity| quantity as u8).ok_or_else(meant)
 }

@@ -215,8 +215,8 @@ fn in_words(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let text = text.rsplit_once(" at line ").map_or(text.as_str(), |(text, _)| text);
     match text.rsplit_once(", expected ") {
-        Some((_, "a sequence")) => "an array is meant".to_owned(),
-        Some((_, expected)) => format!("{expected} is meant"),
+        Some((_, "a sequence")) => "expected an array".to_owned(),
+        Some((_, expected)) => format!("expected {expected}"),
         None if text == "recursion limit exceeded" => "is nested too deeply".to_owned(),
         None => text.to_owned(),
     }

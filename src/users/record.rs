@@ -132,7 +132,7 @@ fn revenue(json: &str) -> Result<i64, FieldError> {
     let refuse = |reason| FieldError::new("total_revenue", reason);
     // Strings, arrays and the rest do not read as money.
     match money::parse(json) {
-        None => Err(refuse("a number below 9,223,372,036,854 is meant")),
+        None => Err(refuse("expected a number below 9,223,372,036,854")),
         Some(amount) if amount < 0 => Err(refuse("is negative")),
         Some(amount) => Ok(amount),
     }
@@ -161,12 +161,12 @@ fn entries(
         let moment = |member: &str| parse_time(&text(member)?).map_err(|why| refuse(member, &why));
         let name = text("name")?;
         if name.is_empty() || name.chars().count() > MAX_TEXT {
-            return Err(refuse("name", &format!("1 to {MAX_TEXT} characters are meant")));
+            return Err(refuse("name", &format!("expected 1 to {MAX_TEXT} characters")));
         }
         let (first, last) = (moment("first")?, moment("last")?);
         let count = json::parse::<u64>(get("count")?).unwrap_or(0);
         if count == 0 {
-            return Err(refuse("count", "a whole number from 1 is meant"));
+            return Err(refuse("count", "expected a whole number from 1"));
         }
         if last < first {
             return Err(refuse("last", "is before first"));

@@ -15,11 +15,11 @@ pub fn expand(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> Resul
             continue;
         }
         let Some((name, after)) = after.split_once('}') else {
-            return Err("${ without its }; write $${ where ${ itself is meant".into());
+            return Err("${ without its }; write $${ for ${ itself".into());
         };
         if !is_name(name) {
             return Err("between ${ and } there is the name of an environment variable: letters, \
-                        digits and underscores; write $${ where ${ itself is meant"
+                        digits and underscores; write $${ for ${ itself"
                 .into());
         }
         let value =

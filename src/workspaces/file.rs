@@ -187,10 +187,10 @@ fn parse(text: &str) -> Result<Vec<DocumentFile>, FileError> {
 fn in_words(error: &YamlError) -> String {
     match error {
         YamlError::Unexpected { expected: "mapping start", .. } => {
-            "members are meant here, each as `name: value`".into()
+            "expected members, each as `name: value`".into()
         }
         YamlError::Unexpected { expected: "sequence start", .. } => {
-            "a list is meant here, such as [a, b]".into()
+            "expected a list, such as [a, b]".into()
         }
         error => error.render_with_formatter(&UserMessageFormatter),
     }

@@ -120,7 +120,7 @@ impl Platform {
         [Self::Ios, Self::Android, Self::Kindle, Self::Web]
             .into_iter()
             .find(|platform| platform.name() == name)
-            .ok_or_else(|| format!("{name:?}: ios, android, kindle or web is meant"))
+            .ok_or_else(|| format!("{name:?}: expected ios, android, kindle or web"))
     }
 }
 

@@ -38,7 +38,7 @@ pub(super) fn catalog_name(text: &str) -> Checked<String> {
         Ok(text.to_owned())
     } else {
         let most = catalogs::MAX_NAME;
-        Err(format!("{text:?}: 1 to {most} letters, digits, hyphens and underscores are meant"))
+        Err(format!("{text:?}: expected 1 to {most} letters, digits, hyphens and underscores"))
     }
 }
 
@@ -46,7 +46,7 @@ pub(super) fn name(text: &str) -> Checked<String> {
     if (1..=255).contains(&text.chars().count()) && !text.contains(char::is_control) {
         Ok(text.to_owned())
     } else {
-        Err("1 to 255 characters are meant, no control characters among them".into())
+        Err("expected 1 to 255 characters, no control characters among them".into())
     }
 }
 
@@ -73,7 +73,7 @@ pub fn check_currency(text: &str) -> Checked<()> {
 
 /// A decimal above 0 with at most six decimals, as millionths.
 pub(super) fn millionths(text: &str) -> Checked<i64> {
-    let wrong = || format!("{text:?}: a number above 0 with at most six decimals is meant");
+    let wrong = || format!("{text:?}: expected a number above 0 with at most six decimals");
     let (whole, decimals) = text.split_once('.').unwrap_or((text, "0"));
     let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     if !is_digits(whole) || !is_digits(decimals) || decimals.len() > 6 {
@@ -116,14 +116,14 @@ pub(super) fn id(text: &str) -> Checked<Uuid> {
 pub(super) fn percent(text: &str) -> Checked<i32> {
     match text.parse::<i32>() {
         Ok(percent) if (1..=100).contains(&percent) => Ok(percent),
-        _ => Err(format!("{text:?}: a whole number from 1 to 100 is meant")),
+        _ => Err(format!("{text:?}: expected a whole number from 1 to 100")),
     }
 }
 
 pub(super) fn count(text: &str) -> Checked<i64> {
     match text.parse::<i64>() {
         Ok(count) if count > 0 => Ok(count),
-        _ => Err(format!("{text:?}: a whole number above 0 is meant")),
+        _ => Err(format!("{text:?}: expected a whole number above 0")),
     }
 }
 
@@ -131,7 +131,7 @@ pub(super) fn count(text: &str) -> Checked<i64> {
 pub(super) fn requests(text: &str) -> Checked<u32> {
     match text.parse::<u32>() {
         Ok(requests) if (1..=MOST_REQUESTS).contains(&requests) => Ok(requests),
-        _ => Err(format!("{text:?}: a whole number from 1 to {MOST_REQUESTS} is meant")),
+        _ => Err(format!("{text:?}: expected a whole number from 1 to {MOST_REQUESTS}")),
     }
 }
 
@@ -140,7 +140,7 @@ pub(super) fn window(text: &str) -> Checked<u32> {
     match text.parse::<u32>() {
         Ok(seconds) if seconds > 0 && DAY.is_multiple_of(seconds) => Ok(seconds),
         _ => Err(format!(
-            "{text:?}: whole seconds that divide a day ({DAY}) are meant, such as 1, 60 or 3600"
+            "{text:?}: expected whole seconds that divide a day ({DAY}), such as 1, 60 or 3600"
         )),
     }
 }
@@ -152,7 +152,7 @@ pub(super) fn duration(text: &str) -> Checked<String> {
     if is_number && number.parse::<u32>().is_ok_and(|number| number > 0) {
         Ok(text.to_owned())
     } else {
-        Err(format!("{text:?}: minutes, hours or days are meant, such as 30m, 12h or 3d"))
+        Err(format!("{text:?}: expected minutes, hours or days, such as 30m, 12h or 3d"))
     }
 }
 
@@ -181,7 +181,7 @@ pub(super) fn bytes(text: &str) -> Checked<i64> {
         .filter(|bytes| *bytes > 0)
         .ok_or_else(|| {
             format!(
-                "{text:?}: a whole number of bytes above 0 is meant, with a unit or without: 5GiB"
+                "{text:?}: expected a whole number of bytes above 0, with a unit or without: 5GiB"
             )
         })
 }
@@ -239,7 +239,7 @@ pub(super) fn region(text: &str) -> Checked<String> {
 pub(super) fn endpoint(text: &str) -> Checked<String> {
     match parse_endpoint(text) {
         Some(url) => Ok(url.as_str().trim_end_matches('/').to_owned()),
-        None => Err("an http or https address is meant, without credentials and query".into()),
+        None => Err("expected an http or https address, without credentials and query".into()),
     }
 }
 
@@ -248,7 +248,7 @@ pub(super) fn credential(text: &str) -> Checked<String> {
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic()) {
         Ok(text.to_owned())
     } else {
-        Err("printable ASCII without spaces is meant".into())
+        Err("expected printable ASCII without spaces".into())
     }
 }
 
@@ -264,7 +264,7 @@ pub(super) fn azure_key(text: &str) -> Checked<String> {
 pub(super) fn up_to(text: &str, most: u32) -> Checked<u32> {
     match text.parse::<u32>() {
         Ok(number) if (1..=most).contains(&number) => Ok(number),
-        _ => Err(format!("{text:?}: a whole number from 1 to {most} is meant")),
+        _ => Err(format!("{text:?}: expected a whole number from 1 to {most}")),
     }
 }
 
@@ -273,7 +273,7 @@ pub(super) fn message_channel(text: &str) -> Checked<Channel> {
     let found = Channel::OF_MESSAGES.into_iter().find(|channel| channel.name() == text);
     found.ok_or_else(|| {
         let names = Channel::OF_MESSAGES.map(Channel::name).join(", ");
-        format!("{text:?}: one of {names} is meant")
+        format!("{text:?}: expected one of {names}")
     })
 }
 
@@ -282,7 +282,7 @@ pub(super) fn number_channel(text: &str) -> Checked<Channel> {
     match text {
         "sms" => Ok(Channel::Sms),
         "whats_app" => Ok(Channel::WhatsApp),
-        _ => Err(format!("{text:?}: sms or whats_app is meant")),
+        _ => Err(format!("{text:?}: expected sms or whats_app")),
     }
 }
 
@@ -300,10 +300,10 @@ pub(super) fn sender(text: &str, is_sms: bool) -> Checked<String> {
         _ if is_number => Ok(text.to_owned()),
         true if is_short_code || is_name => Ok(text.to_owned()),
         true => Err(format!(
-            "{text:?}: + and 7 to 15 digits, a short code of 3 to 8 digits, or a name of at most \
-             11 letters, digits and spaces is meant"
+            "{text:?}: expected + and 7 to 15 digits, a short code of 3 to 8 digits, or a name of at most \
+             11 letters, digits and spaces"
         )),
-        false => Err(format!("{text:?}: + and 7 to 15 digits are meant")),
+        false => Err(format!("{text:?}: expected + and 7 to 15 digits")),
     }
 }
 

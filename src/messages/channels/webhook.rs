@@ -95,7 +95,7 @@ fn headers(given: Option<&Value>) -> Result<HeaderMap, String> {
         let key = check_header(name).map_err(|why| format!("request_headers.{name}: {why}"))?;
         let value = value.as_str().and_then(|text| HeaderValue::from_str(text).ok());
         let value =
-            value.ok_or_else(|| format!("request_headers.{name}: a text of one line is meant"))?;
+            value.ok_or_else(|| format!("request_headers.{name}: expected a text of one line"))?;
         headers.insert(key, value);
     }
     Ok(headers)
@@ -171,7 +171,7 @@ mod tests {
             (json!({ "request_headers": { "a b": "x" } }), "request_headers.a b: no header"),
             (
                 json!({ "request_headers": { "a": "x\r\nb: c" } }),
-                "request_headers.a: a text of one",
+                "request_headers.a: expected a text of one",
             ),
             (json!({ "body": "x".repeat(MOST_BYTES + 1) }), "body must be at most"),
         ] {

@@ -52,7 +52,7 @@ impl Content {
             let mut reader = Reader::new(settings);
             let message = match value.as_object() {
                 Some(object) => reader.message(channel, object, &path),
-                None => problem(path, "an object is meant"),
+                None => problem(path, "expected an object"),
             };
             match message {
                 Ok((message, object)) if reader.fatal.is_empty() => {
@@ -164,7 +164,7 @@ impl<'a> Reader<'a> {
             Kind::Line => self.text(value, path, member, Lines::One),
             Kind::Subject => self.text(value, path, member, Lines::Joined),
             Kind::Alert if value.is_object() => self.any(value, path, Lines::Many, 2),
-            Kind::Alert if !value.is_string() => problem(path, "a text or an object is meant"),
+            Kind::Alert if !value.is_string() => problem(path, "expected a text or an object"),
             Kind::Alert => self.text(value, path, member, Lines::Many),
             Kind::Address => {
                 let piece = self.text(value, path, member, Lines::One)?;
@@ -182,17 +182,17 @@ impl<'a> Reader<'a> {
             }
             Kind::Headers => self.headers(channel, value, path),
             Kind::Object if value.is_object() => self.any(value, path, Lines::Many, 2),
-            Kind::Object => problem(path, "an object is meant"),
+            Kind::Object => problem(path, "expected an object"),
             Kind::Id => self.id(value, path).map(|_| Piece::Fixed(value.clone())),
             Kind::OneOf(names) => match value.as_str().filter(|value| names.contains(value)) {
                 Some(_) => Ok(Piece::Fixed(value.clone())),
-                None => problem(path, format!("one of {} is meant", names.join(", "))),
+                None => problem(path, format!("expected one of {}", names.join(", "))),
             },
             Kind::Group => self.group(channel, value, path),
             Kind::Seconds => {
                 match value.as_u64().filter(|seconds| (1..=MAX_SECONDS).contains(seconds)) {
                     Some(_) => Ok(Piece::Fixed(value.clone())),
-                    None => problem(path, format!("seconds from 1 to {MAX_SECONDS} are meant")),
+                    None => problem(path, format!("expected seconds from 1 to {MAX_SECONDS}")),
                 }
             }
         }
@@ -200,7 +200,7 @@ impl<'a> Reader<'a> {
 
     fn text(&mut self, value: &Value, path: &str, member: &Member, lines: Lines) -> Read<Piece> {
         match value.as_str() {
-            None => problem(path, "a text is meant"),
+            None => problem(path, "expected a text"),
             Some("") if member.is_required => problem(path, "is empty"),
             Some(_) => self.any(value, path, lines, 2),
         }
@@ -210,13 +210,13 @@ impl<'a> Reader<'a> {
         let id = value.as_str().filter(|id| (1..=MAX_ID).contains(&id.chars().count()));
         match id.filter(|id| !id.contains(char::is_control)) {
             Some(id) => Ok(id),
-            None => problem(path, format!("a text of 1 to {MAX_ID} characters is meant")),
+            None => problem(path, format!("expected a text of 1 to {MAX_ID} characters")),
         }
     }
 
     fn group(&mut self, channel: Channel, value: &Value, path: &str) -> Read<Piece> {
         let id = self.id(value, path)?;
-        let Ok(id) = Uuid::try_parse(id) else { return problem(path, "a UUID is meant") };
+        let Ok(id) = Uuid::try_parse(id) else { return problem(path, "expected a UUID") };
         let mut groups = self.settings.subscription_groups.iter();
         match groups.find(|group| group.id == id && group.channel == channel) {
             // As it is kept of users.
@@ -231,7 +231,7 @@ impl<'a> Reader<'a> {
     fn headers(&mut self, channel: Channel, value: &Value, path: &str) -> Read<Piece> {
         let Some(headers) = value.as_object().filter(|headers| headers.len() <= MOST_HEADERS)
         else {
-            return problem(path, format!("an object of at most {MOST_HEADERS} texts is meant"));
+            return problem(path, format!("expected an object of at most {MOST_HEADERS} texts"));
         };
         let mut pieces = Vec::new();
         for (name, value) in headers.iter().filter(|(_, value)| !value.is_null()) {
@@ -239,7 +239,7 @@ impl<'a> Reader<'a> {
             let inside = format!("{path}.{}", beginning(name, MAX_ID));
             channels::check_header(channel, name).or_else(|text| problem(&inside, text))?;
             if !value.is_string() {
-                return problem(inside, "a text is meant");
+                return problem(inside, "expected a text");
             }
             pieces.push((name.clone(), self.any(value, &inside, Lines::One, 3)?));
         }

@@ -132,36 +132,36 @@ fn members_have_their_types() {
     check(
         "email",
         &[
-            (json!({ "subject": 5 }), ".subject: a text is meant"),
+            (json!({ "subject": 5 }), ".subject: expected a text"),
             (json!({ "body": "" }), ".body: is empty"),
-            (json!({ "headers": [] }), ".headers: an object of at most 50 texts is meant"),
+            (json!({ "headers": [] }), ".headers: expected an object of at most 50 texts"),
             (json!({ "headers": { "X A": "b" } }), ".headers.X A: no header can be called so"),
             (
                 json!({ "headers": { "Bcc": "b" } }),
                 ".headers.Bcc: this header is set by the service",
             ),
-            (json!({ "headers": { "X-A": 5 } }), ".headers.X-A: a text is meant"),
+            (json!({ "headers": { "X-A": 5 } }), ".headers.X-A: expected a text"),
             (json!({ "headers": { "X-A": "a\nBcc: b" } }), ".headers.X-A: must be one line"),
             (json!({ "from": "a@b.example\nBcc: c" }), ".from: must be one line"),
-            (json!({ "extras": "x" }), ".extras: an object is meant"),
-            (json!({ "app_id": "" }), ".app_id: a text of 1 to 255 characters is meant"),
+            (json!({ "extras": "x" }), ".extras: expected an object"),
+            (json!({ "app_id": "" }), ".app_id: expected a text of 1 to 255 characters"),
             (
                 json!({ "message_variation_id": "x".repeat(256) }),
-                ".message_variation_id: a text of 1 to 255 characters is meant",
+                ".message_variation_id: expected a text of 1 to 255 characters",
             ),
         ],
     );
-    check("apple_push", &[(json!({ "alert": [] }), ".alert: a text or an object is meant")]);
+    check("apple_push", &[(json!({ "alert": [] }), ".alert: expected a text or an object")]);
     check(
         "webhook",
         &[
             (
                 json!({ "request_method": "PATCH" }),
-                ".request_method: one of GET, POST, PUT, DELETE is meant",
+                ".request_method: expected one of GET, POST, PUT, DELETE",
             ),
             (
                 json!({ "request_headers": "x" }),
-                ".request_headers: an object of at most 50 texts is meant",
+                ".request_headers: expected an object of at most 50 texts",
             ),
             (
                 json!({ "request_headers": { "Host": "b" } }),
@@ -174,18 +174,18 @@ fn members_have_their_types() {
         &[
             (
                 json!({ "type": "classic" }),
-                ".type: one of CLASSIC, CAPTIONED_IMAGE, BANNER is meant",
+                ".type: expected one of CLASSIC, CAPTIONED_IMAGE, BANNER",
             ),
-            (json!({ "time_to_live": 0 }), ".time_to_live: seconds from 1 to 3153600000 are meant"),
+            (json!({ "time_to_live": 0 }), ".time_to_live: expected seconds from 1 to 3153600000"),
             (
                 json!({ "time_to_live": 1.5 }),
-                ".time_to_live: seconds from 1 to 3153600000 are meant",
+                ".time_to_live: expected seconds from 1 to 3153600000",
             ),
             (json!({ "time_to_live": null }), ": has either time_to_live or expire_at"),
             (json!({ "expire_at": "2126-01-01" }), ": has either time_to_live or expire_at"),
             (
                 json!({ "time_to_live": null, "expire_at": "soon" }),
-                ".expire_at: a date and time in ISO 8601 is meant",
+                ".expire_at: expected a date and time in ISO 8601",
             ),
         ],
     );
@@ -206,7 +206,7 @@ fn members_have_their_types() {
     check(
         "sms",
         &[
-            (json!({ "subscription_group_id": "x" }), ".subscription_group_id: a UUID is meant"),
+            (json!({ "subscription_group_id": "x" }), ".subscription_group_id: expected a UUID"),
             (
                 json!({ "subscription_group_id": Uuid::nil() }),
                 ".subscription_group_id: the workspace declares no such group of sms",
@@ -214,7 +214,7 @@ fn members_have_their_types() {
         ],
     );
     let (_, _, problems) = read(json!({ "email": "x", "sms": null }));
-    assert_eq!(problems[0].to_string(), "messages.email: an object is meant");
+    assert_eq!(problems[0].to_string(), "messages.email: expected an object");
     assert_eq!(problems.len(), 1);
 }
 

@@ -122,7 +122,10 @@ mod tests {
                 json!({ "events": [{ "type": "bounced", "id": "x", "reason": 5 }] }),
                 "events[0].reason must be a string",
             ),
-            (json!({ "events": [{ "type": "bounced", "id": "x", "at": "" }] }), "events[0].at: a"),
+            (
+                json!({ "events": [{ "type": "bounced", "id": "x", "at": "" }] }),
+                "events[0].at: expected a",
+            ),
         ] {
             let error = read_json(body).unwrap_err();
             assert!(error.starts_with(text), "{error}");

@@ -170,7 +170,7 @@ mod tests {
             ),
             (
                 json!({ "reports": [{ "type": "delivered", "id": "x", "at": "soon" }] }),
-                "reports[0].at: a date and time",
+                "reports[0].at: expected a date and time",
             ),
         ] {
             let error = read_json(body.clone()).unwrap_err();

@@ -312,7 +312,7 @@ mod tests {
                 "the activity must be at",
             ),
             (json!({ "dismissal_date": 5 }), "dismissal_date must be a string"),
-            (json!({ "stale_date": "soon" }), "stale_date: a date and time in ISO 8601"),
+            (json!({ "stale_date": "soon" }), "stale_date: expected a date and time in ISO 8601"),
             (json!({ "notification": null }), "notification is required"),
             (json!({ "notification": {} }), "notification.alert is required"),
             (json!({ "notification": { "alert": 5 } }), "notification.alert must be an object"),
@@ -338,7 +338,7 @@ mod tests {
             (json!({ "external_user_ids": ["a\u{0}"] }), "external_user_ids[0] has a control"),
             (
                 json!({ "external_user_ids": null, "custom_audience": { "AND": [] } }),
-                "custom_audience.AND: an array",
+                "custom_audience.AND: expected an array",
             ),
             (json!({ "external_user_ids": null, "custom_audience": [] }), "custom_audience: an"),
             (json!({ "external_user_ids": null, "segment_id": 5 }), "segment_id must be a string"),

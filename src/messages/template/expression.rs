@@ -18,7 +18,7 @@ impl<'s> Parser<'s> {
         while self.eat(Token::Mark("|"))? {
             let (token, at) = self.lexer.next()?;
             let Token::Word(name) = token else {
-                return wrong(at, format!("a filter's name is meant, not {token}"));
+                return wrong(at, format!("expected a filter's name, found {token}"));
             };
             if chain.filters.len() == MAX_FILTERS {
                 return wrong(at, format!("a value has {MAX_FILTERS} filters at most"));
@@ -117,7 +117,7 @@ impl<'s> Parser<'s> {
                 self.path(root, Vec::new(), depth)?
             }
             Token::Close => return wrong(at, "a value is missing"),
-            token => return wrong(at, format!("a value is meant, not {token}")),
+            token => return wrong(at, format!("expected a value, found {token}")),
         })
     }
 
@@ -126,7 +126,7 @@ impl<'s> Parser<'s> {
             if self.eat(Token::Mark("."))? {
                 let (token, at) = self.lexer.next()?;
                 let (Token::Word(name) | Token::Field(name)) = token else {
-                    return wrong(at, format!("a name is meant, not {token}"));
+                    return wrong(at, format!("expected a name, found {token}"));
                 };
                 steps.push(Step::Member(name.into()));
             } else if self.eat(Token::Mark("["))? {

@@ -244,7 +244,7 @@ impl<'s> Parser<'s> {
         let item = self.name(word, at)?;
         let (token, at) = self.lexer.next()?;
         if token != Token::Word("in") {
-            return wrong(at, format!("`in` is meant, not {token}"));
+            return wrong(at, format!("expected `in`, found {token}"));
         }
         let begin = self.lexer.position();
         let collection = self.expression()?;
@@ -370,7 +370,7 @@ impl<'s> Parser<'s> {
     fn word(&mut self) -> Lexed<(&'s str, usize)> {
         match self.lexer.next()? {
             (Token::Word(word), at) => Ok((word, at)),
-            (token, at) => wrong(at, format!("a name is meant, not {token}")),
+            (token, at) => wrong(at, format!("expected a name, found {token}")),
         }
     }
 
@@ -387,7 +387,7 @@ impl<'s> Parser<'s> {
     pub fn expect(&mut self, expected: Token<'static>) -> Lexed<()> {
         match self.lexer.next()? {
             (token, _) if token == expected => Ok(()),
-            (token, at) => Err(Wrong { at, text: format!("{expected} is meant, not {token}") }),
+            (token, at) => Err(Wrong { at, text: format!("expected {expected}, found {token}") }),
         }
     }
 

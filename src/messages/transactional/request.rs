@@ -122,7 +122,7 @@ mod tests {
             (ann(json!({ "attributes": [] })), "recipient.attributes must be an object"),
             (
                 ann(json!({ "attributes": { "email": "nowhere" } })),
-                "recipient.attributes: email: an email address is meant",
+                "recipient.attributes: email: expected an email address",
             ),
             (
                 ann(json!({ "attributes": { "external_id": "bob" } })),

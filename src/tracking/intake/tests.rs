@@ -140,14 +140,14 @@ fn objects_become_one_form() {
 fn what_is_wrong_is_said_by_its_member() {
     let long = format!("\"{}\"", "é".repeat(256));
     for (name, value, problem) in [
-        ("external_id", "5", "external_id: a string is meant"),
+        ("external_id", "5", "external_id: expected a string"),
         ("external_id", r#""""#, "external_id: is empty"),
         ("external_id", r#""a\u0007""#, "external_id: has a control character"),
         ("external_id", r#""a\u0000""#, "external_id: has a NUL character"),
         ("external_id", r#""\ud800""#, "external_id: "),
         ("external_id", &long, "external_id: has more than 255 characters"),
-        ("service_id", r#""x""#, "service_id: a UUID is meant"),
-        ("user_alias", r#""x""#, "user_alias: an object is meant"),
+        ("service_id", r#""x""#, "service_id: expected a UUID"),
+        ("user_alias", r#""x""#, "user_alias: expected an object"),
         ("user_alias", r#"{"alias_name":"x"}"#, "user_alias: alias_label: is missing"),
         (
             "user_alias",
@@ -159,25 +159,25 @@ fn what_is_wrong_is_said_by_its_member() {
             r#"{"alias_label":"x","alias_label":"x","alias_name":"y"}"#,
             "user_alias: alias_label: is there twice",
         ),
-        ("email", r#""nobody""#, "email: an email address is meant"),
-        ("email", "[]", "email: a string is meant"),
-        ("app_id", "5", "app_id: a string is meant"),
+        ("email", r#""nobody""#, "email: expected an email address"),
+        ("email", "[]", "email: expected a string"),
+        ("app_id", "5", "app_id: expected a string"),
         ("product_id", "null", "product_id: is required"),
-        ("product_id", r#""""#, "product_id: 1 to 255 characters are meant"),
-        ("product_id", "7", "product_id: a string is meant"),
+        ("product_id", r#""""#, "product_id: expected 1 to 255 characters"),
+        ("product_id", "7", "product_id: expected a string"),
         ("product_id", &long, "product_id: has more than 255 characters"),
         ("currency", "null", "currency: is required"),
         ("currency", r#""usd""#, "currency: "),
         ("currency", r#""HRK""#, "currency: HRK was replaced by EUR"),
         ("currency", r#""XTS""#, "currency: XTS is no currency"),
-        ("currency", r#""Euro""#, "currency: an ISO 4217 code"),
+        ("currency", r#""Euro""#, "currency: expected an ISO 4217 code"),
         ("price", "null", "price: is required"),
-        ("price", r#""1.5""#, "price: a number is meant"),
-        ("price", "true", "price: a number is meant"),
+        ("price", r#""1.5""#, "price: expected a number"),
+        ("price", "true", "price: expected a number"),
         ("price", "-0.00000001", "price: is negative"),
         ("price", "1e400", "price: is too large"),
         ("price", "9223372036855", "price: is too large"),
-        ("quantity", "0", "quantity: a whole number from 1 to 100 is meant"),
+        ("quantity", "0", "quantity: expected a whole number from 1 to 100"),
         ("quantity", "101", "quantity: "),
         ("quantity", "-1", "quantity: "),
         ("quantity", "1.5", "quantity: "),
@@ -185,12 +185,12 @@ fn what_is_wrong_is_said_by_its_member() {
         ("quantity", "\"1\"", "quantity: "),
         ("quantity", "18446744073709551617", "quantity: "),
         ("time", "null", "time: is required"),
-        ("time", "1624899763", "time: a string is meant"),
-        ("time", r#""yesterday""#, "time: a date and time in ISO 8601 is meant"),
+        ("time", "1624899763", "time: expected a string"),
+        ("time", r#""yesterday""#, "time: expected a date and time in ISO 8601"),
         ("time", r#""2021-02-29T00:00:00Z""#, "time: "),
-        ("_update_existing_only", "1", "_update_existing_only: a boolean is meant"),
-        ("properties", "[]", "properties: an object is meant"),
-        ("properties", r#""x""#, "properties: an object is meant"),
+        ("_update_existing_only", "1", "_update_existing_only: expected a boolean"),
+        ("properties", "[]", "properties: expected an object"),
+        ("properties", r#""x""#, "properties: expected an object"),
         ("properties", r#"{"":1}"#, "properties.: a property has an empty name"),
         ("properties", r#"{"$a":1}"#, "properties.$a: the name begins with a dollar sign"),
         ("properties", r#"{"price":1}"#, "properties.price: the name is reserved"),
@@ -271,7 +271,7 @@ fn attributes_and_events_have_their_own_rules() {
         (
             Kind::Attributes,
             r#"{"external_id":"e","dob":"1.1.2000"}"#.into(),
-            "dob: a date YYYY-MM-DD is meant",
+            "dob: expected a date YYYY-MM-DD",
         ),
         (
             Kind::Attributes,
@@ -281,35 +281,35 @@ fn attributes_and_events_have_their_own_rules() {
         (
             Kind::Attributes,
             r#"{"external_id":"e","push_tokens":"x"}"#.into(),
-            "push_tokens: an array is meant",
+            "push_tokens: expected an array",
         ),
         (
             Kind::Attributes,
             r#"{"external_id":"e","first_name":5}"#.into(),
-            "first_name: a string is meant",
+            "first_name: expected a string",
         ),
         (Kind::Attributes, r#"{"external_id":"e","":1}"#.into(), "custom_attributes"),
         (Kind::Attributes, format!(r#"{{"external_id":"e",{many}:1}}"#), "custom_attributes"),
         (
             Kind::Attributes,
             r#"{"external_id":"e","a":{"inc":"1"}}"#.into(),
-            "custom_attributes.a: inc: a number is meant",
+            "custom_attributes.a: inc: expected a number",
         ),
         (
             Kind::Attributes,
             r#"{"external_id":"e","a":{"add":1}}"#.into(),
-            "custom_attributes.a: add: an array is meant",
+            "custom_attributes.a: add: expected an array",
         ),
         (
             Kind::Attributes,
             r#"{"external_id":"e","a":{"add":[],"remove":[]}}"#.into(),
-            "custom_attributes.a: one of",
+            "custom_attributes.a: expected one of",
         ),
         (Kind::Attributes, r#"{"external_id":"e","a":"\ud800"}"#.into(), "custom_attributes.a: "),
         (
             Kind::Attributes,
             r#"{"external_id":"e","custom_attributes":[]}"#.into(),
-            "custom_attributes: an object is meant",
+            "custom_attributes: expected an object",
         ),
         (
             Kind::Attributes,
@@ -331,11 +331,11 @@ fn attributes_and_events_have_their_own_rules() {
 #[test]
 fn of_an_attribute_object_everything_is_said_once() {
     let refused = |object: &str| refused(Kind::Attributes, object);
-    let email = "email: an email address is meant";
+    let email = "email: expected an email address";
     assert_eq!(refused(r#"{"external_id":"e","email":"nobody"}"#), [email]);
     assert_eq!(
         refused(r#"{"email":"nobody","dob":"x"}"#),
-        [email, "dob: a date YYYY-MM-DD is meant"]
+        [email, "dob: expected a date YYYY-MM-DD"]
     );
     let two = refused(r#"{"first_name":5}"#);
     assert!(two[0].ends_with("is required") && two[1].starts_with("first_name: "), "{two:?}");
@@ -372,8 +372,8 @@ fn everything_is_said_at_once_and_the_rest_is_taken() {
     let (answer, messages) = take(body).unwrap();
     let problem = |array: &str, index: usize, text: &str| json!({ "type": text, "input_array": array, "index": index });
     let nobody = "an external_id, a service_id, a user_alias or an email is required";
-    let quantity = "quantity: a whole number from 1 to 100 is meant";
-    let not_an_object = "the object: an object is meant";
+    let quantity = "quantity: expected a whole number from 1 to 100";
+    let not_an_object = "the object: expected an object";
     assert_eq!(
         answer,
         json!({
@@ -381,7 +381,7 @@ fn everything_is_said_at_once_and_the_rest_is_taken() {
             "purchases_processed": 1,
             "errors": [
                 problem("attributes", 0, not_an_object),
-                problem("attributes", 1, "dob: a date YYYY-MM-DD is meant"),
+                problem("attributes", 1, "dob: expected a date YYYY-MM-DD"),
                 problem("purchases", 0, nobody),
                 problem("purchases", 0, "product_id: is required"),
                 problem("purchases", 0, "currency: is required"),

@@ -45,7 +45,7 @@ pub fn value(
         Field::ServiceId => text(json).and_then(|text| {
             Uuid::parse_str(&text)
                 .map(|id| Some(quoted(&id.to_string())))
-                .map_err(|_| "a UUID is meant".to_owned())
+                .map_err(|_| "expected a UUID".to_owned())
         }),
         _ => text(json).and_then(|text| {
             plain(field, &text)?;
@@ -62,24 +62,24 @@ fn plain(field: Field, text: &str) -> Result<(), String> {
         Field::ExternalId => plain_identifier(text),
         Field::Email => email(text),
         Field::Phone => {
-            form(is_e164(text), "a number in E.164 is meant: + and 7 to 15 digits, the first not 0")
+            form(is_e164(text), "expected a number in E.164: + and 7 to 15 digits, the first not 0")
         }
         Field::Dob => {
             let day = text.parse::<Date>().is_ok_and(|day| day.to_string() == text);
-            form(day, "a date YYYY-MM-DD is meant")
+            form(day, "expected a date YYYY-MM-DD")
         }
         Field::Gender => one_of(GENDERS, text),
         Field::EmailSubscribe | Field::PushSubscribe => one_of(SUBSCRIPTION, text),
         Field::Country => form(
             text.len() == 2 && text.bytes().all(|b| b.is_ascii_uppercase()),
-            "an ISO 3166-1 code of two upper-case letters is meant",
+            "expected an ISO 3166-1 code of two upper-case letters",
         ),
         Field::Language => form(
             text.len() == 2 && text.bytes().all(|b| b.is_ascii_lowercase()),
-            "an ISO 639-1 code of two lower-case letters is meant",
+            "expected an ISO 639-1 code of two lower-case letters",
         ),
         Field::TimeZone => {
-            form(jiff::tz::db().get(text).is_ok(), "a name of the IANA time zone database is meant")
+            form(jiff::tz::db().get(text).is_ok(), "expected a name of the IANA time zone database")
         }
         Field::CreatedAt
         | Field::UninstalledAt
@@ -93,7 +93,7 @@ fn one_of(values: &[&str], text: &str) -> Result<(), String> {
     if values.contains(&text) {
         Ok(())
     } else {
-        Err(format!("one of {} is meant", values.join(", ")))
+        Err(format!("expected one of {}", values.join(", ")))
     }
 }
 
@@ -112,7 +112,7 @@ pub fn email(text: &str) -> Result<(), String> {
             && !domain.is_empty()
             && !text.chars().any(|c| c.is_whitespace() || c.is_control())
     });
-    if good { Ok(()) } else { Err("an email address is meant".to_owned()) }
+    if good { Ok(()) } else { Err("expected an email address".to_owned()) }
 }
 
 /// External ids and aliases are compared byte by byte and typed by people: no control
@@ -166,20 +166,20 @@ fn quoted(text: &str) -> String {
 /// A bucket, 0 to 9999.
 pub fn bucket(json: &str) -> Result<u16, String> {
     let bucket = json.parse().ok().filter(|bucket| *bucket < BUCKETS);
-    bucket.ok_or_else(|| "a whole number from 0 to 9999 is meant".to_owned())
+    bucket.ok_or_else(|| "expected a whole number from 0 to 9999".to_owned())
 }
 
 fn degrees(json: &str, most: f64, what: &str) -> Result<(), String> {
     match json::parse::<f64>(json) {
         Ok(degrees) if degrees.abs() <= most => Ok(()),
-        _ => Err(format!("the {what} is meant to be a number from -{most} to {most}")),
+        _ => Err(format!("expected a {what} from -{most} to {most}")),
     }
 }
 
 fn last_coordinates(json: &str) -> Result<String, String> {
     let pair: Vec<&RawValue> = json::parse(json)?;
     let [longitude, latitude] = pair.as_slice() else {
-        return Err("[longitude, latitude] is meant".to_owned());
+        return Err("expected [longitude, latitude]".to_owned());
     };
     degrees(longitude.get(), 180.0, "longitude")?;
     degrees(latitude.get(), 90.0, "latitude")?;
@@ -190,7 +190,7 @@ fn current_location(json: &str) -> Result<String, String> {
     let members = json::members(json, json::MOST_MEMBERS)?;
     let (Some(longitude), Some(latitude)) = (members.get("longitude"), members.get("latitude"))
     else {
-        return Err("an object with longitude and latitude is meant".to_owned());
+        return Err("expected an object with longitude and latitude".to_owned());
     };
     degrees(longitude, 180.0, "longitude")?;
     degrees(latitude, 90.0, "latitude")?;

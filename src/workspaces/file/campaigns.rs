@@ -179,7 +179,11 @@ impl Check<'_> {
         let Some(email) = &file.email else { return };
         let body = email.members().get("body").and_then(Value::as_str);
         if body.is_none_or(str::is_empty) {
-            self.refuse(email.line(), &format!("{path}.email.body"), "it is missing: a text");
+            self.refuse(
+                email.line(),
+                &format!("{path}.email.body"),
+                "it is missing: expected a text",
+            );
         }
     }
 

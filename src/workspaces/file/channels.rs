@@ -49,7 +49,7 @@ impl Check<'_> {
         if file.smtp.is_none() {
             let EmailFile { from, events_secret, .. } = file;
             let beside = from.as_ref().or(events_secret.as_ref()).map_or(0, |text| text.line());
-            self.refuse(beside, "email.smtp", "it is missing: smtp://host:port is meant");
+            self.refuse(beside, "email.smtp", "it is missing: expected smtp://host:port");
         }
         let smtp = self.optional("email.smtp", file.smtp.as_ref(), |text| {
             Relay::parse(text).map(|_| text.to_owned())
@@ -273,30 +273,30 @@ providers:
             ),
             (
                 "frequency_capping: [{messages: 0, days: 1}]\n".into(),
-                "line 2: frequency_capping[0].messages: \"0\": a whole number from 1",
+                "line 2: frequency_capping[0].messages: \"0\": expected a whole number from 1",
             ),
             (
                 "frequency_capping:\n  - {messages: 1, days: 31}\n".into(),
-                "line 3: frequency_capping[0].days: \"31\": a whole number from 1 to 30",
+                "line 3: frequency_capping[0].days: \"31\": expected a whole number from 1 to 30",
             ),
             (
                 "frequency_capping: [{messages: 1, days: 1, channel: fax}]\n".into(),
-                "line 2: frequency_capping[0].channel: \"fax\": one of apple_push,",
+                "line 2: frequency_capping[0].channel: \"fax\": expected one of apple_push,",
             ),
             (
                 format!("subscription_groups: [{{id: {ID}, channel: email, from: '12345'}}]\n"),
-                "line 2: subscription_groups[0].channel: \"email\": sms or whats_app",
+                "line 2: subscription_groups[0].channel: \"email\": expected sms or whats_app",
             ),
             (
                 format!("subscription_groups: [{{id: {ID}, channel: whats_app, from: Acme}}]\n"),
-                "line 2: subscription_groups[0].from: \"Acme\": + and 7 to 15 digits",
+                "line 2: subscription_groups[0].from: \"Acme\": expected + and 7 to 15 digits",
             ),
             ("segments: [{id: 7, name: s}]\n".into(), "line 2: missing field"),
-            (segment("[]"), "line 6: members are meant here"),
+            (segment("[]"), "line 6: expected members"),
             (segment("{}"), "line 6: segments[0].audience: a node has one member"),
             (
                 segment("AND:\n        - {last_used_app: {comparison: is}}"),
-                "line 6: segments[0].audience.AND[0].last_used_app.comparison: one of",
+                "line 6: segments[0].audience.AND[0].last_used_app.comparison: expected one of",
             ),
         ] {
             let text = format!("workspace: a\n{text}");

@@ -75,7 +75,7 @@ impl Check<'_> {
             self.refuse(
                 file.container.line(),
                 "storage.azure",
-                "one of access_key and sas_token is meant",
+                "expected one of access_key and sas_token",
             );
         }
         Some(Settings::Azure(AzureSettings {

@@ -163,17 +163,17 @@ fn each_mistake_in_a_campaign_is_named() {
         (
             campaign(", messages: {}, trigger: {purchase: {product_id: 5}}")
                 .replace("api", "triggered"),
-            "line 3: campaigns[0].trigger.purchase.product_id: a string",
+            "line 3: campaigns[0].trigger.purchase.product_id: expected a string",
         ),
         (
             campaign(", messages: {}, trigger: {purchase: {product_id: a}}, audience: {AND: []}")
                 .replace("api", "triggered"),
-            "line 3: campaigns[0].audience.AND: an array of at least one",
+            "line 3: campaigns[0].audience.AND: expected an array of at least one",
         ),
         (campaign(", conversion_window: 3w"), "line 3: campaigns[0].conversion_window: \"3w\""),
         (campaign(", variations: [{id: 7}]"), "line 3: campaigns[0].variations[0].id: "),
-        (campaign(", messages: [a]"), "line 3: members are meant here"),
-        (campaign(", trigger: now"), "line 3: members are meant here"),
+        (campaign(", messages: [a]"), "line 3: expected members"),
+        (campaign(", trigger: now"), "line 3: expected members"),
         (campaign(", email: {a: {b: 1}, a: 2}"), "line 3: duplicate mapping key"),
         (
             format!("{}canvases:\n  - {{id: {ID}, name: m}}\n", campaign("")),
@@ -203,8 +203,8 @@ fn another_shape_is_said_in_words_of_the_file() {
             "workspace: a\nworkspace: b\n",
             "line 2: duplicate mapping key: workspace not allowed here",
         ),
-        ("workspace: a\nstorage: s3\n", "line 2: members are meant here, each as `name: value`"),
-        ("workspace: a\nkeys: {}\n", "line 2: a list is meant here, such as [a, b]"),
+        ("workspace: a\nstorage: s3\n", "line 2: expected members, each as `name: value`"),
+        ("workspace: a\nkeys: {}\n", "line 2: expected a list, such as [a, b]"),
     ] {
         assert_eq!(problem(text), wanted);
     }
@@ -251,7 +251,7 @@ fn each_bad_value_is_named_with_its_line_and_path() {
         ),
         (
             "workspace: a\nrate_limits: {catalogs: {requests: 1, seconds: 7}}\n".into(),
-            "line 2: rate_limits.catalogs.seconds: \"7\": whole seconds that divide a day",
+            "line 2: rate_limits.catalogs.seconds: \"7\": expected whole seconds that divide a day",
         ),
         ("workspace: a\nexport_limits: {users: 0}\n".into(), "line 2: export_limits.users: "),
         ("workspace: a\nexport_limits: {bytes: 5 gigs}\n".into(), "line 2: export_limits.bytes: "),
@@ -280,7 +280,7 @@ fn each_bad_value_is_named_with_its_line_and_path() {
         (s3("    bucket: acme\n    region: e\n    endpoint: ftp://x\n"), "line 6: storage.s3.endpoint: "),
         (
             "workspace: a\nstorage:\n  azure: {account: acme, container: exports}\n".into(),
-            "line 3: storage.azure: one of access_key and sas_token",
+            "line 3: storage.azure: expected one of access_key and sas_token",
         ),
         (
             "workspace: a\nstorage:\n  azure: {account: acme, container: a--b, sas_token: x}\n".into(),
@@ -293,11 +293,11 @@ fn each_bad_value_is_named_with_its_line_and_path() {
         ),
         (
             "workspace: a\ncatalogs: [{name: x, fields: [{name: C, type: text}]}]\n".into(),
-            "line 2: catalogs[0].fields[0].type: \"text\": one of string, number,",
+            "line 2: catalogs[0].fields[0].type: \"text\": expected one of string, number,",
         ),
         (
             "workspace: a\ncatalogs: [{name: x, fields: [{name: a.b, type: string}]}]\n".into(),
-            "line 2: catalogs[0].fields[0].name: 1 to 250",
+            "line 2: catalogs[0].fields[0].name: expected 1 to 250",
         ),
         (
             "workspace: a\ncatalogs: [{name: x, fields: [{name: id, type: string}]}]\n".into(),

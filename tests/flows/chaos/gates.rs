@@ -77,6 +77,10 @@ struct Notes {
     /// From when on the first success of each kind is looked for, and when it was.
     since: Option<Instant>,
     first: BTreeMap<Kind, Instant>,
+    /// Calls that failed and go on, by a number, with their beginning; and when one that began
+    /// before `since` was answered last.
+    open: BTreeMap<usize, Instant>,
+    answered: Option<Instant>,
 }
 
 pub struct Gates {
@@ -108,17 +112,23 @@ impl Gates {
 
     /// From now on the first success of each kind is looked for.
     pub fn look_for_success(&self) {
-        self.notes(|notes| (notes.since, notes.first) = (Some(Instant::now()), BTreeMap::new()));
+        self.notes(|notes| {
+            (notes.since, notes.first, notes.answered) =
+                (Some(Instant::now()), BTreeMap::new(), None);
+        });
     }
 
     /// When calls of all frequent kinds that began after [`look_for_success`]
-    /// (Self::look_for_success) had been answered 2xx; or those that were not yet.
+    /// (Self::look_for_success) had been answered 2xx, and every one that had failed before;
+    /// or the kinds of which there is none yet.
     pub fn all_succeeded(&self) -> Result<Instant, Vec<Kind>> {
         self.notes(|notes| {
             let missing = Kind::FREQUENT.iter().filter(|kind| !notes.first.contains_key(kind));
             let missing: Vec<Kind> = missing.copied().collect();
+            let is_open = notes.open.values().any(|began| Some(*began) < notes.since);
             let last = Kind::FREQUENT.iter().filter_map(|kind| notes.first.get(kind)).max();
-            last.copied().filter(|_| missing.is_empty()).ok_or(missing)
+            let last = last.copied().max(notes.answered);
+            last.filter(|_| missing.is_empty() && !is_open).ok_or(missing)
         })
     }
 
@@ -169,14 +179,18 @@ impl Gates {
     pub async fn answered(&self, call: Call<'_>) -> (StatusCode, Value) {
         let since = Instant::now();
         self.notes(|notes| notes.tally.calls += 1);
-        let mut last = None;
+        let (number, mut last) = (self.next.fetch_add(1, Ordering::Relaxed), None);
         for attempt in 0.. {
             let gateway = self.choose(last.filter(|_| attempt % 2 == 1));
             last = Some(gateway);
             let why = match self.attempt(gateway, &call).await {
-                Tried::Answered(status, body) => return (status, body),
+                Tried::Answered(status, body) => {
+                    self.close(number);
+                    return (status, body);
+                }
                 Tried::Unsent(why) | Tried::Unknown(why) => why,
             };
+            self.notes(|notes| notes.open.insert(number, since));
             self.failed(&call, &why, attempt % 2 == 0);
             assert!(since.elapsed() < PATIENCE, "{} {}: {why}", call.method, call.path);
             if attempt % 2 == 1 {
@@ -185,6 +199,14 @@ impl Gates {
             }
         }
         unreachable!("attempts have no end")
+    }
+
+    fn close(&self, number: usize) {
+        self.notes(|notes| {
+            if notes.open.remove(&number).is_some_and(|began| Some(began) < notes.since) {
+                notes.answered = Some(Instant::now());
+            }
+        });
     }
 
     /// Notes an attempt that failed, after which there is another, or there is none.

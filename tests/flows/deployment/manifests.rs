@@ -62,7 +62,7 @@ pub fn documents(text: &str) -> Vec<Value> {
 }
 
 pub fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_else(|| panic!("a text is meant: {value}"))
+    value.as_str().unwrap_or_else(|| panic!("expected a text: {value}"))
 }
 
 pub fn list(value: &Value) -> &[Value] {

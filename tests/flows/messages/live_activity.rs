@@ -165,7 +165,7 @@ async fn what_cannot_be_started_is_refused_in_words_of_its_own(world: World) {
         (body(json!({ "activity_attributes_type": "Match" })), "activity_attributes_type is none"),
         (body(json!({ "activity_id": null })), "activity_id is required"),
         (body(json!({ "notification": {} })), "notification.alert is required"),
-        (body(json!({ "stale_date": "soon" })), "stale_date: a date and time in ISO 8601"),
+        (body(json!({ "stale_date": "soon" })), "stale_date: expected a date and time in ISO 8601"),
         (body(json!({ "custom_audience": leaf })), "exactly one of external_user_ids, "),
         (body(json!({ "segment_id": SEGMENT })), "exactly one of external_user_ids, "),
         (body(json!({ "external_user_ids": null })), "exactly one of external_user_ids, "),

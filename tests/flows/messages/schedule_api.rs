@@ -133,7 +133,7 @@ async fn what_cannot_be_scheduled_is_refused(world: World) {
         (json!({ "campaign_id": Uuid::new_v4(), "messages": null }), "Invalid Campaign ID"),
         (json!({ "override_messaging_limits": "no" }), "override_messaging_limits must be true or"),
         (json!({ "send_id": "é" }), "send_id must be 1 to 64 printable ASCII characters"),
-        (json!({ "audience": { "AND": [] } }), "audience.AND: an array"),
+        (json!({ "audience": { "AND": [] } }), "audience.AND: expected an array"),
         (
             json!({ "messages": { "webhook": webhook("{% if %}") } }),
             "messages.webhook.body: line 1, column",

@@ -352,8 +352,8 @@ async fn members_that_are_wrong_are_refused_by_name(world: World) {
             json!({ "recipient_subscription_state": "none" }),
             "recipient_subscription_state must be one of opted_in, subscribed and all",
         ),
-        (json!({ "audience": [] }), "audience: an object with one condition"),
-        (json!({ "audience": { "OR": [{ "AND": [] }] } }), "audience.OR[0].AND: an array"),
+        (json!({ "audience": [] }), "audience: expected an object with one condition"),
+        (json!({ "audience": { "OR": [{ "AND": [] }] } }), "audience.OR[0].AND: expected an array"),
         (
             json!({ "audience": { "purchase_property": {} } }),
             "audience: no condition has this name",

@@ -71,7 +71,7 @@ fn expiry(object: &Map<String, Value>, now: i64) -> Result<i64, String> {
         Some(seconds) => now + seconds.min(LONGEST_LIFE).cast_signed() * 1_000,
         None => {
             let time = object.get("expire_at").and_then(Value::as_str);
-            let time = time.ok_or("one of time_to_live and expire_at is meant")?;
+            let time = time.ok_or("expected one of time_to_live and expire_at")?;
             parse_time(time).map_err(|why| format!("expire_at: {why}"))?
         }
     };

@@ -130,13 +130,13 @@ fn text<'a>(object: &'a Map<String, Value>, name: &str) -> Result<Option<&'a str
     match object.get(name) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.as_str()).filter(|text| !text.trim().is_empty())),
-        Some(_) => Err(Outcome::Failed(format!("{name}: a text is meant"))),
+        Some(_) => Err(Outcome::Failed(format!("{name}: expected a text"))),
     }
 }
 
 /// An address, perhaps with a name before it.
 fn mailbox(text: &str) -> Result<Mailbox, &'static str> {
-    const WRONG: &str = "an email address is meant";
+    const WRONG: &str = "expected an email address";
     let text = text.trim();
     if text.chars().any(char::is_control) {
         return Err(WRONG);
@@ -158,7 +158,7 @@ fn in_ascii(address: Address) -> Address {
 
 /// The addresses of a member, with commas between them.
 fn addresses(object: &Map<String, Value>, name: &str) -> Result<Vec<Mailbox>, Outcome> {
-    let wrong = || Outcome::Failed(format!("{name}: email addresses are meant"));
+    let wrong = || Outcome::Failed(format!("{name}: expected email addresses"));
     let Some(text) = text(object, name)?.map(str::trim) else { return Ok(Vec::new()) };
     if text.chars().any(char::is_control) {
         return Err(wrong());
@@ -177,7 +177,7 @@ fn headers(object: &Map<String, Value>) -> Result<Vec<HeaderValue>, Outcome> {
         None => return Ok(Vec::new()),
         Some(Value::Object(headers)) if headers.len() <= MOST_HEADERS => headers,
         Some(_) => {
-            let meant = format!("headers: an object of at most {MOST_HEADERS} texts is meant");
+            let meant = format!("headers: expected an object of at most {MOST_HEADERS} texts");
             return Err(Outcome::Failed(meant));
         }
     };
@@ -185,9 +185,9 @@ fn headers(object: &Map<String, Value>) -> Result<Vec<HeaderValue>, Outcome> {
     for (name, value) in given {
         let wrong = |why: &str| Outcome::Failed(format!("headers.{name}: {why}"));
         check_header(name).map_err(|why| wrong(&why))?;
-        let value = value.as_str().ok_or_else(|| wrong("a text is meant"))?;
+        let value = value.as_str().ok_or_else(|| wrong("expected a text"))?;
         if value.chars().any(char::is_control) || value.chars().count() > LONGEST_HEADER {
-            return Err(wrong("a text of one line is meant"));
+            return Err(wrong("expected a text of one line"));
         }
         let name =
             HeaderName::new_from_ascii(name.clone()).map_err(|error| wrong(&error.to_string()))?;
