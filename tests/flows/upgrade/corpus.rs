@@ -222,7 +222,7 @@ fn check_sent(receiver: &Receiver, relay: &Smtp) {
     }
     let signs = BASE64_STANDARD.decode(&super::installed::SIGNS["whsec_".len()..]).expect("base64");
     let told = received.iter().find(|request| request.uri.path() == "/callback-begun");
-    assert_eq!(callbacks::verified(told.expect("it came"), &signs), json!({ "success": true }));
+    assert_eq!(callbacks::verified(told.expect("it came"), &signs)["success"], true);
 }
 
 /// What was tracked counts once.

@@ -91,7 +91,7 @@ async fn a_back_up_under_load_has_all_that_was_acknowledged_once() {
     }
     fleet.launch("standalone").await;
     fleet.applied().await;
-    api.done(&export).await;
+    assert_eq!(api.ended(&export).await["state"], "done");
     let users = api.exported().await;
     let mut found = std::collections::HashSet::new();
     for user in &users {

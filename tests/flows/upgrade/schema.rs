@@ -89,6 +89,9 @@ async fn in_a_fleet() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_older_schema_is_refused() {
     let mut fleet = Fleet::start(Backend::Fleet(1), &[]).await;
+    // Else it could end by what it looks at as it starts.
+    eventually("the worker works", || async { fleet.printed().contains("the worker takes work") })
+        .await;
     stores::execute(&fleet.database_url(), NOTHING).await;
     for name in ["gateway", "worker-1"] {
         eventually("it is not ready", || async { fleet.readiness(name).await.0 == 503 }).await;
