@@ -364,12 +364,7 @@ async fn take_of(
         "= ANY (ARRAY(SELECT item FROM picked))",
         "item = ANY (ARRAY(SELECT item FROM picked WHERE was_held))"
     );
-    const SQLITE: &str = take_sql!(
-        now_sql!(sqlite),
-        "",
-        "IN (SELECT item FROM picked)",
-        "FALSE"
-    );
+    const SQLITE: &str = take_sql!(now_sql!(sqlite), "", "IN (SELECT item FROM picked)", "FALSE");
     let owner = Uuid::new_v4();
     macro_rules! taken {
         ($sql:expr, $by:expr) => {

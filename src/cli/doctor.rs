@@ -133,7 +133,7 @@ fn keeps_data(config: &Config) -> bool {
     config.database.url.is_none()
         || config.objects.url.is_none()
         || config.secret_key.is_none()
-        || config.log.url == EMBEDDED
+        || config.log.url == "embedded"
 }
 
 fn data_directory(config: &Config) -> Finding {

@@ -39,7 +39,7 @@ use crate::messages::settings;
 use crate::panics;
 use crate::retry::{Retry, pause};
 use crate::store::{StoreError, Tx};
-use crate::workspaces;
+use crate::workspaces::{self, StorageError};
 
 pub use address::{LONGEST, check_address, check_kept, check_within, read_address};
 pub use rows::{by_id, list};
@@ -321,8 +321,9 @@ async fn attempt(
     // A panic is a failed attempt like any other: tried again, and given up in time.
     let posted = AssertUnwindSafe(post_until_stopped(app, delivery, stop)).catch_unwind().await;
     let result = posted.unwrap_or_else(|panic| {
-        Some(Err(Failure::unanswered(format!("the attempt panicked: {}", panics::text(&*panic)))))
-    });
+        let text = format!("the attempt panicked: {}", panics::text(&*panic));
+        Ok(Some(Err(Failure::unanswered(text))))
+    })?;
     let Some(result) = result else {
         // Another worker may have it at once.
         return Ok(claims::hand_back(&app.store, claim, Duration::ZERO).await?);
@@ -370,48 +371,58 @@ async fn withdraw(app: &App, claim: &Claim) -> Result<(), DeliveryError> {
     Ok(())
 }
 
-/// Sends the request; nothing where the worker stops before there is an answer.
+/// Sends the request; nothing where the worker stops before there is an answer. An error is that
+/// only a newer worker can send it.
 async fn post_until_stopped(
     app: &App,
     delivery: &Delivery,
     stop: &CancellationToken,
-) -> Option<Result<u16, Failure>> {
+) -> Result<Option<Result<u16, Failure>>, StoreError> {
     if stop.is_cancelled() {
-        return None;
+        return Ok(None);
     }
-    let (url, signed) = match prepare(app, delivery).await {
+    let (url, signed) = match prepare(app, delivery).await? {
         Ok(request) => request,
-        Err(failure) => return Some(Err(failure)),
+        Err(failure) => return Ok(Some(Err(failure))),
     };
-    tokio::select! {
+    Ok(tokio::select! {
         answer = app.sender.post(url, signed, delivery.body.clone()) => Some(answer),
         () = stop.cancelled() => None,
-    }
+    })
 }
 
 /// Where to send and with what signature. The address is checked once more: what may be
 /// reached can have changed since the delivery was asked for.
-async fn prepare(app: &App, delivery: &Delivery) -> Result<(Url, signature::Signed), Failure> {
-    let url = check_kept(&delivery.url, &app.config)
-        .map_err(|problem| Failure::unanswered(format!("the address {problem}")))?;
-    let secret = secret(app, delivery).await.map_err(Failure::unanswered)?;
+async fn prepare(
+    app: &App,
+    delivery: &Delivery,
+) -> Result<Result<(Url, signature::Signed), Failure>, StoreError> {
+    let url = match check_kept(&delivery.url, &app.config) {
+        Ok(url) => url,
+        Err(problem) => return Ok(Err(Failure::unanswered(format!("the address {problem}")))),
+    };
     let now = app.clock.now().as_second();
-    Ok((url, signature::sign(&secret, delivery.message_id(), now, &delivery.body)))
+    Ok(match secret(app, delivery).await {
+        Ok(Some(secret)) => {
+            Ok((url, signature::sign(&secret, delivery.message_id(), now, &delivery.body)))
+        }
+        Ok(None) => {
+            let none = "the workspace declares no email.status_postback any more";
+            Err(Failure::unanswered(none))
+        }
+        Err(StorageError::Store(error)) if error.needs_newer() => return Err(error),
+        Err(error) => Err(Failure::unanswered(format!("what it is signed with: {error}"))),
+    })
 }
 
-/// What a delivery is signed with; the error says why it cannot be.
-async fn secret(app: &App, delivery: &Delivery) -> Result<Vec<u8>, String> {
+/// What a delivery is signed with, if the workspace still declares it.
+async fn secret(app: &App, delivery: &Delivery) -> Result<Option<Vec<u8>>, StorageError> {
     if delivery.kind == STATUS_POSTBACK {
-        let settings = settings::of(app, delivery.workspace_id).await;
-        let settings = settings.map_err(|error| format!("the postback's secret: {error}"))?;
+        let settings = settings::of(app, delivery.workspace_id).await?;
         let postback = settings.email.as_ref().and_then(|email| email.status_postback.as_ref());
-        return postback
-            .map(|postback| postback.secret.0.clone())
-            .ok_or_else(|| "the workspace declares no email.status_postback any more".to_owned());
+        return Ok(postback.map(|postback| postback.secret.0.clone()));
     }
-    workspaces::callback_secret(app, delivery.workspace_id)
-        .await
-        .map_err(|error| format!("the callback's secret: {error}"))
+    workspaces::callback_secret(app, delivery.workspace_id).await.map(Some)
 }
 
 /// Writes down what came of an attempt, in one transaction with the claim; answers the

@@ -99,7 +99,8 @@ mod tests {
             );
             assert!(error.can_retry() && error.needs_newer(), "it waits");
         }
-        let word = |payload: &str| super::read(Topic::Messages, 1, payload.as_bytes(), |_: &Word| None);
+        let word =
+            |payload: &str| super::read(Topic::Messages, 1, payload.as_bytes(), |_: &Word| None);
         assert_eq!(word(r#"{"v":1,"kind":"known"}"#).unwrap(), Word { kind: Kind::Known });
         assert!(word(r#"{"v":1,"kind":"new"}"#).unwrap_err().needs_newer());
         assert!(!word(r#"{"v":1,"kind":7}"#).unwrap_err().needs_newer());

@@ -101,6 +101,13 @@ async fn fire_in(app: &App, tx: &mut Tx, claim: &Claim) -> Result<Option<Told>, 
     let step = app
         .cores
         .compute_here(|| waves::step(schedule.when(), schedule.created_at, progress, now, late_ms));
+    if !step.missed.is_empty()
+        && let Err(error) = order::of(tx, &schedule, now).await
+        && error.needs_newer()
+    {
+        // It is a newer program's to send, and so to miss.
+        return Err(error);
+    }
     let begins = step.wave.is_some();
     let sent_at = schedule.sent_at.or(begins.then_some(now));
     let is_missed = sent_at.is_none() && step.next_at.is_none();

@@ -140,9 +140,12 @@ async fn rows_wait() {
     fleet.launch("worker-1").await;
     leaves(&fleet, "left to a newer worker", 2).await;
     leaves(&fleet, "the message waits for a newer worker", 3).await;
-    let (status, text) = fleet.readiness("worker-1").await;
     let said = "frequency_capping of acme is of version 2, which this program does not know";
-    assert!(status == 200 && text.contains(said), "{text}");
+    eventually("it says for what it waits", || async {
+        let (status, text) = fleet.readiness("worker-1").await;
+        status == 200 && text.contains(said)
+    })
+    .await;
     execute("UPDATE workspaces SET frequency_capping = '[]'").await;
     fleet.applied().await;
     api.done(&first).await;

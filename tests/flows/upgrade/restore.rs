@@ -104,8 +104,10 @@ async fn a_back_up_under_load_has_all_that_was_acknowledged_once() {
     assert!(missing.is_empty(), "acknowledged before the back-up, and gone: {missing:?}");
     let of_log = found.len() - before.len();
     assert!(of_log >= 30, "what the log has behind the store is applied again: {of_log}");
-    let (_, text) = fleet.readiness("standalone").await;
-    assert_eq!(text, "ready\n", "no partition is stopped");
+    eventually("no partition is stopped", || async {
+        fleet.readiness("standalone").await.1 == "ready\n"
+    })
+    .await;
     // And it goes on from there.
     let body = json!({ "attributes": [{ "external_id": "later" }] });
     assert_eq!(api.post("/users/track", &body).await.status, 201);
