@@ -320,13 +320,15 @@ impl Store {
         })
     }
 
-    /// The same with a commit that does not wait for the disk, so that what it locks is free
-    /// again at once: for what is done again, with the same result, where a crash of the server
-    /// takes it back. Any other commit after it makes it durable, too. SQLite waits.
-    pub async fn write_repeatable(&self) -> Result<Tx, StoreError> {
+    /// The same with PostgreSQL's asynchronous commit, which does not wait for the disk, so that
+    /// what it locks is free again at once: for what is done again, with the same result, where a
+    /// crash of the server takes it back. Any other commit after it makes it durable, too. SQLite
+    /// waits.
+    pub async fn write_async_commit(&self) -> Result<Tx, StoreError> {
         Ok(match self {
             Self::Postgres(pool) => {
-                Tx::Postgres(pool.begin_with("BEGIN; SET LOCAL synchronous_commit TO off").await?)
+                let begun = pool.begin_with("BEGIN; SET LOCAL synchronous_commit TO off");
+                Tx::Postgres(pools::timed(pools::name(pool), begun).await?)
             }
             Self::Sqlite { .. } => self.write().await?,
         })
@@ -408,8 +410,8 @@ impl Tx {
     }
 
     /// Has the commit wait for the disk after all
-    /// ([`write_repeatable`](Store::write_repeatable)).
-    pub async fn be_durable(&mut self) -> Result<(), StoreError> {
+    /// ([`write_async_commit`](Store::write_async_commit)).
+    pub async fn commit_synchronously(&mut self) -> Result<(), StoreError> {
         if let Self::Postgres(tx) = self {
             sqlx::query("SET LOCAL synchronous_commit TO DEFAULT").execute(&mut **tx).await?;
         }
