@@ -12,11 +12,13 @@ pub mod pools;
 pub mod settings;
 
 use std::str::FromStr as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{Connection as _, PgPool, Postgres, Sqlite, SqlitePool, Transaction};
+use tokio::sync::Semaphore;
 use tracing::Instrument as _;
 
 use crate::config::{Config, private_directory};
@@ -373,6 +375,23 @@ where
         joined = task => joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic())),
         () = patience => Err(StoreError::Silent.into()),
     }
+}
+
+/// Does `work` with the store, as [`answered`] does, no longer than for `patience` and only where
+/// one of the `turns` is free, which it keeps until it has ended: what got no answer may hold its
+/// connection for long, and who asks again must not take another one each time.
+pub async fn answered_in_turn<T: Send + 'static>(
+    work: impl Future<Output = Result<T, StoreError>> + Send + 'static,
+    turns: &Arc<Semaphore>,
+    patience: Duration,
+) -> Result<T, StoreError> {
+    let turn = turns.clone().try_acquire_owned().map_err(|_| StoreError::Silent)?;
+    let work = async move {
+        let result = work.await;
+        drop(turn);
+        result
+    };
+    answered(work, tokio::time::sleep(patience)).await
 }
 
 /// What every pool of SQLite connections begins with: a connection that believes to be in a
