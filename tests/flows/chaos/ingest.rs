@@ -22,8 +22,9 @@ use super::client::{CLIENTS, Client, Progress, Quota, Users, number_of};
 use super::ledger::{EUR_RATE, FIELDS, Ledger};
 use super::{Servers, count, seed};
 use crate::support::checker::{self, Wanted};
-use crate::support::fleet::{Backend, Fleet, free_port};
+use crate::support::fleet::{Backend, Fleet};
 use crate::support::places::Place;
+use crate::support::process::free_port;
 use crate::support::{Api, WorkspaceFile, leftovers, stores};
 
 const PROCESSES: [&str; 5] = ["gateway", "gateway-2", "worker-1", "worker-2", "worker-3"];

@@ -18,7 +18,8 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{WORKERS, count, seed};
-use crate::support::fleet::{Backend, Fleet, free_port};
+use crate::support::fleet::{Backend, Fleet};
+use crate::support::process::free_port;
 use crate::support::takers::{Mark, Takers, WIRED, external_id, stored_cards};
 use crate::support::{Api, WorkspaceFile, leftovers, stores};
 

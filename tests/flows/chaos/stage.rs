@@ -23,8 +23,9 @@ use super::load::{
 use super::taken::Taken;
 use crate::support::api::ALL_FIELDS;
 use crate::support::checker::{self, Wanted};
-use crate::support::fleet::{Backend, Fleet, free_port};
+use crate::support::fleet::{Backend, Fleet};
 use crate::support::places::Place;
+use crate::support::process::free_port;
 use crate::support::takers::{Takers, external_id, stored_cards};
 use crate::support::{Api, WorkspaceFile, leftovers, people, stores};
 

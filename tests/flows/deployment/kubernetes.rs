@@ -9,8 +9,7 @@ use serde_json::{Value, json};
 
 use super::manifests::{OVERLAYS, documents, list, production, text};
 use super::{TOOLS, deploy, printed, read, settings, tool};
-use crate::support::fleet::free_port;
-use crate::support::process::{self, Process};
+use crate::support::process::{self, Process, free_port};
 
 /// The versions of Kubernetes whose schemas are checked against.
 fn versions() -> Vec<String> {
