@@ -73,7 +73,7 @@ impl Asker {
         let ends: Vec<Position> = (1..=parts).map(end).collect();
         let now = self.app.clock.now_ms();
         let mut tx = self.app.store.write().await.expect("PostgreSQL answers");
-        let begun = rows::begin_running(&mut tx, job.id, &plan, parts * PER_PART, parts, now);
+        let begun = rows::begin_running(&mut tx, job, &plan, parts * PER_PART, parts, now);
         assert!(begun.await.expect("a row"), "nobody else runs it");
         let from = Position { slice: 0, service_id: Uuid::nil() };
         rows::insert_parts(&mut tx, job.id, from, &ends).await.expect("rows");

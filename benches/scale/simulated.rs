@@ -135,7 +135,7 @@ impl Handler for Parts {
             tx.commit().await?;
         }
         let (began, mut was_last) = (Instant::now(), false);
-        let mut tx = self.app.store.write_repeatable().await?;
+        let mut tx = self.app.store.write_async_commit().await?;
         if is_wanted {
             was_last = state::part_done(&self.app, &mut tx, claim, &RESULT).await?;
         } else {

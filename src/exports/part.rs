@@ -77,7 +77,7 @@ impl Task {
         let result = self.store(&objects, packed).await?;
         fail_point!("part::uploaded");
         go_on(stop)?;
-        let mut tx = app.store.write_repeatable().await?;
+        let mut tx = app.store.write_async_commit().await?;
         let was_last = state::part_done(app, &mut tx, &self.claim, &result).await?;
         tx.commit().await?;
         if was_last {

@@ -110,7 +110,7 @@ async fn write(app: &App, job: &Job, plan: &Plan, cuts: &Cuts) -> Result<(), Exp
     let parts = cuts.ends.len() as i64;
     let mut tx = app.store.write().await?;
     let now = app.clock.now_ms();
-    if !rows::begin_running(&mut tx, job.id, plan, cuts.users, parts, now).await? {
+    if !rows::begin_running(&mut tx, job, plan, cuts.users, parts, now).await? {
         tracing::info!("another worker planned the export, or it was cancelled");
         return Ok(());
     }

@@ -205,34 +205,42 @@ pub async fn is_to_be_planned(tx: &mut Tx, id: Uuid) -> Result<bool, StoreError>
     Ok(locked == 1)
 }
 
-/// `queued` or `planning` to `running`, with the plan that holds from now on. With own storage
-/// parts are counted in a shard for each 64 of them, 16 at most; without it they are few, and
-/// their bytes must be known together.
+/// Parts that a job has for each shard of its counts, and the most shards of a job: who ends a
+/// part holds its shard until the commit, and in one shard all of a fleet would wait for it.
+const PARTS_PER_SHARD: i64 = 64;
+const MOST_SHARDS: i64 = 16;
+
+/// How many shards a job of so many parts is counted in; none without parts, which nobody counts.
+/// Without own storage parts are few, and their bytes must be known together.
+fn shards(parts: i64, has_own_storage: bool) -> i64 {
+    match (parts, has_own_storage) {
+        (0, _) => 0,
+        (_, true) => (1 + parts / PARTS_PER_SHARD).min(MOST_SHARDS),
+        (_, false) => 1,
+    }
+}
+
+/// `queued` or `planning` to `running`, with the plan that holds from now on.
 pub async fn begin_running(
     tx: &mut Tx,
-    id: Uuid,
+    job: &Job,
     plan: &Plan,
     users: i64,
     parts: i64,
     now: i64,
 ) -> Result<bool, StoreError> {
-    let plan = to_json(plan)?;
-    let shards = on!(tx, c => sqlx::query_scalar::<_, i64>(
-        "WITH counts AS (
-             SELECT CASE WHEN $4 = 0 THEN 0 WHEN $4 < 1024 THEN 1 + $4 / 64 ELSE 16 END AS shards)
-         UPDATE export_jobs
+    let (plan, shards) = (to_json(plan)?, shards(parts, job.storage_id.is_some()));
+    let begun = on!(tx, c => sqlx::query(
+        "UPDATE export_jobs
          SET state = 'running', plan = $2, users = $3, parts = $4,
-             started_at = COALESCE(started_at, $5),
-             shards = (SELECT CASE WHEN storage_id IS NULL AND shards > 1 THEN 1 ELSE shards END
-                       FROM counts),
-             shards_left = (SELECT CASE WHEN storage_id IS NULL AND shards > 1 THEN 1 ELSE shards END
-                            FROM counts)
-         WHERE id = $1 AND state IN ('queued', 'planning')
-         RETURNING shards",
+             started_at = COALESCE(started_at, $5), shards = $6, shards_left = $6
+         WHERE id = $1 AND state IN ('queued', 'planning')",
     )
-    .bind(id).bind(plan).bind(users).bind(parts).bind(now)
-    .fetch_optional(c).await?);
-    let Some(shards) = shards else { return Ok(false) };
+    .bind(job.id).bind(plan).bind(users).bind(parts).bind(now).bind(shards)
+    .execute(c).await?.rows_affected());
+    if begun == 0 {
+        return Ok(false);
+    }
     for shard in 0..shards {
         // The numbers up to `parts` that leave this rest.
         let left = parts / shards + i64::from(shard != 0 && shard <= parts % shards);
@@ -241,7 +249,7 @@ pub async fn begin_running(
             sqlx::query(
                 "INSERT INTO export_counts (job_id, shard, parts_left) VALUES ($1, $2, $3)"
             )
-            .bind(id)
+            .bind(job.id)
             .bind(shard)
             .bind(left)
         );
@@ -430,4 +438,25 @@ fn read(row: JobRow) -> Result<(Job, Progress), StoreError> {
 
 fn to_json(value: &impl serde::Serialize) -> Result<String, StoreError> {
     serde_json::to_string(value).map_err(|error| StoreError::Corrupt(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_parts_are_counted_in_several_shards() {
+        for (parts, with_own, without) in [
+            (0, 0, 0),
+            (1, 1, 1),
+            (63, 1, 1),
+            (64, 2, 1),
+            (959, 15, 1),
+            (960, 16, 1),
+            (1_024, 16, 1),
+            (100_000, 16, 1),
+        ] {
+            assert_eq!((shards(parts, true), shards(parts, false)), (with_own, without), "{parts}");
+        }
+    }
 }

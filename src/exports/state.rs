@@ -21,7 +21,7 @@ pub use super::part_rows::PartResult;
 /// [`ClaimError::Lost`] also says that the job is not running any more.
 ///
 /// Others wait here for what this locks. So the transaction may be one that [does not wait for
-/// the disk](crate::store::Store::write_repeatable): what a crash takes back is the claim's end
+/// the disk](crate::store::Store::write_async_commit): what a crash takes back is the claim's end
 /// as well, and the part is done again. Where it moves the job itself it waits.
 pub async fn part_done(
     app: &App,
@@ -33,7 +33,7 @@ pub async fn part_done(
     let counted = rows::count_part(tx, claim.job, claim.item, result).await?;
     let counted = counted.ok_or(ClaimError::Lost)?;
     if let Some(limit) = counted.bytes_limit.filter(|limit| counted.bytes_done > *limit) {
-        tx.be_durable().await?;
+        tx.commit_synchronously().await?;
         if !rows::is_running(tx, claim.job).await? {
             return Err(ClaimError::Lost);
         }
@@ -43,7 +43,7 @@ pub async fn part_done(
     }
     let mut is_last = false;
     if counted.parts_left == 0 {
-        tx.be_durable().await?;
+        tx.commit_synchronously().await?;
         let shards_left = rows::count_shard(tx, claim.job).await?.ok_or(ClaimError::Lost)?;
         is_last = shards_left == 0;
     }

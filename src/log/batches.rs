@@ -140,7 +140,7 @@ struct Cursor {
     next: i64,
     end: i64,
     /// Since when there has been something to give out.
-    behind: Option<Instant>,
+    behind_since: Option<Instant>,
     /// When the first message of the latest batch was appended, and the last one.
     times: Option<(i64, i64)>,
     stopped: Option<Stop>,
@@ -191,10 +191,8 @@ impl Cursors {
             let epoch = assigned.iter().find(|(assigned, _)| assigned == partition);
             let Some(((_, epoch), start)) = epoch.zip(places.remove(partition)) else { continue };
             let obstacle = obstacle(&start, extent);
-            let (epoch, next, end) = (*epoch, start.next, *end);
-            let (behind, times, stopped) = (None, None, None);
-            let mut cursor = Cursor { epoch, start, next, end: next, behind, times, stopped };
-            cursor.moved(end);
+            let mut cursor = Cursor::new(*epoch, start);
+            cursor.moved(*end);
             if let Some(reason) = obstacle {
                 cursor.stop(self.topic, &reason, None);
             }
@@ -300,6 +298,12 @@ impl Cursors {
 }
 
 impl Cursor {
+    /// At `start`, where the log is taken to end until it says more.
+    fn new(epoch: u64, start: Place) -> Self {
+        let (next, behind_since, times, stopped) = (start.next, None, None, None);
+        Self { epoch, start, next, end: next, behind_since, times, stopped }
+    }
+
     /// Up to where it was given out.
     fn reached(&self) -> Place {
         Place { next: self.next, ..self.start.clone() }
@@ -308,8 +312,8 @@ impl Cursor {
     /// Notes that the log ends no earlier than at `end`, or that more was given out.
     fn moved(&mut self, end: i64) {
         self.end = self.end.max(end);
-        self.behind = match self.end > self.next {
-            true => self.behind.or_else(|| Some(Instant::now())),
+        self.behind_since = match self.end > self.next {
+            true => self.behind_since.or_else(|| Some(Instant::now())),
             false => None,
         };
     }
@@ -338,7 +342,7 @@ impl Cursor {
     fn standing(&self, partition: i32, partitions: &Partitions, now: i64) -> Standing {
         let done = self.done(partitions);
         let behind = (self.end - done).max(0);
-        let seen = self.behind.map(|since| now.saturating_sub(millis(since.elapsed())));
+        let seen = self.behind_since.map(|since| now.saturating_sub(millis(since.elapsed())));
         let oldest = match self.times {
             Some((first, _)) if done < self.next => Some(first),
             Some((_, last)) => seen.map(|seen| seen.max(last)),
@@ -372,9 +376,7 @@ mod tests {
             let epoch = partitions.assign(partition);
             let (consumer_group, log_id) = ("g".into(), "log".into());
             let start = Place { consumer_group, partition, log_id, next: 5, resets: 0 };
-            let (behind, times, stopped) = (None, None, None);
-            let cursor = Cursor { epoch, start, next: 5, end: 5, behind, times, stopped };
-            cursors.lock().insert(partition, cursor);
+            cursors.lock().insert(partition, Cursor::new(epoch, start));
         }
         cursors
     }
@@ -429,7 +431,7 @@ mod tests {
         let seen = since().unwrap();
         assert!((NOW - 60_000..=NOW).contains(&seen), "{seen}");
         cursors.lock().get_mut(&0).unwrap().times = Some((NOW - 2, NOW - 1));
-        cursors.lock().get_mut(&0).unwrap().behind = Some(Instant::now() - TRY_ANEW);
+        cursors.lock().get_mut(&0).unwrap().behind_since = Some(Instant::now() - TRY_ANEW);
         assert_eq!(since(), Some(NOW - 1), "it came after the one before it");
     }
 

@@ -12,11 +12,13 @@ pub mod pools;
 pub mod settings;
 
 use std::str::FromStr as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{Connection as _, PgPool, Postgres, Sqlite, SqlitePool, Transaction};
+use tokio::sync::Semaphore;
 use tracing::Instrument as _;
 
 use crate::config::{Config, private_directory};
@@ -327,13 +329,15 @@ impl Store {
         })
     }
 
-    /// The same with a commit that does not wait for the disk, so that what it locks is free
-    /// again at once: for what is done again, with the same result, where a crash of the server
-    /// takes it back. Any other commit after it makes it durable, too. SQLite waits.
-    pub async fn write_repeatable(&self) -> Result<Tx, StoreError> {
+    /// The same with PostgreSQL's asynchronous commit, which does not wait for the disk, so that
+    /// what it locks is free again at once: for what is done again, with the same result, where a
+    /// crash of the server takes it back. Any other commit after it makes it durable, too. SQLite
+    /// waits.
+    pub async fn write_async_commit(&self) -> Result<Tx, StoreError> {
         Ok(match self {
             Self::Postgres(pool) => {
-                Tx::Postgres(pool.begin_with("BEGIN; SET LOCAL synchronous_commit TO off").await?)
+                let begun = pool.begin_with("BEGIN; SET LOCAL synchronous_commit TO off");
+                Tx::Postgres(pools::timed(pools::name(pool), begun).await?)
             }
             Self::Sqlite { .. } => self.write().await?,
         })
@@ -380,6 +384,23 @@ where
     }
 }
 
+/// Does `work` with the store, as [`answered`] does, no longer than for `patience` and only where
+/// one of the `turns` is free, which it keeps until it has ended: what got no answer may hold its
+/// connection for long, and who asks again must not take another one each time.
+pub async fn answered_in_turn<T: Send + 'static>(
+    work: impl Future<Output = Result<T, StoreError>> + Send + 'static,
+    turns: &Arc<Semaphore>,
+    patience: Duration,
+) -> Result<T, StoreError> {
+    let turn = turns.clone().try_acquire_owned().map_err(|_| StoreError::Silent)?;
+    let work = async move {
+        let result = work.await;
+        drop(turn);
+        result
+    };
+    answered(work, tokio::time::sleep(patience)).await
+}
+
 /// What every pool of SQLite connections begins with: a connection that believes to be in a
 /// transaction still is given up. SQLite itself rolls back where the disk is full, which sqlx
 /// does not notice, and nothing could ever begin on that connection again.
@@ -415,8 +436,8 @@ impl Tx {
     }
 
     /// Has the commit wait for the disk after all
-    /// ([`write_repeatable`](Store::write_repeatable)).
-    pub async fn be_durable(&mut self) -> Result<(), StoreError> {
+    /// ([`write_async_commit`](Store::write_async_commit)).
+    pub async fn commit_synchronously(&mut self) -> Result<(), StoreError> {
         if let Self::Postgres(tx) = self {
             sqlx::query("SET LOCAL synchronous_commit TO DEFAULT").execute(&mut **tx).await?;
         }

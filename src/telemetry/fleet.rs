@@ -11,7 +11,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Semaphore;
-use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::metrics::recorder::{render_apart, since_1970};
@@ -20,7 +19,7 @@ use crate::claims::{self, Kind};
 use crate::config::Config;
 use crate::log::Topic;
 use crate::retry;
-use crate::store::{Store, StoreError, answered};
+use crate::store::{Store, StoreError, answered_in_turn};
 
 /// How long the store may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -76,7 +75,7 @@ struct Work {
 /// Looks at the store again and again, until `shutdown`.
 pub async fn watch(app: App, shutdown: CancellationToken) {
     let pause = Duration::from_secs(app.config.ops.watch_seconds);
-    // A look that got no answer may hold its connection for long: there is one at a time.
+    // One at a time.
     let looks = Arc::new(Semaphore::new(1));
     let mut seen_at = None;
     while !shutdown.is_cancelled() {
@@ -101,14 +100,9 @@ pub async fn watch(app: App, shutdown: CancellationToken) {
 }
 
 async fn look(app: &App, looks: &Arc<Semaphore>) -> Result<Look, StoreError> {
-    let permit = looks.clone().try_acquire_owned().map_err(|_| StoreError::Silent)?;
     let (store, config) = (app.store.clone(), app.config.clone());
-    let look = async move {
-        let look = read(&store, &config).await;
-        drop(permit);
-        look
-    };
-    answered(look, sleep(PATIENCE)).await
+    let look = async move { read(&store, &config).await };
+    answered_in_turn(look, looks, PATIENCE).await
 }
 
 async fn read(store: &Store, config: &Config) -> Result<Look, StoreError> {

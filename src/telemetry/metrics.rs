@@ -1,4 +1,4 @@
-//! Every metric there is, with its unit, labels and help text, and the [`recorder`] behind them.
+//! Every metric there is, with its labels and help text, and the [`recorder`] behind them.
 //!
 //! A metric is emitted where it happens, with the macros of the `metrics` crate, and declared
 //! here, in the group that deploy/README.md shows it in. Names end in their unit (`_seconds`,
@@ -13,8 +13,6 @@ mod log;
 mod messages;
 mod process;
 pub mod recorder;
-
-use metrics::Unit;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -38,7 +36,6 @@ impl Kind {
 pub struct Metric {
     pub name: &'static str,
     pub kind: Kind,
-    pub unit: Unit,
     /// The names of its labels.
     pub labels: &'static [&'static str],
     /// With the values of its labels.
@@ -83,25 +80,19 @@ const fn counter(
     labels: &'static [&'static str],
     help: &'static str,
 ) -> Metric {
-    Metric { name, kind: Kind::Counter, unit: Unit::Count, labels, help, from_start: &[] }
+    Metric { name, kind: Kind::Counter, labels, help, from_start: &[] }
 }
 
-const fn gauge(
-    name: &'static str,
-    unit: Unit,
-    labels: &'static [&'static str],
-    help: &'static str,
-) -> Metric {
-    Metric { name, kind: Kind::Gauge, unit, labels, help, from_start: &[] }
+const fn gauge(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Metric {
+    Metric { name, kind: Kind::Gauge, labels, help, from_start: &[] }
 }
 
 const fn histogram(
     name: &'static str,
-    unit: Unit,
     labels: &'static [&'static str],
     help: &'static str,
 ) -> Metric {
-    Metric { name, kind: Kind::Histogram, unit, labels, help, from_start: &[] }
+    Metric { name, kind: Kind::Histogram, labels, help, from_start: &[] }
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use super::process::Process;
 use crate::app::App;
 use crate::store::migrate::{self, Schema};
-use crate::store::{StoreError, answered};
+use crate::store::{StoreError, answered_in_turn};
 
 /// How long the store may take to answer before the process counts as not ready.
 const STORE_PATIENCE: Duration = Duration::from_secs(2);
@@ -124,13 +124,8 @@ impl Ops {
 
     /// Whether the store answers in time and has a schema that this program may run on.
     async fn store_ready(&self) -> Result<Schema, StoreError> {
-        let permit = self.looks.clone().try_acquire_owned().map_err(|_| StoreError::Silent)?;
         let store = self.app.store.clone();
-        let look = async move {
-            let checked = migrate::check(&store).await;
-            drop(permit);
-            checked
-        };
-        answered(look, sleep(STORE_PATIENCE)).await
+        let look = async move { migrate::check(&store).await };
+        answered_in_turn(look, &self.looks, STORE_PATIENCE).await
     }
 }

@@ -42,6 +42,7 @@ impl Role {
         Self::Transactional,
     ];
 
+    /// The name that it has on the command line, too.
     pub fn name(self) -> &'static str {
         match self {
             Self::Exports => "exports",
@@ -108,7 +109,16 @@ fn spawn(loops: &mut JoinSet<()>, work: impl Future<Output = ()> + Send + 'stati
 
 #[cfg(test)]
 mod tests {
+    use clap::ValueEnum as _;
+
     use super::*;
+
+    #[test]
+    fn roles_are_called_what_the_command_line_calls_them() {
+        for role in Role::ALL {
+            assert_eq!(role.to_possible_value().unwrap().get_name(), role.name());
+        }
+    }
 
     #[tokio::test]
     async fn a_loop_that_panics_stops_the_others_and_is_told() {

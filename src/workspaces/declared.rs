@@ -5,9 +5,10 @@
 //! while the store is away that goes on to count.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use super::lock;
 use crate::retry::Retry as _;
 use crate::store::{StoreError, answered};
 
@@ -89,7 +90,7 @@ impl<T: Send + Sync + 'static> Declared<T> {
     }
 
     fn get(&self, workspace: i32, now: Instant) -> Known<T> {
-        let mut known = self.by_workspace.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.by_workspace);
         match known.get_mut(&workspace) {
             None => Known::Nothing,
             Some((since, declared)) if now.duration_since(*since) < KEPT_FOR => {
@@ -104,7 +105,7 @@ impl<T: Send + Sync + 'static> Declared<T> {
 
     fn put(&self, workspace: i32, now: Instant, declared: T) -> Arc<T> {
         let declared = Arc::new(declared);
-        let mut known = self.by_workspace.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.by_workspace);
         if known.len() >= KEPT {
             known.retain(|_, (since, _)| now.duration_since(*since) < KEPT_FOR);
         }

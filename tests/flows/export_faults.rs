@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 
 use crate::support::api::{ALL_FIELDS, Accepted, Api};
 use crate::support::checker::{self, Wanted};
-use crate::support::fleet::{Backend, Fleet, free_port};
+use crate::support::fleet::{Backend, Fleet};
 use crate::support::places::Place;
+use crate::support::process::free_port;
 use crate::support::proxy::{Proxy, Way};
 use crate::support::receiver::{Answer, Receiver};
 use crate::support::workspace::WorkspaceFile;

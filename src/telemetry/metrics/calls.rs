@@ -1,7 +1,5 @@
 //! Calls of the API, and what refuses them.
 
-use metrics::Unit;
-
 use super::{Group, Metric, counter, gauge, histogram};
 
 pub const GROUP: Group = Group { title: "Calls", metrics: METRICS };
@@ -14,31 +12,22 @@ const METRICS: &[Metric] = &[
     ),
     histogram(
         "longshore_http_request_seconds",
-        Unit::Seconds,
         &["method", "path"],
         "Time to answer a call, by method and path; path is the route, empty where none matched",
     ),
-    gauge(
-        "longshore_http_requests_in_flight",
-        Unit::Count,
-        &[],
-        "Calls that this gateway has under way",
-    ),
+    gauge("longshore_http_requests_in_flight", &[], "Calls that this gateway has under way"),
     gauge(
         "longshore_http_requests_in_flight_max",
-        Unit::Count,
         &[],
         "Calls that it may have under way: one more is answered 503",
     ),
     gauge(
         "longshore_http_body_bytes",
-        Unit::Bytes,
         &[],
         "Bytes of bodies that this gateway holds, each until what came in it is durable",
     ),
     gauge(
         "longshore_http_body_bytes_max",
-        Unit::Bytes,
         &[],
         "Bytes of bodies that it may hold: a call that finds no room is answered 503",
     ),

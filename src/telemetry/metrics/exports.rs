@@ -1,7 +1,5 @@
 //! Exports, and the callbacks that tell of them.
 
-use metrics::Unit;
-
 use super::{Group, Metric, counter, histogram};
 
 pub const GROUP: Group = Group { title: "Exports and deliveries", metrics: METRICS };
@@ -26,7 +24,6 @@ const METRICS: &[Metric] = &[
     ]),
     histogram(
         "longshore_export_duration_seconds",
-        Unit::Seconds,
         &["state"],
         "Time from the request of an export to its end, by state (done, failed, cancelled)",
     ),
@@ -35,7 +32,6 @@ const METRICS: &[Metric] = &[
     counter("longshore_export_bytes_total", &[], "Bytes of the files of exports that were done"),
     histogram(
         "longshore_export_stage_seconds",
-        Unit::Seconds,
         &["stage"],
         "Time of a part in a stage, by stage (read, project, compress, upload)",
     ),
@@ -70,7 +66,6 @@ const METRICS: &[Metric] = &[
     .from_start(&[&["delivered"], &["retried"], &["given_up"], &["lost"]]),
     histogram(
         "longshore_delivery_attempt_seconds",
-        Unit::Seconds,
         &[],
         "Time from sending a callback to its receiver's answer or the failure",
     ),

@@ -1,8 +1,6 @@
 //! What there is to do in the whole fleet, as gateways read it from the store
 //! ([`fleet`](crate::telemetry::fleet)).
 
-use metrics::Unit;
-
 use super::{Group, Metric, counter, gauge};
 
 pub const GROUP: Group = Group { title: "Work of the fleet", metrics: METRICS };
@@ -10,7 +8,6 @@ pub const GROUP: Group = Group { title: "Work of the fleet", metrics: METRICS };
 const METRICS: &[Metric] = &[
     gauge(
         "longshore_jobs",
-        Unit::Count,
         &["kind", "state"],
         "Jobs that have not ended, by kind and state: export (queued, planning, running, \
          finishing), dispatch (planning, running), schedule (pending), delivery (pending; \
@@ -18,7 +15,6 @@ const METRICS: &[Metric] = &[
     ),
     gauge(
         "longshore_job_oldest_seconds",
-        Unit::Seconds,
         &["kind", "state"],
         "How long the oldest of longshore_jobs is in its state: of dispatches since they were \
          taken in, of running exports since they were planned, of schedules since the time that \
@@ -26,7 +22,6 @@ const METRICS: &[Metric] = &[
     ),
     gauge(
         "longshore_work_ready",
-        Unit::Count,
         &["kind"],
         "Pieces of work that could be begun now and that no worker holds, by kind: export_part, \
          export_finish, export_cleanup, delivery, activity_sweep, schedule, dispatch_plan, \
@@ -34,26 +29,22 @@ const METRICS: &[Metric] = &[
     ),
     gauge(
         "longshore_work_held",
-        Unit::Count,
         &["kind"],
         "Pieces of work that a worker holds, by kind. Counted up to 100,000",
     ),
     gauge(
         "longshore_work_oldest_seconds",
-        Unit::Seconds,
         &["kind"],
         "How long the oldest of longshore_work_ready waits for a worker, by kind; 0 where there \
          is none",
     ),
     gauge(
         "longshore_dead_letters",
-        Unit::Count,
         &["topic"],
         "Messages of the log that are kept as dead letters, by topic. Counted up to 100,000",
     ),
     gauge(
         "longshore_fleet_seen_timestamp_seconds",
-        Unit::Seconds,
         &[],
         "When the store was last read for the metrics of the whole fleet, in seconds since 1970. \
          While it cannot be read, none of them is shown but this one",

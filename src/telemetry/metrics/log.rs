@@ -1,7 +1,5 @@
 //! The log: what is appended, and how far its consumers are.
 
-use metrics::Unit;
-
 use super::{Group, Metric, counter, gauge, histogram};
 
 pub const GROUP: Group = Group { title: "The log", metrics: METRICS };
@@ -9,7 +7,6 @@ pub const GROUP: Group = Group { title: "The log", metrics: METRICS };
 const METRICS: &[Metric] = &[
     histogram(
         "longshore_log_append_seconds",
-        Unit::Seconds,
         &["outcome"],
         "Time until an append was durable or had failed, by outcome (ok, error)",
     ),
@@ -26,27 +23,23 @@ const METRICS: &[Metric] = &[
     ),
     gauge(
         "longshore_log_lag_messages",
-        Unit::Count,
         &["topic", "group", "partition"],
         "Messages of a partition that are not applied, by topic (tracking, catalogs, messages), \
          group and partition. Told by the worker that has the partition; 0 by one that had it",
     ),
     gauge(
         "longshore_log_lag_seconds",
-        Unit::Seconds,
         &["topic", "group", "partition"],
         "Age of the oldest of them, or, before it was read, how long it is known that there is \
          one; 0 where all are applied, and of a partition that went",
     ),
     gauge(
         "longshore_log_stopped_partitions",
-        Unit::Count,
         &["topic", "group"],
         "Partitions of this worker that cannot go on until somebody says where, by topic and group",
     ),
     gauge(
         "longshore_log_waiting_partitions",
-        Unit::Count,
         &["topic", "group"],
         "Partitions of this worker of which it is not known yet where to go on, by topic and group",
     ),
@@ -65,7 +58,6 @@ const METRICS: &[Metric] = &[
     ]),
     histogram(
         "longshore_message_seconds",
-        Unit::Seconds,
         &["topic"],
         "Time of work on a message of the log, by topic: exports, transactional",
     ),
@@ -77,13 +69,11 @@ const METRICS: &[Metric] = &[
     ),
     histogram(
         "longshore_batch_messages",
-        Unit::Count,
         &["topic"],
         "Messages of a batch that was taken to be applied, by topic",
     ),
     histogram(
         "longshore_batch_seconds",
-        Unit::Seconds,
         &["topic"],
         "Time from taking a batch until it was applied or let go, by topic",
     ),

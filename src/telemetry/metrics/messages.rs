@@ -1,7 +1,5 @@
 //! Messages to users: sends to many, and transactional emails.
 
-use metrics::Unit;
-
 use super::{Group, counter, gauge, histogram};
 
 pub const SENDS: Group = Group {
@@ -21,7 +19,6 @@ pub const SENDS: Group = Group {
         .from_start(&[&["done"], &["failed"], &["cancelled"]]),
         histogram(
             "longshore_dispatch_duration_seconds",
-            Unit::Seconds,
             &["state"],
             "Time from taking a send to its end, by state (done, failed, cancelled)",
         ),
@@ -51,7 +48,6 @@ pub const SENDS: Group = Group {
         .from_start(&[&["done"], &["waits"], &["given_up"]]),
         histogram(
             "longshore_dispatch_render_seconds",
-            Unit::Seconds,
             &[],
             "Time of rendering the messages of a batch of users",
         ),
@@ -64,7 +60,6 @@ pub const SENDS: Group = Group {
         .from_start(&[&["begun"], &["wave"], &["missed"]]),
         histogram(
             "longshore_schedule_delay_seconds",
-            Unit::Seconds,
             &[],
             "Time from the moment that something was scheduled for until its sending began",
         ),
@@ -76,7 +71,6 @@ pub const SENDS: Group = Group {
         ),
         histogram(
             "longshore_message_attempt_seconds",
-            Unit::Seconds,
             &["channel"],
             "Time from handing a message to its channel until it was answered or failed, by \
              channel",
@@ -120,7 +114,6 @@ pub const TRANSACTIONAL: Group = Group {
         ]),
         histogram(
             "longshore_transactional_handover_seconds",
-            Unit::Seconds,
             &[],
             "Time from the call for a transactional email until the relay had it. Only those that \
              a relay has are counted: how long others wait already is \
@@ -128,7 +121,6 @@ pub const TRANSACTIONAL: Group = Group {
         ),
         gauge(
             "longshore_transactional_minute_share",
-            Unit::Count,
             &["coverage"],
             "Share (0 to 1) of the transactional emails of the running hour and the last one that \
              were handed over within a minute, over the fleet, by coverage by their campaigns' \

@@ -76,9 +76,9 @@ pub fn since_1970() -> f64 {
 
 fn describe(metric: &Metric) {
     match metric.kind {
-        Kind::Counter => metrics::describe_counter!(metric.name, metric.unit, metric.help),
-        Kind::Gauge => metrics::describe_gauge!(metric.name, metric.unit, metric.help),
-        Kind::Histogram => metrics::describe_histogram!(metric.name, metric.unit, metric.help),
+        Kind::Counter => metrics::describe_counter!(metric.name, metric.help),
+        Kind::Gauge => metrics::describe_gauge!(metric.name, metric.help),
+        Kind::Histogram => metrics::describe_histogram!(metric.name, metric.help),
     }
 }
 

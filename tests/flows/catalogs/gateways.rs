@@ -8,7 +8,8 @@ use reqwest::{Method, header};
 use serde_json::{Value, json};
 
 use crate::support::api::{Answer, Api, answer};
-use crate::support::fleet::{Backend, Fleet, free_port};
+use crate::support::fleet::{Backend, Fleet};
+use crate::support::process::free_port;
 use crate::support::{WorkspaceFile, eventually, servers};
 
 const ITEMS: &str = "/catalogs/restaurants/items";

@@ -107,14 +107,13 @@ async fn run() {
             break;
         }
     }
-    let world = load.stop().await;
+    load.stop().await;
     println!("the load ends after {:.0} s", begun.elapsed().as_secs_f64());
     table(&lines);
     let rolled = lines.iter().filter(|line| line.fault == "rolling-restart");
     for line in rolled {
         assert_eq!(line.tally.failed, 0, "rolling restart: {:?}", line.tally.reasons);
     }
-    drop(world);
     println!("{}", stage.check().await);
 }
 

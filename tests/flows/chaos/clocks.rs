@@ -9,7 +9,8 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::herd::Herd;
-use crate::support::fleet::{Backend, Fleet, free_port};
+use crate::support::fleet::{Backend, Fleet};
+use crate::support::process::free_port;
 use crate::support::{Api, WorkspaceFile, python};
 
 /// Dropped with the directory that its files are in.

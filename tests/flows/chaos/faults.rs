@@ -8,8 +8,9 @@ use rand::rngs::StdRng;
 use reqwest::Method;
 use serde_json::json;
 
+use super::WORKERS;
 use super::load::PLAIN;
-use super::stage::{GATEWAYS, Stage, WORKERS};
+use super::stage::{GATEWAYS, Stage};
 use super::{Servers, services};
 use crate::support::api::EXPORT;
 

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 
-use crate::support::fleet::{Fleet, free_port};
-use crate::support::process::{self, Process};
+use crate::support::fleet::Fleet;
+use crate::support::process::{self, Process, free_port};
 
 /// How long a process may take to be ready, or to end once it was asked to.
 const PATIENCE: Duration = Duration::from_secs(180);

@@ -19,24 +19,15 @@ use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use super::client::{CLIENTS, Client, Progress, Quota, Users, number_of};
-use super::ledger::{EUR_RATE, Ledger};
+use super::ledger::{EUR_RATE, FIELDS, Ledger};
 use super::{Servers, count, seed};
 use crate::support::checker::{self, Wanted};
-use crate::support::fleet::{Backend, Fleet, free_port};
+use crate::support::fleet::{Backend, Fleet};
 use crate::support::places::Place;
+use crate::support::process::free_port;
 use crate::support::{Api, WorkspaceFile, leftovers, stores};
 
 const PROCESSES: [&str; 5] = ["gateway", "gateway-2", "worker-1", "worker-2", "worker-3"];
-
-const FIELDS: [&str; 7] = [
-    "external_id",
-    "service_id",
-    "first_name",
-    "custom_attributes",
-    "custom_events",
-    "purchases",
-    "total_revenue",
-];
 
 /// How much there is to do.
 struct Scale {

@@ -20,6 +20,17 @@ pub const EUR_RATE: f64 = 1.25;
 /// Millionths in a hundredth.
 const HUNDREDTH: i64 = 10_000;
 
+/// What an export tells of users that is held against what was acknowledged.
+pub const FIELDS: [&str; 7] = [
+    "external_id",
+    "service_id",
+    "first_name",
+    "custom_attributes",
+    "custom_events",
+    "purchases",
+    "total_revenue",
+];
+
 /// What an object that was acknowledged does.
 #[derive(Clone, Copy, Debug)]
 pub enum Effect {

@@ -69,7 +69,6 @@ pub struct Numbers {
 
 /// The load while it goes on.
 pub struct Load {
-    world: Arc<World>,
     stop: CancellationToken,
     running: JoinSet<()>,
 }
@@ -117,8 +116,8 @@ impl Load {
         running.spawn(transact(world.clone(), stop.clone()));
         running.spawn(schedule(world.clone(), stop.clone()));
         running.spawn(export(world.clone(), OWN, stop.clone()));
-        running.spawn(export(world.clone(), PLAIN, stop.clone()));
-        Self { world, stop, running }
+        running.spawn(export(world, PLAIN, stop.clone()));
+        Self { stop, running }
     }
 
     /// Panics where a client has.
@@ -132,14 +131,13 @@ impl Load {
     }
 
     /// Ends it; what is under way is acknowledged first.
-    pub async fn stop(mut self) -> Arc<World> {
+    pub async fn stop(mut self) {
         self.stop.cancel();
         while let Some(done) = self.running.join_next().await {
             if let Err(error) = done {
                 std::panic::resume_unwind(error.into_panic());
             }
         }
-        self.world
     }
 }
 

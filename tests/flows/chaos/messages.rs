@@ -15,12 +15,12 @@ use rand::seq::{IndexedRandom as _, SliceRandom as _};
 use rand::{RngExt as _, SeedableRng as _};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use sqlx::Connection as _;
 use uuid::Uuid;
 
 use super::{WORKERS, count, seed};
-use crate::support::fleet::{Backend, Fleet, free_port};
-use crate::support::takers::{Mark, Takers, WIRED, external_id};
+use crate::support::fleet::{Backend, Fleet};
+use crate::support::process::free_port;
+use crate::support::takers::{Mark, Takers, WIRED, external_id, stored_cards};
 use crate::support::{Api, WorkspaceFile, leftovers, stores};
 
 const GATEWAYS: [&str; 2] = ["gateway", "gateway-2"];
@@ -181,17 +181,10 @@ impl Scene {
 
     /// The cards in the store: one for each dispatch and user, and no other.
     async fn check_cards(&self, dispatches: &HashMap<Uuid, &Order>) {
-        let mut database = sqlx::PgConnection::connect(&self.fleet.database_url())
-            .await
-            .expect("PostgreSQL answers");
-        let sql = "SELECT cards.dispatch_id, users.external_id
-                   FROM content_cards AS cards JOIN users USING (workspace_id, service_id)";
-        let rows: Vec<(Uuid, String)> =
-            sqlx::query_as(sql).fetch_all(&mut database).await.expect("cards are read");
-        let mut found: Vec<(Uuid, String)> = rows;
-        let mut must: Vec<(Uuid, String)> = dispatches
+        let mut found = stored_cards(&self.fleet.database_url()).await;
+        let mut must: Vec<(Uuid, usize)> = dispatches
             .iter()
-            .flat_map(|(id, order)| order.users.iter().map(|user| (*id, external_id(*user))))
+            .flat_map(|(id, order)| order.users.iter().map(|user| (*id, *user)))
             .collect();
         found.sort_unstable();
         must.sort_unstable();

@@ -45,7 +45,7 @@ async fn soak() {
         }
     }
     let tally = stage.world.gates.take_tally();
-    drop(load.stop().await);
+    load.stop().await;
     let grown = table(&samples);
     println!("{} calls, {} sent again, {} failed", tally.calls, tally.retries, tally.failed);
     println!("{}", stage.check().await);

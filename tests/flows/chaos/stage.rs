@@ -7,46 +7,35 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use sqlx::Connection as _;
 use uuid::Uuid;
 
+use super::WORKERS;
 use super::books::{Books, Ended};
 use super::client::{Users, number_of};
 use super::clocks::Clocks;
 use super::gates::Gates;
 use super::herd::Herd;
 use super::ingest::service_ids;
-use super::ledger::EUR_RATE;
+use super::ledger::{EUR_RATE, FIELDS};
 use super::load::{
     ADDRESSEES, CATALOG, ITEMS, Numbers, OWN, PLAIN, RECEIPT, World, alone_id, item_id,
 };
 use super::taken::Taken;
 use crate::support::api::ALL_FIELDS;
 use crate::support::checker::{self, Wanted};
-use crate::support::fleet::{Backend, Fleet, free_port};
+use crate::support::fleet::{Backend, Fleet};
 use crate::support::places::Place;
-use crate::support::takers::{Takers, external_id};
+use crate::support::process::free_port;
+use crate::support::takers::{Takers, external_id, stored_cards};
 use crate::support::{Api, WorkspaceFile, leftovers, people, stores};
 
 pub const GATEWAYS: [&str; 2] = ["gateway-1", "gateway-2"];
-pub const WORKERS: [&str; 3] = ["worker-1", "worker-2", "worker-3"];
 
 /// Users of the workspace without own storage, whom nobody changes.
 const STILL: usize = 1_200;
 
 /// How long nothing may come of what is under way.
 const PATIENCE: Duration = Duration::from_secs(300);
-
-/// Of a user whom one call alone is about, and of those that clients track.
-const FIELDS: [&str; 7] = [
-    "external_id",
-    "service_id",
-    "first_name",
-    "custom_attributes",
-    "custom_events",
-    "purchases",
-    "total_revenue",
-];
 
 /// How it is to be.
 pub struct Plan {
@@ -377,15 +366,4 @@ fn check_alone(name: &str, user: &Value) {
     assert_eq!(*visits, json!(1), "{name}: {user}");
     assert_eq!(counts, [(1, json!(1)), (1, json!(1))], "{name}: {user}");
     assert_eq!(name, alone_id(name["alone-".len()..].parse().expect("a number")));
-}
-
-/// The dispatch of each card, and the number of its user.
-async fn stored_cards(database: &str) -> Vec<(Uuid, usize)> {
-    let mut database = sqlx::PgConnection::connect(database).await.expect("PostgreSQL answers");
-    let sql = "SELECT cards.dispatch_id, users.external_id
-               FROM content_cards AS cards JOIN users USING (workspace_id, service_id)";
-    let rows: Vec<(Uuid, String)> =
-        sqlx::query_as(sql).fetch_all(&mut database).await.expect("cards are read");
-    let number = |id: &str| id.trim_start_matches('u').parse().expect("a number");
-    rows.into_iter().map(|(dispatch, user)| (dispatch, number(&user))).collect()
 }

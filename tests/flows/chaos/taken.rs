@@ -12,9 +12,8 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::Value;
 
-use crate::support::fleet::free_port;
 use crate::support::mail::{Mail, MailServer};
-use crate::support::process::Process;
+use crate::support::process::{Process, free_port};
 use crate::support::takers::{self, Mark};
 use crate::support::{callbacks, eventually, python};
 

@@ -6,9 +6,10 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use super::WORKERS;
 use super::load::Load;
 use super::recovery::recovered;
-use super::stage::{GATEWAYS, Plan, Stage, WORKERS};
+use super::stage::{GATEWAYS, Plan, Stage};
 use super::{count, number, seed};
 use crate::support::process;
 
@@ -129,8 +130,7 @@ async fn upgrade() {
         );
         assert_eq!(tally.failed, 0, "{what}: {:?}", tally.reasons);
     }
-    let world = load.stop().await;
+    load.stop().await;
     println!("the load ends after {:.0} s", begun.elapsed().as_secs_f64());
-    drop(world);
     println!("{}", stage.check().await);
 }

@@ -4,14 +4,12 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use clap::ValueEnum as _;
 use longshore::worker::Role;
 use serde_json::{Value, json};
 
 use super::manifests::{OVERLAYS, documents, list, production, text};
 use super::{TOOLS, deploy, printed, read, settings, tool};
-use crate::support::fleet::free_port;
-use crate::support::process::{self, Process};
+use crate::support::process::{self, Process, free_port};
 
 /// The versions of Kubernetes whose schemas are checked against.
 fn versions() -> Vec<String> {
@@ -126,7 +124,7 @@ fn every_role_has_a_deployment_and_so_has_the_gateway() {
     for manifests in OVERLAYS.iter() {
         let mut wanted: BTreeSet<(String, Vec<String>)> = Role::ALL
             .iter()
-            .map(|role| role.to_possible_value().unwrap().get_name().to_owned())
+            .map(|role| role.name().to_owned())
             .map(|role| (role.clone(), vec!["worker".into(), "--roles".into(), role]))
             .collect();
         wanted.insert(("gateway".into(), vec!["gateway".into()]));

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use clap::ValueEnum as _;
 use longshore::claims::Kind;
 use longshore::log::Topic;
 use longshore::telemetry::metrics;
@@ -26,9 +25,8 @@ fn triggers(scaler: &Value, kind: &str) -> Vec<Value> {
 #[test]
 fn each_role_has_a_scaler_and_the_gateway_another() {
     let mut names = BTreeSet::new();
-    for role in Role::ALL {
-        let role = role.to_possible_value().unwrap().get_name().to_owned();
-        let spec = &scaler(&role)["spec"];
+    for role in Role::ALL.map(Role::name) {
+        let spec = &scaler(role)["spec"];
         assert_eq!(spec["scaleTargetRef"]["name"], format!("longshore-{role}"));
         let (least, most) =
             (spec["minReplicaCount"].as_u64().unwrap(), spec["maxReplicaCount"].as_u64().unwrap());

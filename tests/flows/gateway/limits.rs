@@ -11,7 +11,8 @@ use secrecy::ExposeSecret as _;
 use super::*;
 use crate::support::WorkspaceFile;
 use crate::support::api::{Answer, Api};
-use crate::support::fleet::{Backend, Fleet, free_port};
+use crate::support::fleet::{Backend, Fleet};
+use crate::support::process::free_port;
 use crate::support::proxy::{Proxy, Way};
 
 /// A workspace with limits of its own; windows of a day, which no test lives to see the end of.

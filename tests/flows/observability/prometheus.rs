@@ -9,8 +9,7 @@ use tempfile::TempDir;
 use url::Url;
 
 use crate::support::eventually;
-use crate::support::fleet::free_port;
-use crate::support::process::{self, Process};
+use crate::support::process::{self, Process, free_port};
 
 /// A file of the project.
 pub fn file(path: &str) -> PathBuf {

@@ -135,7 +135,7 @@ impl World {
         };
         let (now, parts) = (self.app.clock.now_ms(), ends.len() as i64);
         let mut tx = self.app.store.write().await.unwrap();
-        assert!(rows::begin_running(&mut tx, job.id, &plan, users, parts, now).await.unwrap());
+        assert!(rows::begin_running(&mut tx, job, &plan, users, parts, now).await.unwrap());
         let from = Position { slice: 0, service_id: Uuid::nil() };
         rows::insert_parts(&mut tx, job.id, from, ends).await.unwrap();
         let (kind, items) = (Kind::ExportPart, 1..parts + 1);

@@ -14,8 +14,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use uuid::Uuid;
 
-pub use super::process::free_port;
-use super::process::{self, Process};
+use super::process::{self, Process, free_port};
 use super::stores::Database;
 use super::temporary::Temporary;
 use super::{Api, WorkspaceFile, servers};
@@ -114,13 +113,6 @@ impl Fleet {
 
     /// A new place for an installation: nothing is in it, and nothing runs.
     pub async fn made(backend: Backend, settings: &[(&str, String)]) -> Self {
-        let mut fleet = Self::new(backend).await;
-        let settings = settings.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
-        fleet.environment.extend(settings);
-        fleet
-    }
-
-    async fn new(backend: Backend) -> Self {
         servers::install_tls();
         let directory = tempfile::tempdir().expect("a temporary directory");
         let base = format!("http://127.0.0.1:{}", free_port());
@@ -158,6 +150,8 @@ impl Fleet {
             );
             (topics, database) = (Some(Temporary::Topics(prefix)), Some(own));
         }
+        let settings = settings.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
+        environment.extend(settings);
         Self {
             processes: BTreeMap::new(),
             directory,

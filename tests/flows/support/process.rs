@@ -72,11 +72,26 @@ impl Process {
         self.child.try_wait().expect("the process can be asked for")
     }
 
+    /// What the system says of it under a name of `/proc/<pid>/status`; none where it has ended.
+    fn said(&self, name: &str) -> Option<String> {
+        let text = std::fs::read_to_string(format!("/proc/{}/status", self.id())).ok()?;
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        Some(line?.trim().to_owned())
+    }
+
+    /// The same, where the process is there.
+    pub fn status(&self, name: &str) -> String {
+        self.said(name).unwrap_or_else(|| panic!("nothing is said of {} as {name}", self.name))
+    }
+
+    /// The same of a number of kibibytes.
+    fn kib(&self, name: &str) -> Option<u64> {
+        self.said(name)?.split_whitespace().next()?.parse().ok()
+    }
+
     /// The memory that it has resident, in bytes; none where it has ended.
     pub fn resident(&self) -> Option<u64> {
-        let text = std::fs::read_to_string(format!("/proc/{}/status", self.id())).ok()?;
-        let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-        Some(line.split_whitespace().next()?.parse::<u64>().ok()? << 10)
+        self.kib("VmRSS").map(|kib| kib << 10)
     }
 
     /// Sends SIGTERM and waits for the end.
@@ -84,7 +99,7 @@ impl Process {
         self.signal("TERM");
         let since = Instant::now();
         loop {
-            if let Some(status) = self.child.try_wait().expect("the process can be waited for") {
+            if let Some(status) = self.ended() {
                 return status;
             }
             assert!(since.elapsed() < PATIENCE, "{} ignores SIGTERM for {PATIENCE:?}", self.name);
@@ -99,20 +114,10 @@ impl Process {
         assert!(sent.success(), "{} cannot be sent SIG{name}", self.name);
     }
 
-    /// What the system says of it under a name of `/proc/<pid>/status`.
-    pub fn status(&self, name: &str) -> String {
-        let path = format!("/proc/{}/status", self.child.id());
-        let text = std::fs::read_to_string(path).expect("the process is there");
-        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-        line.unwrap_or_else(|| panic!("no {name} in {text}")).trim().to_owned()
-    }
-
     /// The most memory that it has had resident since its start or since [`forget_peak`]
     /// (Self::forget_peak), in bytes.
     pub fn peak(&self) -> u64 {
-        let text = self.status("VmHWM");
-        let kib: Option<u64> = text.split_whitespace().next().and_then(|kib| kib.parse().ok());
-        kib.expect("a number of kibibytes") << 10
+        self.kib("VmHWM").expect("a number of kibibytes") << 10
     }
 
     /// Takes what is resident now for its peak (5 in `/proc/<pid>/clear_refs`).

@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use url::Url;
 
-use super::fleet::free_port;
+use super::process::free_port;
 
 /// How the way is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,8 +14,10 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
+use sqlx::Connection as _;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 use super::mail::{Mail, MailServer};
 
@@ -265,6 +267,17 @@ impl Drop for Takers {
     fn drop(&mut self) {
         self.stop.cancel();
     }
+}
+
+/// The dispatch of each content card in the store, and the number of its user.
+pub async fn stored_cards(database: &str) -> Vec<(Uuid, usize)> {
+    let mut database = sqlx::PgConnection::connect(database).await.expect("PostgreSQL answers");
+    let sql = "SELECT cards.dispatch_id, users.external_id
+               FROM content_cards AS cards JOIN users USING (workspace_id, service_id)";
+    let rows: Vec<(Uuid, String)> =
+        sqlx::query_as(sql).fetch_all(&mut database).await.expect("cards are read");
+    let number = |id: &str| id.strip_prefix('u').and_then(|number| number.parse().ok());
+    rows.into_iter().map(|(dispatch, user)| (dispatch, number(&user).expect("a number"))).collect()
 }
 
 async fn take(State(ledger): State<Arc<Ledger>>, headers: HeaderMap, body: Bytes) -> StatusCode {

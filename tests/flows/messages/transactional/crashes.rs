@@ -6,7 +6,8 @@ use serde_json::json;
 
 use super::{Scene, by_id, dispatch_id, path, to};
 use crate::support::api::{Answer, answer};
-use crate::support::fleet::{Backend, Fleet, free_port};
+use crate::support::fleet::{Backend, Fleet};
+use crate::support::process::free_port;
 use crate::support::proxy::{Proxy, Way};
 use crate::support::stores::count;
 use crate::support::{Api, eventually, killed, servers};

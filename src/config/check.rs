@@ -1,0 +1,268 @@
+//! Which settings are impossible, all of them at once.
+
+use secrecy::ExposeSecret as _;
+
+use super::{Config, Mode};
+use crate::objects::settings as objects;
+use crate::secrets::SecretKey;
+
+impl Config {
+    /// What makes these settings impossible for `mode`.
+    pub(super) fn problems(&self, mode: Mode) -> Vec<String> {
+        let mut problems = self.impossible();
+        match mode {
+            Mode::Command => {}
+            Mode::Standalone => problems.extend(self.impossible_alone()),
+            Mode::Fleet => problems.extend(self.impossible_in_a_fleet()),
+        }
+        problems
+    }
+
+    /// Clients must be able to call what download addresses begin with.
+    fn impossible_alone(&self) -> Option<String> {
+        let listen = self.gateway.listen;
+        let is_callable = !listen.ip().is_unspecified() && listen.port() != 0;
+        (self.public_url.is_none() && !is_callable).then(|| {
+            format!(
+                "public_url (LONGSHORE_PUBLIC_URL) is not set, and {listen}, where the API \
+                 listens, is nothing that a client can call: give the address that clients use, \
+                 such as http://longshore.example.com:8080"
+            )
+        })
+    }
+
+    /// The processes of a fleet share nothing that lives inside one of them.
+    fn impossible_in_a_fleet(&self) -> Vec<String> {
+        let problems = [
+            (
+                self.log.url == "embedded",
+                "log.url (LONGSHORE_LOG_URL) is embedded, which only `standalone` can use: give \
+                 kafka://host:port",
+            ),
+            (
+                self.database_url().starts_with("sqlite:"),
+                "database.url (LONGSHORE_DATABASE_URL) is SQLite, which only `standalone` can \
+                 use: give postgres://…",
+            ),
+            (
+                self.objects.url.is_none(),
+                "objects.url (LONGSHORE_OBJECTS_URL) is not set, and the data directory is of \
+                 one machine: give s3://…, azure://…, or file:///DIR of a volume that all share",
+            ),
+            (
+                self.public_url.is_none(),
+                "public_url (LONGSHORE_PUBLIC_URL) is not set: give the address at which clients \
+                 reach the gateways, such as https://longshore.example.com",
+            ),
+        ];
+        problems.into_iter().filter(|(bad, _)| *bad).map(|(_, text)| text.to_owned()).collect()
+    }
+
+    fn impossible(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        let mut refuse = |bad: bool, what: &str| {
+            if bad {
+                problems.push(what.to_owned());
+            }
+        };
+        let database = self.database_url();
+        let shared = database.starts_with("postgres://") || database.starts_with("postgresql://");
+        refuse(
+            !shared && !database.starts_with("sqlite:"),
+            "database.url (LONGSHORE_DATABASE_URL): expected sqlite://FILE or postgres://…",
+        );
+        refuse(
+            shared && self.secret_key.is_none(),
+            "secret_key (LONGSHORE_SECRET_KEY) is required on a shared database: 32 bytes in \
+             base64, the same for every process (make one with: openssl rand -base64 32)",
+        );
+        refuse(
+            self.log.url != "embedded" && !self.log.url.starts_with("kafka://"),
+            "log.url (LONGSHORE_LOG_URL): expected embedded or kafka://host:port,…",
+        );
+        if let Some(key) = &self.secret_key {
+            let old = self.secret_key_old.as_ref().map(|old| old.expose_secret());
+            if let Err(error) = SecretKey::parse(key.expose_secret(), old) {
+                refuse(true, &format!("secret_key (LONGSHORE_SECRET_KEY): {error}"));
+            }
+        }
+        let objects_url = self.objects.url.as_ref().map(|url| url.expose_secret());
+        if let Some(problem) = objects_url.and_then(objects::problem_of) {
+            refuse(true, &format!("objects.url (LONGSHORE_OBJECTS_URL): {problem}"));
+        }
+        refuse(
+            self.public_url.as_ref().is_some_and(|url| !matches!(url.scheme(), "http" | "https")),
+            "public_url (LONGSHORE_PUBLIC_URL): expected an http or https address",
+        );
+        refuse(
+            self.gateway.listen == self.ops.listen && self.ops.listen.port() != 0,
+            "ops.listen (LONGSHORE_OPS_LISTEN) is the API's own listener: operations never share it",
+        );
+        refuse(!(1..=3_600).contains(&self.ops.watch_seconds), "ops.watch_seconds: 1 to 3,600");
+        refuse(
+            self.gateway.request_timeout_seconds == 0,
+            "gateway.request_timeout_seconds: at least 1",
+        );
+        refuse(
+            !(1..=1_000_000).contains(&self.gateway.requests_in_flight),
+            "gateway.requests_in_flight: 1 to 1,000,000",
+        );
+        refuse(
+            !(1..=1_000_000).contains(&self.gateway.connections),
+            "gateway.connections: 1 to 1,000,000",
+        );
+        refuse(
+            self.gateway.memory_bytes < self.gateway.max_body_bytes,
+            "gateway.memory_bytes: at least gateway.max_body_bytes, or the largest bodies never \
+             find room",
+        );
+        refuse(!(1..=1024).contains(&self.log.partitions), "log.partitions: 1 to 1024");
+        refuse(self.log.replication == 0, "log.replication: at least 1");
+        refuse(self.database.max_connections < 4, "database.max_connections: at least 4");
+        refuse(self.worker.lease_ms < 500, "worker.lease_ms: at least 500");
+        refuse(self.worker.poll_ms == 0, "worker.poll_ms: at least 1");
+        refuse(self.worker.compute_threads > 1_024, "worker.compute_threads: at most 1,024");
+        refuse(self.worker.messages_in_flight == 0, "worker.messages_in_flight: at least 1");
+        refuse(self.worker.batches_in_flight == 0, "worker.batches_in_flight: at least 1");
+        refuse(
+            !(1..=100_000).contains(&self.worker.batch_messages),
+            "worker.batch_messages: 1 to 100,000",
+        );
+        refuse(
+            !(1..=(64 << 20)).contains(&self.worker.batch_bytes),
+            "worker.batch_bytes: 1 to 67,108,864",
+        );
+        refuse(
+            !(1..=100_000).contains(&self.exports.users_per_file),
+            "exports.users_per_file: 1 to 100,000",
+        );
+        refuse(self.exports.attempts == 0, "exports.attempts: at least 1");
+        refuse(self.deliveries.in_flight == 0, "deliveries.in_flight: at least 1");
+        refuse(
+            !(1..=8_760).contains(&self.deliveries.retry_hours),
+            "deliveries.retry_hours: 1 to 8,760",
+        );
+        refuse(self.deliveries.connect_seconds == 0, "deliveries.connect_seconds: at least 1");
+        refuse(self.deliveries.timeout_seconds == 0, "deliveries.timeout_seconds: at least 1");
+        refuse(self.deliveries.per_receiver == 0, "deliveries.per_receiver: at least 1");
+        let messages = &self.messages;
+        refuse(!(1..=100_000).contains(&messages.part_users), "messages.part_users: 1 to 100,000");
+        refuse(!(1..=5_000).contains(&messages.batch_users), "messages.batch_users: 1 to 5,000");
+        refuse(messages.named_in_flight == 0, "messages.named_in_flight: at least 1");
+        refuse(
+            !(1..=100_000).contains(&messages.sends_in_flight),
+            "messages.sends_in_flight: 1 to 100,000",
+        );
+        refuse(messages.attempts == 0, "messages.attempts: at least 1");
+        refuse(!(1..=8_760).contains(&messages.retry_hours), "messages.retry_hours: 1 to 8,760");
+        refuse(!(1..=3_650).contains(&messages.keep_days), "messages.keep_days: 1 to 3,650");
+        let transactional = &self.transactional;
+        refuse(
+            !(1..=100_000).contains(&transactional.in_flight),
+            "transactional.in_flight: 1 to 100,000",
+        );
+        refuse(
+            !(1..=3_600).contains(&transactional.requeue_seconds),
+            "transactional.requeue_seconds: 1 to 3,600",
+        );
+        refuse(
+            !(2..=3_650).contains(&transactional.keep_days),
+            "transactional.keep_days: 2 to 3,650",
+        );
+        refuse(
+            self.database.transactional_connections == 0,
+            "database.transactional_connections: at least 1",
+        );
+        refuse(
+            !(1..=525_600).contains(&messages.late_minutes),
+            "messages.late_minutes: 1 to 525,600",
+        );
+        refuse(self.smtp.connections == 0, "smtp.connections: at least 1");
+        refuse(self.smtp.connect_seconds == 0, "smtp.connect_seconds: at least 1");
+        refuse(self.smtp.timeout_seconds == 0, "smtp.timeout_seconds: at least 1");
+        refuse(self.smtp.accept_seconds == 0, "smtp.accept_seconds: at least 1");
+        problems
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problems(mode: Mode, environment: &[(&str, &str)]) -> String {
+        let environment = environment.iter().map(|(name, value)| (name.into(), value.into()));
+        match Config::load(None, environment, mode) {
+            Ok(_) => String::new(),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn the_default_is_for_one_machine() {
+        assert_eq!(problems(Mode::Command, &[]), "");
+        assert_eq!(problems(Mode::Standalone, &[]), "");
+        let text = problems(Mode::Fleet, &[]);
+        for name in ["LOG_URL", "DATABASE_URL", "OBJECTS_URL", "PUBLIC_URL"] {
+            assert!(text.contains(&format!("(LONGSHORE_{name})")), "{name} is missing in: {text}");
+        }
+    }
+
+    #[test]
+    fn a_fleet_may_share_a_volume() {
+        let environment = [
+            ("LONGSHORE_LOG_URL", "kafka://kafka:9092"),
+            ("LONGSHORE_DATABASE_URL", "postgres://db/longshore"),
+            ("LONGSHORE_SECRET_KEY", &SecretKey::generate()),
+            ("LONGSHORE_OBJECTS_URL", "file:///mnt/shared"),
+            ("LONGSHORE_PUBLIC_URL", "https://longshore.example.com"),
+        ];
+        assert_eq!(problems(Mode::Fleet, &environment), "");
+    }
+
+    #[test]
+    fn download_addresses_can_be_called() {
+        for listen in ["0.0.0.0:8080", "[::]:8080", "127.0.0.1:0"] {
+            let mut environment = vec![("LONGSHORE_LISTEN", listen)];
+            assert!(problems(Mode::Standalone, &environment).contains("LONGSHORE_PUBLIC_URL"));
+            assert_eq!(problems(Mode::Command, &environment), "");
+            environment.push(("LONGSHORE_PUBLIC_URL", "http://longshore.example.com"));
+            assert_eq!(problems(Mode::Standalone, &environment), "");
+        }
+    }
+
+    #[test]
+    fn what_is_impossible_is_said_beside_what_cannot_be_read() {
+        let text = problems(
+            Mode::Fleet,
+            &[
+                ("LONGSHORE_LISTNE", "x"),
+                ("LONGSHORE_WORKER__LEASE_MS", "1"),
+                ("LONGSHORE_WORKER__POLL_MS", "often"),
+                ("LONGSHORE_LOG_URL", "redis://x"),
+                ("LONGSHORE_DATABASE_URL", "postgres://u:hidden@h/d"),
+            ],
+        );
+        for part in [
+            "LONGSHORE_LISTNE",
+            "lease_ms",
+            "LONGSHORE_WORKER__POLL_MS",
+            "LONGSHORE_LOG_URL",
+            "LONGSHORE_SECRET_KEY",
+            "LONGSHORE_OBJECTS_URL",
+        ] {
+            assert!(text.contains(part), "{part} is missing in: {text}");
+        }
+        assert!(!text.contains("hidden"));
+    }
+
+    #[test]
+    fn an_impossible_place_of_objects_is_said_beside_the_rest() {
+        for url in ["s3://", "gs://hidden", "azure://hidden", "s3://b?secret_access_key=hidden"] {
+            let environment = [("LONGSHORE_OBJECTS_URL", url), ("LONGSHORE_WORKER__LEASE_MS", "1")];
+            let text = problems(Mode::Standalone, &environment);
+            assert!(text.contains("objects.url (LONGSHORE_OBJECTS_URL): "), "{url}: {text}");
+            assert!(text.contains("lease_ms"), "{url}: {text}");
+            assert!(!text.contains("hidden"), "{text}");
+        }
+    }
+}
