@@ -144,7 +144,13 @@ fn check_process(name: &str, service: &Value) {
     assert_eq!(service["build"]["dockerfile"], "deploy/Dockerfile", "{name}");
     let mut environment: BTreeMap<String, String> = settings::of_image();
     let own = service["environment"].as_object().unwrap();
-    environment.extend(own.iter().map(|(name, value)| (name.clone(), text(value).to_owned())));
+    // Without a value it is that of deploy/.env, where there is one.
+    let set = own.iter().filter(|(_, value)| !value.is_null());
+    environment.extend(set.map(|(name, value)| (name.clone(), text(value).to_owned())));
+    for optional in own.keys().filter(|name| own[*name].is_null()) {
+        let example = read(deploy().join("compose.env.example"));
+        assert!(example.contains(&format!("\n# {optional}=")), "{optional}");
+    }
     let arguments: Vec<&str> = list(&service["command"]).iter().map(text).collect();
     assert_eq!(arguments, [name]);
     let config = settings::taken(&environment, &arguments);
