@@ -8,19 +8,9 @@ mod network;
 mod scaling;
 mod settings;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::sync::LazyLock;
-
-/// The folder of what is deployed by.
-fn deploy() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy")
-}
-
-fn read(path: impl AsRef<Path>) -> String {
-    let path = path.as_ref();
-    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-}
 
 /// Where the programs are that check these files; made by the script where they are missing.
 static TOOLS: LazyLock<PathBuf> = LazyLock::new(|| {

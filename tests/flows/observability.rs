@@ -11,8 +11,10 @@ use std::time::{Duration, Instant};
 
 use expressions::{Expression, Selector};
 use longshore::telemetry::metrics;
-use prometheus::{Prometheus, file, promtool};
+use prometheus::{Prometheus, promtool};
 use serde_json::Value;
+
+use crate::support::files::{project, read};
 
 /// How long it may take until everything that was done is shown.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -183,7 +185,7 @@ async fn each_alert_fires_when_it_should_and_only_then() {
 
 /// The alerts by name.
 fn alerts() -> BTreeMap<String, Value> {
-    let text = std::fs::read_to_string(file("deploy/prometheus/alerts.yaml")).expect("a text");
+    let text = read(project("deploy/prometheus/alerts.yaml"));
     let rules: Value = serde_saphyr::from_str(&text).expect("YAML");
     let groups = rules["groups"].as_array().expect("groups").clone();
     let rules = groups.iter().flat_map(|group| group["rules"].as_array().expect("rules").clone());
@@ -193,10 +195,10 @@ fn alerts() -> BTreeMap<String, Value> {
 
 #[test]
 fn each_alert_says_what_is_broken_and_has_a_line_in_the_runbook() {
-    let guide = std::fs::read_to_string(file("deploy/README.md")).expect("the guide");
+    let guide = read(project("deploy/README.md"));
     let (_, rest) = guide.split_once("\n## Alerts\n").expect("the section");
     let section = rest.split("\n## ").next().expect("the section");
-    let tests = std::fs::read_to_string(file("deploy/prometheus/alerts.test.yaml")).expect("tests");
+    let tests = read(project("deploy/prometheus/alerts.test.yaml"));
     for (name, rule) in &alerts() {
         let severity = rule["labels"]["severity"].as_str().expect("a severity");
         assert!(["page", "ticket"].contains(&severity), "{name}: {severity}");

@@ -12,7 +12,7 @@ fn names_say_what_they_count() {
         let name = metric.name;
         assert!(name.starts_with("longshore_") || name.starts_with(STANDARD), "{name}");
         assert_eq!(name.ends_with("_total"), metric.kind == Kind::Counter, "{name}");
-        // By its ending a histogram gets its buckets.
+        // A histogram says what it measures.
         let is_measured = ["_seconds", "_messages"].iter().any(|end| name.ends_with(end));
         assert!(is_measured || metric.kind != Kind::Histogram, "{name}");
         assert!(all().filter(|other| other.name == name).count() == 1, "{name}");

@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::manifests::{OVERLAYS, documents, list, text};
-use super::{deploy, printed, read, settings};
+use super::{printed, settings};
+use crate::support::files::{project, read};
 
 #[test]
 fn the_dockerfile_passes_hadolint() {
-    let file = deploy().join("Dockerfile");
+    let file = project("deploy/Dockerfile");
     let arguments = ["--failure-threshold", "style", file.to_str().unwrap()];
     assert_eq!(printed("hadolint", &arguments), "");
 }
@@ -51,31 +52,30 @@ fn the_image_is_what_the_processes_need() {
 /// The builder and the image have the same Debian, whose libraries the program is linked to.
 #[test]
 fn builder_and_image_are_of_one_system() {
-    let text = read(deploy().join("Dockerfile"));
+    let text = read(project("deploy/Dockerfile"));
     let froms: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("FROM ")).collect();
     assert!(
         froms[0].contains("-trixie") && froms.last().unwrap().contains("-debian13"),
         "{froms:?}"
     );
-    let manifest = read(deploy().parent().unwrap().join("Cargo.toml"));
+    let manifest = read(project("Cargo.toml"));
     let rust = manifest.lines().find_map(|line| line.strip_prefix("rust-version = ")).unwrap();
     assert!(froms[0].starts_with(&format!("rust:{}-", rust.trim_matches('"'))), "{}", froms[0]);
 }
 
 #[test]
 fn what_the_build_reads_is_there() {
-    let ignored = read(deploy().join("Dockerfile.dockerignore"));
-    let root = deploy().parent().unwrap().to_owned();
+    let ignored = read(project("deploy/Dockerfile.dockerignore"));
     let allowed: Vec<&str> = ignored.lines().filter_map(|line| line.strip_prefix('!')).collect();
     assert!(ignored.lines().any(|line| line == "*") && !allowed.is_empty());
     for path in allowed {
-        assert!(root.join(path).exists(), "{path}");
+        assert!(project(path).exists(), "{path}");
     }
 }
 
 /// The file with a value for each variable, as `docker compose` reads it.
 fn compose() -> (Value, BTreeSet<String>) {
-    let file = deploy().join("compose.yaml");
+    let file = project("deploy/compose.yaml");
     let source = read(&file);
     let (mut filled, mut names, mut rest) = (String::new(), BTreeSet::new(), &*source);
     while let Some((before, after)) = rest.split_once("${") {
@@ -102,7 +102,7 @@ fn compose() -> (Value, BTreeSet<String>) {
 #[test]
 fn the_fleet_on_one_machine_is_read_by_compose() {
     let (model, names) = compose();
-    let example = read(deploy().join("compose.env.example"));
+    let example = read(project("deploy/compose.env.example"));
     let given =
         example.lines().filter_map(|line| line.split_once('=')).map(|(name, _)| name.to_owned());
     let given: BTreeSet<String> = given.filter(|name| !name.starts_with('#')).collect();
@@ -119,7 +119,7 @@ fn the_fleet_on_one_machine_is_read_by_compose() {
         }
         for volume in list(&service["volumes"]) {
             if volume["type"] == "bind" {
-                let path = deploy().join(text(&volume["source"]));
+                let path = project("deploy").join(text(&volume["source"]));
                 assert!(path.exists(), "{name}: {}", path.display());
                 assert_eq!(volume["read_only"], true, "{name}: {volume}");
             }
@@ -179,13 +179,13 @@ fn servers_are_the_same_everywhere() {
     }
     let postgres = list(&services["postgres"]["command"]);
     assert!(postgres.contains(&Value::from("max_locks_per_transaction=1024")), "{postgres:?}");
-    let prometheus = documents(&read(deploy().join("prometheus/prometheus.yaml"))).swap_remove(0);
+    let prometheus = documents(&read(project("deploy/prometheus/prometheus.yaml"))).swap_remove(0);
     let asked = &prometheus["scrape_configs"][0]["dns_sd_configs"][0];
     let ops = settings::taken(&settings::of_image(), &["doctor"]).ops.listen.port();
     assert_eq!(asked["port"].as_u64(), Some(ops.into()));
     assert!(list(&asked["names"]).iter().all(|name| services.contains_key(text(name))), "{asked}");
     let datasource =
-        documents(&read(deploy().join("grafana/provisioning/datasources/longshore.yaml")));
+        documents(&read(project("deploy/grafana/provisioning/datasources/longshore.yaml")));
     let url = text(&datasource[0]["datasources"][0]["url"]);
     assert_eq!(url, "http://prometheus:9090");
 }

@@ -8,7 +8,8 @@ use longshore::worker::Role;
 use serde_json::{Value, json};
 
 use super::manifests::{OVERLAYS, documents, list, production, text};
-use super::{TOOLS, deploy, printed, read, settings, tool};
+use super::{TOOLS, printed, settings, tool};
+use crate::support::files::{project, read};
 use crate::support::process::{self, Process, free_port};
 
 /// The versions of Kubernetes whose schemas are checked against.
@@ -93,7 +94,7 @@ fn every_manifest_passes_kubeconform() {
 }
 
 fn prometheus_rule() -> String {
-    let script = deploy().join("kubernetes/prometheus-rule");
+    let script = project("deploy/kubernetes/prometheus-rule");
     let output = std::process::Command::new(script).output().expect("the script runs");
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout).unwrap()
@@ -102,13 +103,13 @@ fn prometheus_rule() -> String {
 #[test]
 fn alerts_and_dashboards_come_from_their_one_place() {
     let rule = documents(&prometheus_rule()).swap_remove(0);
-    let alerts = documents(&read(deploy().join("prometheus/alerts.yaml"))).swap_remove(0);
+    let alerts = documents(&read(project("deploy/prometheus/alerts.yaml"))).swap_remove(0);
     assert_eq!(rule["spec"], alerts);
     let map = production().find("ConfigMap", "longshore-dashboards").expect("dashboards");
     assert_eq!(map["metadata"]["labels"]["grafana_dashboard"], "1");
     let shown: BTreeSet<&str> = map["data"].as_object().unwrap().values().map(text).collect();
     let mut bytes = 0;
-    for file in std::fs::read_dir(deploy().join("grafana")).unwrap() {
+    for file in std::fs::read_dir(project("deploy/grafana")).unwrap() {
         let path = file.unwrap().path();
         if path.extension().is_some_and(|end| end == "json") {
             let dashboard = read(&path);
@@ -288,14 +289,13 @@ async fn probes_ask_what_a_process_answers() {
 /// The commands of the guide name overlays, files and objects that there are.
 #[test]
 fn the_guide_names_what_there_is() {
-    let guide = read(deploy().join("kubernetes/README.md"));
-    let root = deploy().parent().unwrap().to_owned();
+    let guide = read(project("deploy/kubernetes/README.md"));
     let mut seen = 0;
     let words: Vec<&str> =
         guide.split_whitespace().map(|w| w.trim_matches(['`', ',', '.', '(', ')', ';'])).collect();
     for pair in words.windows(2) {
         if ["-k", "-f", "--file"].contains(&pair[0]) && pair[1].starts_with("deploy/") {
-            assert!(root.join(pair[1]).exists(), "{}", pair[1]);
+            assert!(project(pair[1]).exists(), "{}", pair[1]);
             seen += 1;
         }
     }
@@ -308,6 +308,6 @@ fn the_guide_names_what_there_is() {
         }
     }
     // `kubectl` brings kustomize along: nothing that needs more.
-    let text = printed("kustomize", &["build", root.join("deploy/grafana").to_str().unwrap()]);
+    let text = printed("kustomize", &["build", project("deploy/grafana").to_str().unwrap()]);
     assert!(text.contains("longshore-dashboards"));
 }

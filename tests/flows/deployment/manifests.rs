@@ -4,7 +4,8 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use super::{deploy, printed};
+use super::printed;
+use crate::support::files::project;
 
 /// Each overlay, made once.
 pub static OVERLAYS: LazyLock<[Manifests; 2]> =
@@ -23,7 +24,7 @@ pub struct Manifests {
 
 impl Manifests {
     fn build(overlay: &'static str) -> Self {
-        let folder = deploy().join("kubernetes/overlays").join(overlay);
+        let folder = project("deploy/kubernetes/overlays").join(overlay);
         let text = printed("kustomize", &["build", folder.to_str().expect("UTF-8")]);
         let all = documents(&text);
         assert!(all.len() > 20, "{overlay}: {}", all.len());

@@ -6,7 +6,7 @@ use longshore::config::{Config, Mode};
 use serde_json::Value;
 
 use super::manifests::{Manifests, OVERLAYS, Pod, list, text};
-use super::{deploy, read};
+use crate::support::files::{project, read};
 
 /// The user of the image.
 pub const IMAGE_USER: u64 = 65532;
@@ -21,7 +21,7 @@ const SECRET: [(&str, &str); 3] = [
 
 /// The instructions of the image's last stage, each in one line.
 pub fn last_stage() -> Vec<String> {
-    let text = read(deploy().join("Dockerfile")).replace("\\\n", " ");
+    let text = read(project("deploy/Dockerfile")).replace("\\\n", " ");
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let from = lines.iter().rposition(|line| line.starts_with("FROM ")).expect("a stage");
     let kept = lines[from..].iter().filter(|line| !line.is_empty() && !line.starts_with('#'));
@@ -114,14 +114,16 @@ fn every_pod_is_started_with_settings_that_serve() {
 #[test]
 fn every_name_of_a_setting_is_one() {
     let mut files = vec![];
-    let mut folders = vec![deploy().join("kubernetes")];
+    let mut folders = vec![project("deploy/kubernetes")];
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() { &mut folders } else { &mut files }.push(path);
         }
     }
-    files.extend(["Dockerfile", "compose.yaml", "compose.env.example"].map(|f| deploy().join(f)));
+    files.extend(
+        ["Dockerfile", "compose.yaml", "compose.env.example"].map(|f| project("deploy").join(f)),
+    );
     let mut names = BTreeSet::new();
     for file in files {
         let text = read(&file);
@@ -143,6 +145,6 @@ fn every_name_of_a_setting_is_one() {
         assert!(!said.contains(&unknown), "{unknown}");
     }
     for (name, _) in SECRET {
-        assert!(read(deploy().join("kubernetes/README.md")).contains(name), "{name}");
+        assert!(read(project("deploy/kubernetes/README.md")).contains(name), "{name}");
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use regex::Regex;
 use serde_json::Value;
 
-use super::prometheus::file;
+use crate::support::files::{project, read};
 
 pub struct Dashboard {
     /// Its file's name.
@@ -35,12 +35,12 @@ impl Dashboard {
 }
 
 pub fn all() -> Vec<Dashboard> {
-    let entries = std::fs::read_dir(file("deploy/grafana")).expect("a directory");
+    let entries = std::fs::read_dir(project("deploy/grafana")).expect("a directory");
     let paths = entries.map(|entry| entry.expect("an entry").path());
     let mut all: Vec<Dashboard> = paths
         .filter(|path| path.extension().is_some_and(|extension| extension == "json"))
         .map(|path| {
-            let text = std::fs::read_to_string(&path).expect("a text");
+            let text = read(&path);
             let json = serde_json::from_str(&text)
                 .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
             let file = path.file_name().expect("a name").to_string_lossy().into_owned();
@@ -78,7 +78,7 @@ fn dashboards_can_be_told_apart_and_lead_to_each_other() {
 
 #[test]
 fn each_panel_says_what_it_shows() {
-    let guide = std::fs::read_to_string(file("deploy/README.md")).expect("the guide");
+    let guide = read(project("deploy/README.md"));
     let link = Regex::new(r"\(\$\{runbook\}#([\w-]+)\)").expect("a regular expression");
     for dashboard in all() {
         let (mut ids, mut titles) = (BTreeSet::new(), BTreeSet::new());

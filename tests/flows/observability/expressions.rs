@@ -8,7 +8,8 @@ use regex::Regex;
 use serde_json::Value;
 
 use super::dashboards;
-use super::prometheus::{Prometheus, file};
+use super::prometheus::Prometheus;
+use crate::support::files::{project, read};
 
 /// An expression, and where it is.
 pub struct Expression {
@@ -53,7 +54,7 @@ pub async fn all(prometheus: &Prometheus) -> Vec<Expression> {
         let text = alert["query"].as_str().expect("an expression").to_owned();
         all.push(Expression { place, text, is_alert: true });
     }
-    scalers(&file("deploy/kubernetes"), &mut all);
+    scalers(&project("deploy/kubernetes"), &mut all);
     all
 }
 
@@ -70,7 +71,7 @@ fn scalers(directory: &Path, all: &mut Vec<Expression>) {
         if path.is_dir() {
             scalers(&path, all);
         } else if path.extension().is_some_and(|extension| extension == "yaml") {
-            let text = std::fs::read_to_string(&path).expect("a text");
+            let text = read(&path);
             let documents: Vec<Value> = serde_saphyr::from_multiple(&text)
                 .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
             documents.iter().for_each(|document| queries(&path, document, all));

@@ -9,16 +9,12 @@ use tempfile::TempDir;
 use url::Url;
 
 use crate::support::eventually;
+use crate::support::files::project;
 use crate::support::process::{self, Process, free_port};
-
-/// A file of the project.
-pub fn file(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
-}
 
 /// A program of the package: `prometheus` or `promtool`.
 async fn program(name: &str) -> PathBuf {
-    let mut command = Command::new(file("scripts/prometheus"));
+    let mut command = Command::new(project("scripts/prometheus"));
     command.stderr(Stdio::inherit());
     let output = process::output(command).await;
     assert!(output.status.success(), "scripts/prometheus: {}", output.status);
@@ -28,7 +24,7 @@ async fn program(name: &str) -> PathBuf {
 /// Runs promtool in `deploy/prometheus`.
 pub async fn promtool(arguments: &[&str]) -> Output {
     let mut command = Command::new(program("promtool").await);
-    command.args(arguments).current_dir(file("deploy/prometheus"));
+    command.args(arguments).current_dir(project("deploy/prometheus"));
     process::output(command).await
 }
 
@@ -52,7 +48,7 @@ impl Prometheus {
         let config = json!({
             "global": { "scrape_interval": "500ms", "scrape_timeout": "500ms",
                         "evaluation_interval": "1s" },
-            "rule_files": [file("deploy/prometheus/alerts.yaml")],
+            "rule_files": [project("deploy/prometheus/alerts.yaml")],
             "scrape_configs": [{ "job_name": "longshore", "static_configs": targets }],
         });
         let config_file = directory.path().join("prometheus.yaml");

@@ -9,6 +9,7 @@ pub mod calls;
 pub mod checker;
 pub mod contract;
 pub mod export_world;
+pub mod files;
 pub mod fleet;
 pub mod installation;
 pub mod leftovers;

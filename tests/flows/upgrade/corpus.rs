@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::dump;
 use super::installed::{KEY, Place, SECRET_KEY, keyed};
 use crate::support::callbacks;
+use crate::support::files::{project, read};
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::receiver::{Received, Receiver};
 use crate::support::scripted_relay::Smtp;
@@ -20,7 +21,7 @@ use crate::support::{Api, eventually, stores};
 
 /// Where the corpora are.
 pub fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/upgrade")
+    project("tests/upgrade")
 }
 
 /// The releases that there are corpora of.
@@ -48,10 +49,6 @@ pub struct Line {
 pub struct Object {
     pub path: PathBuf,
     pub bytes: String,
-}
-
-pub fn read(file: &Path) -> String {
-    std::fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
 }
 
 pub fn lines<T: serde::de::DeserializeOwned>(file: &Path) -> Vec<T> {

@@ -1,9 +1,12 @@
 //! An installation within this process, with everything under way that there is: what the corpus
 //! of a release is made of.
 
+mod declared;
+
 use std::net::SocketAddr;
 
 use longshore::app::App;
+use longshore::log::{NewMessage, Topic, offsets};
 use longshore::worker::{self, Role};
 use longshore::{cli, gateway};
 use reqwest::Method;
@@ -11,39 +14,18 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use self::declared::{APP, CANVAS, RECEIPT, SEGMENT, SMS_GROUP, TOKEN, WELCOME};
 use crate::support::api::answer;
 use crate::support::installation::Installation;
 use crate::support::receiver::{Answer, Receiver};
 use crate::support::scripted_relay::Smtp;
 use crate::support::stores::TestStore;
-use crate::support::{Api, eventually, stores};
+use crate::support::{Api, eventually, process, stores};
 
-/// What every corpus is sealed with, and called by: of nobody's installation.
+pub use self::declared::{KEY, SIGNS};
+
+/// What every corpus is sealed with: of nobody's installation.
 pub const SECRET_KEY: &str = "Y29ycHVzIG9mIGEgcmVsZWFzZSwgbm9ib2R5J3Mga2U=";
-pub const KEY: &str = "corpus-key-of-the-integrator";
-const TOKEN: &str = "corpus-token-of-the-identity-provider";
-pub const SIGNS: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
-
-const PERMISSIONS: [&str; 10] = [
-    "campaigns.list",
-    "canvas.trigger.schedule.create",
-    "canvas.trigger.schedule.delete",
-    "catalogs.update_items",
-    "messages.live_activity.start",
-    "messages.schedule.create",
-    "messages.send",
-    "transactional.send",
-    "users.export.global_control_group",
-    "users.track",
-];
-
-const APP: &str = "7d1f3c1a-54b1-4c0e-9b1e-2f6f8a1d0c33";
-const SEGMENT: &str = "9d0b7c52-61c5-4d0e-b0f3-2f1c7a3f8e20";
-const WELCOME: &str = "3c9f0a52-8f1e-4c57-9a3e-0d5b1c2e7f60";
-const RECEIPT: &str = "7d0c41a8-3f5e-4b7a-9c1d-2e6f8a90b1c2";
-const THANKS: &str = "2b7c9d1e-5e0a-4b7f-9c1d-7a8e6f5d4c03";
-const CANVAS: &str = "0b0a6c8e-6d0c-4f39-9d0b-6f0f6f9a2c11";
-const SMS_GROUP: &str = "5a7d3c0e-2d7b-4f43-8f0c-3f9d2c6b7a11";
 
 /// Users, of whom the last one is erased.
 pub const USERS: usize = 24;
@@ -71,65 +53,6 @@ impl Place {
 
     fn webhook(self, body: &str) -> Value {
         json!({ "url": self.url("/hook"), "request_method": "POST", "body": body })
-    }
-
-    /// What the workspace file declares.
-    fn file(self) -> String {
-        let provider = |path: &str| json!({ "url": self.url(path), "secret": SIGNS });
-        let tier = json!({ "custom_attribute": {
-            "custom_attribute_name": "tier", "comparison": "equals", "value": "gold",
-        } });
-        let email = json!({
-            "subject": "receipt {{api_trigger_properties.${order}}} {{${external_id}}}",
-            "body": "Thank you",
-        });
-        let thanks = self.webhook("thanks {{${external_id}}} {{event_properties.${size}}}");
-        let acme = json!({
-            "workspace": "acme", "currency": "USD", "exchange_rates": { "EUR": 1.25 },
-            "time_zone": "America/New_York",
-            "rate_limits": { "users.track": { "requests": 50_000, "seconds": 60 } },
-            "export_limits": { "users": 1_000, "bytes": "1GiB" },
-            "frequency_capping": [{ "messages": 500, "days": 7, "channel": "email" }],
-            "keys": [{ "name": "k", "secret": KEY, "permissions": PERMISSIONS }],
-            "apps": [{ "id": APP, "name": "iOS", "platform": "ios", "bundle_id": "com.acme",
-                       "activity_types": ["Delivery"] }],
-            "control_group": { "percent": 100 },
-            "segments": [{ "id": SEGMENT, "name": "VIP", "audience": { "AND": [tier] } }],
-            "catalogs": [{ "name": "restaurants", "items": "restaurants.ndjson", "fields": [
-                { "name": "City", "type": "string" }, { "name": "Rating", "type": "number" },
-                { "name": "Opened_at", "type": "time" },
-            ] }],
-            "subscription_groups": [{ "id": SMS_GROUP, "channel": "sms", "from": "+15550100" }],
-            "campaigns": [
-                { "id": WELCOME, "name": "Welcome", "type": "api", "tags": ["t"],
-                  "messages": { "webhook": self.webhook("welcome {{${external_id}}}") } },
-                { "id": RECEIPT, "name": "Receipt", "type": "transactional", "email": email,
-                  "sla_per_hour": 5 },
-                { "id": THANKS, "name": "Thanks", "type": "triggered",
-                  "trigger": { "purchase": { "product_id": "shoes", "properties": { "size": "XL" } } },
-                  "audience": tier, "messages": { "webhook": thanks } },
-            ],
-            "canvases": [{ "id": CANVAS, "name": "Onboarding", "messages": { "webhook":
-                self.webhook("canvas {{${external_id}}} {{canvas_entry_properties.${n}}}") } }],
-            "email": {
-                "smtp": format!("smtp://{}", self.mail()), "from": "Acme <hello@acme.example>",
-                "status_postback": { "url": self.url("/states"), "secret": SIGNS },
-                "events_secret": SIGNS,
-            },
-            "providers": {
-                "push": provider("/push"), "sms": provider("/sms"), "feedback_secret": SIGNS,
-            },
-            "callbacks": { "secret": SIGNS },
-        });
-        let company = json!({
-            "company": "Acme Inc.",
-            "scim_tokens": [{ "name": "idp", "secret": TOKEN }],
-            "dashboard_users": [{ "user_name": "ann@acme.example", "given_name": "Ann",
-                "permissions": { "company": ["manage_company_settings"],
-                                 "workspaces": [{ "workspace": "acme",
-                                                  "permissions": ["send_campaigns"] }] } }],
-        });
-        format!("{acme}\n---\n{company}\n")
     }
 }
 
@@ -192,9 +115,9 @@ impl Installed {
         environment.insert("LONGSHORE_SECRET_KEY".into(), SECRET_KEY.into());
         environment.insert("LONGSHORE_ALLOW_PRIVATE".into(), "127.0.0.0/8".into());
         let data = &self.installation.store.config.data;
-        let mut command = crate::support::process::command(data, &environment);
+        let mut command = process::command(data, &environment);
         command.args(arguments);
-        let output = crate::support::process::output(command).await;
+        let output = process::output(command).await;
         let error = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{arguments:?}: {error}");
     }
@@ -236,16 +159,12 @@ impl Installed {
 
     async fn applied(&self) {
         let app = self.app();
-        for topic in [
-            longshore::log::Topic::Tracking,
-            longshore::log::Topic::Catalogs,
-            longshore::log::Topic::Messages,
-        ] {
+        for topic in [Topic::Tracking, Topic::Catalogs, Topic::Messages] {
             let end: i64 =
                 app.log.extent(topic).await.unwrap().ranges.iter().map(|range| range.end).sum();
             eventually("all is applied", || async {
                 let mut tx = app.store.snapshot().await.unwrap();
-                let places = longshore::log::offsets::places(&mut tx, topic).await.unwrap();
+                let places = offsets::places(&mut tx, topic).await.unwrap();
                 places.iter().map(|place| place.next).sum::<i64>() == end
             })
             .await;
@@ -328,8 +247,8 @@ impl Installed {
     }
 
     async fn damaged(&self) {
-        let message = longshore::log::NewMessage {
-            topic: longshore::log::Topic::Tracking,
+        let message = NewMessage {
+            topic: Topic::Tracking,
             key: Vec::new(),
             partition: Some(0),
             payload: b"{damaged".to_vec(),
