@@ -340,7 +340,10 @@ mod tests {
                 json!({ "external_user_ids": null, "custom_audience": { "AND": [] } }),
                 "custom_audience.AND: expected an array",
             ),
-            (json!({ "external_user_ids": null, "custom_audience": [] }), "custom_audience: an"),
+            (
+                json!({ "external_user_ids": null, "custom_audience": [] }),
+                "custom_audience: expected an",
+            ),
             (json!({ "external_user_ids": null, "segment_id": 5 }), "segment_id must be a string"),
             (json!({ "external_user_ids": null, "segment_id": "vip" }), "segment_id is that of no"),
             (json!({ "external_user_ids": null, "segment_id": APP }), "segment_id is that of no"),

@@ -238,7 +238,10 @@ providers:
             ("email: {}\n".to_owned(), "email.smtp: it is missing"),
             ("email: {from: a@acme.example}\n".into(), "line 2: email.smtp: it is missing"),
             ("email: {smtp: relay}\n".into(), "line 2: email.smtp: it is no address"),
-            ("email: {smtp: 'http://hidden@r'}\n".into(), "line 2: email.smtp: smtp://host:port"),
+            (
+                "email: {smtp: 'http://hidden@r'}\n".into(),
+                "line 2: email.smtp: expected smtp://host:port",
+            ),
             (
                 "email:\n  smtp: smtp://relay\n  from: Acme\n".into(),
                 "line 4: email.from: \"Acme\" is no sender",

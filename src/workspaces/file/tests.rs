@@ -116,7 +116,7 @@ fn each_mistake_in_a_campaign_is_named() {
     for (text, expected) in [
         (
             campaign("").replace("api", "ap"),
-            "line 3: campaigns[0].type: \"ap\": api, transactional",
+            "line 3: campaigns[0].type: \"ap\": expected api, transactional",
         ),
         (campaign("").replace(ID, "7"), "line 3: campaigns[0].id: \"7\" is no UUID"),
         (campaign(", tags: [a, b, a]"), "line 3: campaigns[0].tags[2]: an earlier one"),
