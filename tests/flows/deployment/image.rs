@@ -148,7 +148,7 @@ fn check_process(name: &str, service: &Value) {
     let set = own.iter().filter(|(_, value)| !value.is_null());
     environment.extend(set.map(|(name, value)| (name.clone(), text(value).to_owned())));
     for optional in own.keys().filter(|name| own[*name].is_null()) {
-        let example = read(deploy().join("compose.env.example"));
+        let example = read(project("deploy/compose.env.example"));
         assert!(example.contains(&format!("\n# {optional}=")), "{optional}");
     }
     let arguments: Vec<&str> = list(&service["command"]).iter().map(text).collect();
