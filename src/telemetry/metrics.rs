@@ -42,12 +42,12 @@ pub struct Metric {
     pub help: &'static str,
     /// Of a counter, the values of its labels that are told as 0 before anything has happened: what
     /// asks how much a counter grew does not see one that begins with 1.
-    pub from_start: &'static [&'static [&'static str]],
+    pub begins_at_0: &'static [&'static [&'static str]],
 }
 
 impl Metric {
-    const fn from_start(self, from_start: &'static [&'static [&'static str]]) -> Self {
-        Self { from_start, ..self }
+    const fn begins_at_0(self, begins_at_0: &'static [&'static [&'static str]]) -> Self {
+        Self { begins_at_0, ..self }
     }
 }
 
@@ -80,11 +80,11 @@ const fn counter(
     labels: &'static [&'static str],
     help: &'static str,
 ) -> Metric {
-    Metric { name, kind: Kind::Counter, labels, help, from_start: &[] }
+    Metric { name, kind: Kind::Counter, labels, help, begins_at_0: &[] }
 }
 
 const fn gauge(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Metric {
-    Metric { name, kind: Kind::Gauge, labels, help, from_start: &[] }
+    Metric { name, kind: Kind::Gauge, labels, help, begins_at_0: &[] }
 }
 
 const fn histogram(
@@ -92,7 +92,7 @@ const fn histogram(
     labels: &'static [&'static str],
     help: &'static str,
 ) -> Metric {
-    Metric { name, kind: Kind::Histogram, labels, help, from_start: &[] }
+    Metric { name, kind: Kind::Histogram, labels, help, begins_at_0: &[] }
 }
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ const METRICS: &[Metric] = &[
          way), memory (for their bodies), store (too many calls wait for the database), keys (too \
          many keys, tokens or signatures are looked up)",
     )
-    .from_start(&[&["busy"], &["memory"], &["store"], &["keys"]]),
+    .begins_at_0(&[&["busy"], &["memory"], &["store"], &["keys"]]),
     counter(
         "longshore_rate_limit_refused_total",
         &["budget"],

@@ -11,7 +11,7 @@ const METRICS: &[Metric] = &[
         "Exports that ended, by state (done, failed, cancelled) and cause: of a failure limit, \
          broken_users, own_storage, objects, store, workers_lost or internal, else none or asked",
     )
-    .from_start(&[
+    .begins_at_0(&[
         &["done", "none"],
         &["cancelled", "asked"],
         &["failed", "limit"],
@@ -45,7 +45,7 @@ const METRICS: &[Metric] = &[
         &[],
         "Parts that needed more memory than was set aside, and were begun again with more",
     )
-    .from_start(&[&[]]),
+    .begins_at_0(&[&[]]),
     counter(
         "longshore_export_revenue_without_rate_total",
         &["currency"],
@@ -56,14 +56,14 @@ const METRICS: &[Metric] = &[
         &[],
         "Times that what an export left could not be removed from its storage; tried again",
     )
-    .from_start(&[&[]]),
+    .begins_at_0(&[&[]]),
     counter(
         "longshore_deliveries_total",
         &["outcome"],
         "Attempts at callbacks and status postbacks by outcome: delivered, retried, given_up, or \
          lost to another worker",
     )
-    .from_start(&[&["delivered"], &["retried"], &["given_up"], &["lost"]]),
+    .begins_at_0(&[&["delivered"], &["retried"], &["given_up"], &["lost"]]),
     histogram(
         "longshore_delivery_attempt_seconds",
         &[],

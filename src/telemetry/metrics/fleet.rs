@@ -57,7 +57,7 @@ const METRICS: &[Metric] = &[
          dispatch_plan, dispatch_part, dispatch_named. The worker that held them was lost, or did \
          not reach the store",
     )
-    .from_start(&[
+    .begins_at_0(&[
         &["export_part"],
         &["export_finish"],
         &["export_cleanup"],

@@ -15,7 +15,7 @@ const METRICS: &[Metric] = &[
         &["outcome"],
         "Messages appended, by outcome (ok, error)",
     )
-    .from_start(&[&["ok"], &["error"]]),
+    .begins_at_0(&[&["ok"], &["error"]]),
     counter(
         "longshore_log_consumed_total",
         &["topic", "group"],
@@ -49,7 +49,7 @@ const METRICS: &[Metric] = &[
         "Messages of the log worked on, by topic (exports, tracking, catalogs, messages, \
          transactional) and outcome: done, dead_letter, repeated, handed_back",
     )
-    .from_start(&[
+    .begins_at_0(&[
         &["exports", "dead_letter"],
         &["tracking", "dead_letter"],
         &["catalogs", "dead_letter"],

@@ -16,7 +16,7 @@ pub const SENDS: Group = Group {
             &["state"],
             "Sends that ended, by state (done, failed, cancelled)",
         )
-        .from_start(&[&["done"], &["failed"], &["cancelled"]]),
+        .begins_at_0(&[&["done"], &["failed"], &["cancelled"]]),
         histogram(
             "longshore_dispatch_duration_seconds",
             &["state"],
@@ -45,7 +45,7 @@ pub const SENDS: Group = Group {
             "Parts of sends that a worker left, by outcome: done, waits (for messages that were \
              not taken yet), given_up",
         )
-        .from_start(&[&["done"], &["waits"], &["given_up"]]),
+        .begins_at_0(&[&["done"], &["waits"], &["given_up"]]),
         histogram(
             "longshore_dispatch_render_seconds",
             &[],
@@ -57,7 +57,7 @@ pub const SENDS: Group = Group {
             "Moments of schedules that came, by outcome: begun, wave (a later one of a time on \
              the wall), missed",
         )
-        .from_start(&[&["begun"], &["wave"], &["missed"]]),
+        .begins_at_0(&[&["begun"], &["wave"], &["missed"]]),
         histogram(
             "longshore_schedule_delay_seconds",
             &[],
@@ -86,7 +86,7 @@ pub const SENDS: Group = Group {
             &["outcome"],
             "Connections to relays by outcome: opened, or failed",
         )
-        .from_start(&[&["opened"], &["failed"]]),
+        .begins_at_0(&[&["opened"], &["failed"]]),
     ],
 };
 
@@ -105,7 +105,7 @@ pub const TRANSACTIONAL: Group = Group {
             "Transactional emails that came to a state, by state: sent, processed, delivered, \
              bounced, aborted",
         )
-        .from_start(&[
+        .begins_at_0(&[
             &["sent"],
             &["processed"],
             &["delivered"],
@@ -131,6 +131,6 @@ pub const TRANSACTIONAL: Group = Group {
             &[],
             "Times that a transactional email was not taken by its relay, and is tried again",
         )
-        .from_start(&[&[]]),
+        .begins_at_0(&[&[]]),
     ],
 };

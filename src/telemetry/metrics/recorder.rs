@@ -83,7 +83,7 @@ fn describe(metric: &Metric) {
 }
 
 fn begin(metric: &Metric) {
-    for values in metric.from_start {
+    for values in metric.begins_at_0 {
         let labels: Vec<_> = metric.labels.iter().copied().zip(values.iter().copied()).collect();
         metrics::counter!(metric.name, &labels).increment(0);
     }

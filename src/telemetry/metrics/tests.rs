@@ -20,7 +20,7 @@ fn names_say_what_they_count() {
             // Those that Prometheus has for itself.
             assert!(!["job", "instance", "le", "quantile"].contains(label), "{name}");
         }
-        for values in metric.from_start {
+        for values in metric.begins_at_0 {
             assert_eq!((metric.kind, values.len()), (Kind::Counter, metric.labels.len()), "{name}");
             // The help says what there is.
             assert!(values.iter().all(|value| metric.help.contains(value)), "{name}: {values:?}");

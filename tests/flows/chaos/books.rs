@@ -165,7 +165,7 @@ impl Books {
     /// Each message came, under one id that is no other's, and nothing else; how many came more
     /// than once, always under the same id.
     pub fn check_messages(&self, taken: &Taken) -> usize {
-        let (pages, (messages, wrong, _)) = (self.pages(), taken.all());
+        let (pages, (messages, wrong)) = (self.pages(), taken.messages());
         assert!(wrong.is_empty(), "{} messages are wrong:\n{}", wrong.len(), wrong.join("\n"));
         let missing: Vec<_> =
             pages.messages.keys().filter(|mark| !messages.contains_key(*mark)).collect();
@@ -185,7 +185,7 @@ impl Books {
 
     /// Each callback came, signed, under one id, and says what it must; how many came again.
     pub fn check_callbacks(&self, taken: &Taken) -> usize {
-        let (pages, (_, _, told)) = (self.pages(), taken.all());
+        let (pages, told) = (self.pages(), taken.callbacks());
         for (path, callback) in &pages.callbacks {
             let all = told.get(path).unwrap_or_else(|| panic!("no callback at {path}"));
             for one in all {

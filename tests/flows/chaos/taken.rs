@@ -175,10 +175,15 @@ impl Taken {
         paths.retain(|path| !notes.callbacks.contains_key(path));
     }
 
-    /// All messages; what must not be, in words; the callbacks by path.
-    pub fn all(&self) -> (HashMap<Mark, Message>, Vec<String>, HashMap<String, Vec<Told>>) {
+    /// All messages; and what must not be, in words.
+    pub fn messages(&self) -> (HashMap<Mark, Message>, Vec<String>) {
         let notes = self.notes();
-        (notes.messages.clone(), notes.wrong.clone(), notes.callbacks.clone())
+        (notes.messages.clone(), notes.wrong.clone())
+    }
+
+    /// The callbacks by path.
+    pub fn callbacks(&self) -> HashMap<String, Vec<Told>> {
+        self.notes().callbacks.clone()
     }
 }
 

@@ -62,7 +62,7 @@ pub fn written(lines: &[impl Serialize]) -> String {
 
 /// When the store was written down, in milliseconds since the epoch.
 pub fn made_at(release: &Path) -> i64 {
-    let about: Value = serde_json::from_str(&read(&release.join("about.json"))).expect("JSON");
+    let about: Value = serde_json::from_str(&read(release.join("about.json"))).expect("JSON");
     about["made_at"].as_i64().expect("a time")
 }
 
@@ -101,8 +101,8 @@ async fn restored(backend: Backend, release: &Path) -> Fleet {
             let data = directory.join("data");
             std::fs::create_dir(&data).expect("the data directory");
             let file = |name: &str| release.join("sqlite").join(name);
-            dump::to_file(&data.join("store.db"), &read(&file("store.sql"))).await;
-            dump::to_file(&data.join("log.db"), &read(&file("log.sql"))).await;
+            dump::to_file(&data.join("store.db"), &read(file("store.sql"))).await;
+            dump::to_file(&data.join("log.db"), &read(file("log.sql"))).await;
             put_objects(release, "sqlite", &data.join("objects"));
             "sqlite"
         }

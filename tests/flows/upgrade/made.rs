@@ -18,7 +18,8 @@ use crate::support::stores::TestStore;
 pub async fn messages(data: &Path, behind: i64) -> Vec<Line> {
     let options = SqliteConnectOptions::new().filename(data.join("log.db"));
     let mut log = SqliteConnection::connect_with(&options).await.expect("the log opens");
-    let rows: Vec<(String, i32, Vec<u8>, Vec<u8>, String)> = sqlx::query_as(
+    type Row = (String, i32, Vec<u8>, Vec<u8>, String);
+    let rows: Vec<Row> = sqlx::query_as(
         "SELECT topic, partition, key, payload, request_id FROM messages WHERE id > $1 ORDER BY id",
     )
     .bind(behind)
