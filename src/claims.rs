@@ -112,12 +112,26 @@ impl Retry for ClaimError {
     }
 }
 
+/// The database's clock in milliseconds since the epoch. On PostgreSQL also as it was when a
+/// statement began, which an index can be searched with; of use where no transaction is around it.
+macro_rules! now_sql {
+    (postgres) => {
+        "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
+    };
+    (postgres_statement) => {
+        "(extract(epoch FROM statement_timestamp()) * 1000)::bigint"
+    };
+    (sqlite) => {
+        "CAST(unixepoch('subsec') * 1000 AS INTEGER)"
+    };
+}
+
 /// Milliseconds since the epoch by the database's clock.
 pub async fn now(tx: &mut Tx) -> Result<i64, StoreError> {
     let sql = if tx.is_postgres() {
-        "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
+        concat!("SELECT ", now_sql!(postgres))
     } else {
-        "SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER)"
+        concat!("SELECT ", now_sql!(sqlite))
     };
     Ok(on!(tx, c => sqlx::query_scalar(sql).fetch_one(c).await?))
 }
@@ -202,17 +216,6 @@ async fn insert(
         .bind(due_at)
     );
     Ok(())
-}
-
-/// Milliseconds since the epoch when a statement began, where no transaction is around it: an
-/// index can be searched with it.
-macro_rules! now_sql {
-    (postgres) => {
-        "(extract(epoch FROM statement_timestamp()) * 1000)::bigint"
-    };
-    (sqlite) => {
-        "CAST(unixepoch('subsec') * 1000 AS INTEGER)"
-    };
 }
 
 macro_rules! ends_sql {
@@ -314,7 +317,7 @@ pub async fn take(
 /// The first and the last job of a kind of which a row is due: all that an idle worker asks;
 /// on SQLite it never waits for the write lock.
 async fn ends(store: &Store, kind: Kind) -> Result<Option<(Uuid, Uuid)>, StoreError> {
-    const POSTGRES: &str = ends_sql!(now_sql!(postgres));
+    const POSTGRES: &str = ends_sql!(now_sql!(postgres_statement));
     const SQLITE: &str = ends_sql!(now_sql!(sqlite));
     Ok(match store {
         Store::Postgres(pool) => {
@@ -334,7 +337,7 @@ async fn next_job(
     per_job: u32,
     tried: &[Uuid],
 ) -> Result<Option<(Uuid, i64)>, StoreError> {
-    const POSTGRES: &str = next_sql!(now_sql!(postgres), "job <> ALL ($3)");
+    const POSTGRES: &str = next_sql!(now_sql!(postgres_statement), "job <> ALL ($3)");
     // There the rows of no job are locked by others.
     const SQLITE: &str = next_sql!(now_sql!(sqlite), "TRUE");
     let per_job = i64::from(per_job);
@@ -359,7 +362,7 @@ async fn take_of(
 ) -> Result<Vec<Claim>, StoreError> {
     // An array, since a join by what is picked can be planned the other way round.
     const POSTGRES: &str = take_sql!(
-        now_sql!(postgres),
+        now_sql!(postgres_statement),
         "FOR UPDATE SKIP LOCKED",
         "= ANY (ARRAY(SELECT item FROM picked))",
         "item = ANY (ARRAY(SELECT item FROM picked WHERE was_held))"
@@ -404,10 +407,10 @@ async fn take_of(
 
 /// The rows of a job whose lease ran out while somebody held them.
 async fn out_of_time(pool: &SqlitePool, kind: Kind, job: Uuid) -> Result<Vec<i64>, StoreError> {
-    Ok(sqlx::query_scalar(
-        "SELECT item FROM claims WHERE kind = $1 AND job = $2 AND owner IS NOT NULL
-         AND due_at <= CAST(unixepoch('subsec') * 1000 AS INTEGER)",
-    )
+    Ok(sqlx::query_scalar(concat!(
+        "SELECT item FROM claims WHERE kind = $1 AND job = $2 AND owner IS NOT NULL AND due_at <= ",
+        now_sql!(sqlite)
+    ))
     .bind(kind.name())
     .bind(job)
     .fetch_all(pool)
@@ -486,7 +489,7 @@ pub async fn withdraw_one(tx: &mut Tx, kind: Kind, job: Uuid, item: i64) -> Resu
 }
 
 macro_rules! set_due_sql {
-    ($now:literal) => {
+    ($now:expr) => {
         concat!(
             "UPDATE claims SET due_at = ",
             $now,
@@ -506,9 +509,9 @@ async fn set_due(
     attempt: Option<i32>,
 ) -> Result<(), ClaimError> {
     let sql = if tx.is_postgres() {
-        set_due_sql!("(extract(epoch FROM clock_timestamp()) * 1000)::bigint")
+        set_due_sql!(now_sql!(postgres))
     } else {
-        set_due_sql!("CAST(unixepoch('subsec') * 1000 AS INTEGER)")
+        set_due_sql!(now_sql!(sqlite))
     };
     let held = execute!(
         tx,
