@@ -6,6 +6,7 @@ mod describe;
 mod member;
 mod producer;
 mod topics;
+mod trim;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,6 +20,7 @@ pub(super) use self::member::Membership;
 use self::producer::Producer;
 use super::batches::{Batch, Extent, Limits, Standings};
 use super::consumer::Consumer;
+use super::offsets::Place;
 use super::{LogError, MAX_MESSAGE_BYTES, NewMessage, Topic};
 use crate::config::Config;
 use crate::store::Store;
@@ -53,6 +55,10 @@ struct Settings {
 impl Settings {
     fn topic(&self, topic: Topic) -> String {
         format!("{}{}", self.topic_prefix, topic.name())
+    }
+
+    fn group(&self, name: &str) -> String {
+        format!("{}{name}", self.topic_prefix)
     }
 
     /// A client's properties: `defaults`, over them the operator's, and over these what
@@ -118,6 +124,16 @@ impl Kafka {
 
     pub(super) async fn extent(&self, topic: Topic) -> Result<Extent, LogError> {
         topics::extent(&self.settings, topic).await
+    }
+
+    pub(super) async fn trim(
+        &self,
+        group: &str,
+        topic: Topic,
+        places: Option<&[Place]>,
+        before: i64,
+    ) -> Result<u64, LogError> {
+        trim::trim(&self.settings, group, topic, places, before).await
     }
 
     pub(super) async fn create_topics(&self) -> Result<Option<String>, LogError> {

@@ -28,6 +28,7 @@ pub use batches::{Batch, Extent, Limits, Range, Standing, Standings, obstacle};
 pub use consumer::{Ack, Consumer};
 pub use payload::PayloadError;
 
+use self::offsets::Place;
 use crate::config::Config;
 use crate::retry::Retry;
 use crate::store::Store;
@@ -71,6 +72,11 @@ impl Topic {
             Self::Messages => "messages",
             Self::Transactional => "transactional",
         }
+    }
+
+    /// Whether it is taken in [`Batch`]es, by a group whose [`offsets`] are in the store.
+    pub fn is_batched(self) -> bool {
+        matches!(self, Self::Tracking | Self::Catalogs | Self::Messages)
     }
 
     /// The topic of that [`name`](Self::name).
@@ -241,6 +247,23 @@ impl Log {
         match self {
             Self::Embedded(embedded) => embedded.extent(topic).await,
             Self::Kafka(kafka) => kafka.extent(topic).await,
+        }
+    }
+
+    /// Removes messages of `topic` that were appended before `before`, in milliseconds since the
+    /// epoch, and that `group` is done with; answers how many. `places` are the topic's offsets
+    /// of the store, where they are kept there ([`Topic::is_batched`]): what the store has not
+    /// applied stays, whatever was told to Kafka. The embedded log removes them by itself.
+    pub async fn trim(
+        &self,
+        group: &str,
+        topic: Topic,
+        places: Option<&[Place]>,
+        before: i64,
+    ) -> Result<u64, LogError> {
+        match self {
+            Self::Embedded(_) => Ok(0),
+            Self::Kafka(kafka) => kafka.trim(group, topic, places, before).await,
         }
     }
 

@@ -4,6 +4,7 @@ pub mod batches;
 pub mod messages;
 mod roles;
 pub mod shares;
+mod trim;
 
 use std::time::Duration;
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::{Role, batches, messages, shares, spawn};
+use super::{Role, batches, messages, shares, spawn, trim};
 use crate::app::App;
 use crate::catalogs::{self, apply::ApplyEdits};
 use crate::claims::{self, Claim, ClaimError, Kind};
@@ -42,12 +42,9 @@ impl Role {
     pub(super) fn spawn(self, app: &App, shutdown: &CancellationToken, loops: &mut JoinSet<()>) {
         match self {
             Self::Exports => {
-                let planner = Plan { app: app.clone() };
-                let (app2, stop) = (app.clone(), shutdown.clone());
-                let usual = messages::Options::new(&app.config);
-                spawn(loops, async move {
-                    messages::run(&app2, "exports", Topic::Exports, planner, usual, stop).await;
-                });
+                let (planner, usual) =
+                    (Plan { app: app.clone() }, messages::Options::new(&app.config));
+                take_messages(app, "exports", Topic::Exports, planner, usual, shutdown, loops);
                 let exports = &app.config.exports;
                 let parts = match exports.parts_in_flight {
                     0 => 2 * app.cores.count(),
@@ -66,35 +63,23 @@ impl Role {
                 spawn(loops, requeue_waiting(app.clone(), shutdown.clone()));
             }
             Self::Ingest => {
-                let (app2, stop) = (app.clone(), shutdown.clone());
-                let usual = batch_options(app);
-                spawn(loops, async move {
-                    let handler = Ingest::new(&app2);
-                    batches::run(&app2, "ingest", Topic::Tracking, handler, usual, stop).await;
-                });
+                take_batches(app, "ingest", Topic::Tracking, Ingest::new(app), shutdown, loops);
                 share(app, ActivitySweep(app.clone()), options(app, 1), shutdown, loops);
                 spawn(loops, offer_sweeps(app.clone(), shutdown.clone()));
             }
             Self::Catalogs => {
-                let (app2, stop, usual) = (app.clone(), shutdown.clone(), batch_options(app));
-                spawn(loops, async move {
-                    let handler = ApplyEdits::new(&app2);
-                    batches::run(&app2, "catalogs", Topic::Catalogs, handler, usual, stop).await;
-                });
+                let handler = ApplyEdits::new(app);
+                take_batches(app, "catalogs", Topic::Catalogs, handler, shutdown, loops);
                 spawn(loops, catalogs::sweep::sweep_old(app.clone(), shutdown.clone()));
             }
             Self::Transactional => {
-                let handler = Transactional(Lane::new(app));
-                let (app2, stop) = (app.clone(), shutdown.clone());
+                let (topic, handler) = (Topic::Transactional, Transactional(Lane::new(app)));
                 let options = messages::Options {
                     in_flight: TRANSACTIONAL_IN_FLIGHT,
                     is_noted: false,
                     ..messages::Options::new(&app.config)
                 };
-                spawn(loops, async move {
-                    let topic = Topic::Transactional;
-                    messages::run(&app2, "transactional", topic, handler, options, stop).await;
-                });
+                take_messages(app, "transactional", topic, handler, options, shutdown, loops);
                 spawn(loops, transactional::queue::keep(app.clone(), shutdown.clone()));
             }
             Self::Deliveries => {
@@ -118,11 +103,7 @@ impl Role {
 /// Sends that name their users have places of their own, so that those to millions never hold
 /// them up.
 fn send_messages(app: &App, shutdown: &CancellationToken, loops: &mut JoinSet<()>) {
-    let (app2, stop, usual) = (app.clone(), shutdown.clone(), batch_options(app));
-    spawn(loops, async move {
-        let handler = BeginOrders::new(&app2);
-        batches::run(&app2, "messages", Topic::Messages, handler, usual, stop).await;
-    });
+    take_batches(app, "messages", Topic::Messages, BeginOrders::new(app), shutdown, loops);
     let settings = &app.config.messages;
     let parts = match settings.parts_in_flight {
         0 => 2 * app.cores.count(),
@@ -141,12 +122,41 @@ fn send_messages(app: &App, shutdown: &CancellationToken, loops: &mut JoinSet<()
     spawn(loops, cards::sweep_old(app.clone(), shutdown.clone()));
 }
 
-fn batch_options(app: &App) -> batches::Options {
+/// Works on the messages of a topic, one by one.
+fn take_messages(
+    app: &App,
+    group: &'static str,
+    topic: Topic,
+    handler: impl messages::Handler,
+    options: messages::Options,
+    shutdown: &CancellationToken,
+    loops: &mut JoinSet<()>,
+) {
+    let (app2, stop) = (app.clone(), shutdown.clone());
+    spawn(loops, async move {
+        messages::run(&app2, group, topic, handler, options, stop).await;
+    });
+    spawn(loops, trim::keep_short(app.clone(), group, topic, shutdown.clone()));
+}
+
+/// Applies the messages of a topic in batches, exactly once.
+fn take_batches(
+    app: &App,
+    group: &'static str,
+    topic: Topic,
+    handler: impl batches::Handler,
+    shutdown: &CancellationToken,
+    loops: &mut JoinSet<()>,
+) {
     let mut options = batches::Options::new(&app.config);
     if !app.store.is_postgres() {
         options.limits.bytes = options.limits.bytes.min(SQLITE_BATCH_BYTES);
     }
-    options
+    let (app2, stop) = (app.clone(), shutdown.clone());
+    spawn(loops, async move {
+        batches::run(&app2, group, topic, handler, options, stop).await;
+    });
+    spawn(loops, trim::keep_short(app.clone(), group, topic, shutdown.clone()));
 }
 
 /// Options for work that comes to an end by itself, however often it must be tried.

@@ -5,6 +5,7 @@ mod batches;
 mod consuming;
 mod kafka;
 mod running;
+mod trimming;
 
 use std::time::Duration;
 

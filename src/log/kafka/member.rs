@@ -92,7 +92,7 @@ impl Member {
         let on_finish = move || polling.get().into_iter().for_each(Thread::unpark);
         let partitions = Arc::new(Partitions::new(on_finish));
         let stop_by = Arc::new(Mutex::new(None));
-        let group_id = format!("{}{group}", settings.topic_prefix);
+        let group_id = settings.group(group);
         let rebalancer = Rebalancer {
             partitions: partitions.clone(),
             offsets,

@@ -16,7 +16,7 @@ use crate::words::count;
 type Admin = AdminClient<Tracing>;
 
 /// How long an answer of the cluster may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What the cluster says of itself.
 struct Cluster {
@@ -48,6 +48,8 @@ pub(super) async fn create(settings: &Settings) -> Result<Option<String>, LogErr
                 // No outage outlasts it.
                 .set("retention.ms", "-1")
                 .set("retention.bytes", "-1")
+                // What is worked on is removed by whole segments, which end once a day.
+                .set("segment.ms", "86400000")
                 .set("max.message.bytes", &max_bytes)
                 .set("min.insync.replicas", &min_in_sync)
         })
@@ -219,7 +221,7 @@ fn min_in_sync(replication: i32) -> i32 {
     if replication >= 3 { 2 } else { 1 }
 }
 
-fn admin(settings: &Settings) -> Result<Admin, LogError> {
+pub(super) fn admin(settings: &Settings) -> Result<Admin, LogError> {
     create_client(&settings.client(&[], &[]), Tracing)
 }
 
@@ -250,7 +252,7 @@ async fn describe_cluster(admin: Admin) -> Result<(Admin, Cluster), LogError> {
 }
 
 /// Letting go of a client joins its thread.
-async fn let_go(admin: Admin) {
+pub(super) async fn let_go(admin: Admin) {
     let _ = tokio::task::spawn_blocking(move || drop(admin)).await;
 }
 

@@ -1,0 +1,60 @@
+//! Removes from the log what was worked on long ago.
+
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::app::App;
+use crate::clock::{hours, millis};
+use crate::log::{LogError, Topic, offsets};
+use crate::retry;
+use crate::store::StoreError;
+
+/// Between two passes over a topic.
+const EVERY: Duration = hours(1);
+
+/// Before the first: what was just started has something better to do.
+const FIRST: Duration = Duration::from_secs(10);
+
+#[derive(Debug, thiserror::Error)]
+enum TrimError {
+    #[error(transparent)]
+    Log(#[from] LogError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Removes what `group` did with `topic` more than `log.keep_days` ago, every now and then until
+/// `shutdown`. Each worker does: what another one has removed is no work.
+pub(super) async fn keep_short(
+    app: App,
+    group: &'static str,
+    topic: Topic,
+    shutdown: CancellationToken,
+) {
+    // Kafka need not hear all the workers of a fleet at once, so the pauses differ.
+    retry::wait(retry::pause(1, FIRST, FIRST), &shutdown).await;
+    while !shutdown.is_cancelled() {
+        match trim(&app, group, topic).await {
+            Ok(0) => {}
+            Ok(messages) => {
+                tracing::info!(topic = topic.name(), messages, "old messages were removed");
+            }
+            Err(error) => {
+                let topic = topic.name();
+                tracing::warn!(topic, %error, "old messages stay in the log for now");
+            }
+        }
+        retry::wait(retry::pause(1, EVERY, EVERY), &shutdown).await;
+    }
+}
+
+async fn trim(app: &App, group: &str, topic: Topic) -> Result<u64, TrimError> {
+    let kept = hours(24) * app.config.log.keep_days;
+    let before = (app.clock.now_ms() - millis(kept)).max(0);
+    let places = match topic.is_batched() {
+        true => Some(offsets::places(&mut app.store.snapshot().await?, topic).await?),
+        false => None,
+    };
+    Ok(app.log.trim(group, topic, places.as_deref(), before).await?)
+}

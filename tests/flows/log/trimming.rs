@@ -1,0 +1,98 @@
+//! What was worked on goes from Kafka's topics after a while; what was not stays.
+
+use longshore::log::offsets::Place as Offset;
+use serde_json::{Value, json};
+
+use super::batches::tracked;
+use super::*;
+use crate::support::fleet::{Backend, Fleet};
+use crate::support::{WorkspaceFile, eventually};
+
+/// No message is as new.
+const LATER: i64 = i64::MAX / 2;
+
+/// The earliest offsets of a topic's partitions.
+async fn earliest(log: &Log, topic: Topic) -> Vec<i64> {
+    log.extent(topic).await.unwrap().ranges.iter().map(|range| range.earliest).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_group_is_done_with_goes_once_it_is_old() {
+    let place = Place::kafka();
+    let log = place.open().await;
+    log.append(numbered("a", 10)).await.unwrap();
+    let trim = async |before| log.trim("g", Topic::Exports, None, before).await.unwrap();
+    assert_eq!(trim(LATER).await, 0, "nobody has taken anything");
+
+    let mut slow = consumer(&log, "g", 20);
+    take(&mut slow, 4).await;
+    slow.drain(PATIENCE).await;
+    assert_eq!(trim(1).await, 0, "it is not old");
+    assert_eq!(trim(LATER).await, 4);
+    assert_eq!(trim(LATER).await, 0, "it is gone already");
+    assert_eq!(earliest(&log, Topic::Exports).await.iter().sum::<i64>(), 4);
+
+    // Whoever comes now begins with what is left, as who was there goes on.
+    for group in ["new", "g"] {
+        let mut consumer = consumer(&log, group, 20);
+        let got: Vec<_> = take(&mut consumer, 6).await.iter().map(text).collect();
+        assert_eq!(got, ["4", "5", "6", "7", "8", "9"]);
+    }
+    log.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_store_has_not_applied_stays() {
+    let place = Place::kafka();
+    let log = place.open().await;
+    log.append(tracked(1, 0, 10)).await.unwrap();
+    let mut consumer = log.consumer("g", Topic::Tracking, 20).unwrap();
+    take(&mut consumer, 10).await;
+    consumer.drain(PATIENCE).await;
+
+    let id = log.extent(Topic::Tracking).await.unwrap().id;
+    let at = |group: &str, log_id: &str, next| Offset {
+        consumer_group: group.to_owned(),
+        partition: 1,
+        log_id: log_id.to_owned(),
+        next,
+        resets: 0,
+    };
+    // A store of before, of a topic before it was made anew, and of another group.
+    for (places, gone) in [
+        (vec![], 0),
+        (vec![at("g", "another", 10)], 0),
+        (vec![at("other", &id, 10)], 0),
+        (vec![at("g", &id, 3)], 3),
+        (vec![at("g", &id, 10)], 10),
+    ] {
+        log.trim("g", Topic::Tracking, Some(&places), LATER).await.unwrap();
+        assert_eq!(earliest(&log, Topic::Tracking).await, [0, gone, 0, 0], "{places:?}");
+    }
+    log.close().await;
+}
+
+/// A worker does so by itself when it starts, with all that it was done with before.
+#[tokio::test(flavor = "multi_thread")]
+async fn workers_remove_what_is_old() {
+    let keep = [("LONGSHORE_LOG__KEEP_DAYS", "0".to_owned())];
+    let mut fleet = Fleet::start(Backend::Fleet(1), &keep).await;
+    let api = fleet.apply(&[WorkspaceFile::new("acme")]).await.remove(0);
+    let body = json!({"attributes": [{"external_id": "ann", "first_name": "Ann"}]});
+    assert_eq!(api.post("/users/track", &body).await.status, 201);
+    fleet.applied().await;
+    fleet.terminate("worker-1").await;
+    fleet.launch("worker-1").await;
+    let log = fleet.log().await;
+    eventually("the message is removed", async || {
+        earliest(&log, Topic::Tracking).await.iter().sum::<i64>() == 1
+    })
+    .await;
+    // And nothing else has changed.
+    assert_eq!(api.post("/users/track", &body).await.status, 201);
+    fleet.applied().await;
+    let shown: Value =
+        serde_json::from_str(&fleet.run(&["users", "show", "ann", "--json"]).await).unwrap();
+    assert_eq!(shown["first_name"], "Ann");
+    log.close().await;
+}
