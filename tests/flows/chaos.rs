@@ -231,47 +231,6 @@ async fn chaos() {
     scene.check().await;
 }
 
-/// In the middle of an export PostgreSQL stands still for 20 s, and the S3 server is killed
-/// and started again. Others use these servers, so `scripts/chaos servers` asks for it alone.
-#[tokio::test(flavor = "multi_thread")]
-#[ignore = "pauses and kills the servers: scripts/chaos servers"]
-async fn servers() {
-    tokio::select! {
-        () = export_without_servers() => {}
-        // What is under way is dropped, and the servers are as before.
-        _ = tokio::signal::ctrl_c() => panic!("interrupted"),
-    }
-}
-
-async fn export_without_servers() {
-    let mut scene = Scene::new(&Scale::from_environment()).await;
-    for worker in WORKERS {
-        scene.fleet.forget_peak(worker);
-    }
-    // Dropped before the scene, which removes what it has on them.
-    let servers = Servers::new(&[CONTINUE, START]);
-    let (prefix, files) = (scene.begin().await, scene.files as u64);
-    for (share, [fault, remedy]) in
-        [(3, ["signal postgres STOP", CONTINUE]), (2, ["signal s3 KILL", START])]
-    {
-        scene.api.has_files(&prefix, files / share).await;
-        servers.tell(fault).await;
-        tokio::time::sleep(OUTAGE).await;
-        servers.tell(remedy).await;
-    }
-    scene.api.done(&prefix).await;
-    println!("  ended after {:.1} s", servers.since.elapsed().as_secs_f64());
-    for worker in WORKERS {
-        println!("  {worker} had at most {} MB resident meanwhile", scene.fleet.peak(worker) >> 20);
-    }
-    scene.check().await;
-}
-
-const OUTAGE: Duration = Duration::from_secs(20);
-
-const CONTINUE: &str = "signal postgres CONT";
-const START: &str = "start s3";
-
 /// The servers that all share. Dropped, they run again.
 struct Servers {
     since: Instant,

@@ -416,14 +416,9 @@ impl Fleet {
         }
     }
 
-    /// The most memory that a process has had resident since its start or since
-    /// [`forget_peak`](Self::forget_peak), in bytes.
+    /// The most memory that a process has had resident since its start, in bytes.
     pub fn peak(&self, name: &str) -> u64 {
         self.processes[name].peak()
-    }
-
-    pub fn forget_peak(&self, name: &str) {
-        self.processes[name].forget_peak();
     }
 
     /// What the system says of a process under a name of `/proc/<pid>/status`.
