@@ -71,9 +71,9 @@ async fn main() {
         for (name, objects, calls) in &cases {
             send_for(WARM_UP, address, calls.clone()).await;
             fleet.forget_peak("gateway");
-            let cpu = fleet.efforts()["gateway"].cpu;
+            let cpu = fleet.cpu("gateway");
             let taken = send_for(time, address, calls.clone()).await;
-            let cpu = fleet.efforts()["gateway"].cpu - cpu;
+            let cpu = fleet.cpu("gateway") - cpu;
             let per_second = taken.calls() as f64 / taken.seconds;
             figures.add(
                 name,

@@ -111,7 +111,7 @@ impl Installation {
     }
 
     fn worker_cpu(&self) -> Duration {
-        self.fleet.efforts()[WORKER].cpu
+        self.fleet.cpu(WORKER)
     }
 
     /// Messages that are in the log, of all partitions.

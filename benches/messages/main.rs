@@ -177,9 +177,9 @@ async fn main() {
         println!("run {run} of {}", arguments.runs);
         settle(&bench.pool).await;
         bench.fleet.forget_peak(WORKER);
-        let before = bench.fleet.efforts()[WORKER].cpu;
+        let before = bench.fleet.cpu(WORKER);
         let seconds = bench.send_to_all().await;
-        let cpu = bench.fleet.efforts()[WORKER].cpu - before;
+        let cpu = bench.fleet.cpu(WORKER) - before;
         let worker = (cpu.as_secs_f64() / seconds, bench.fleet.peak(WORKER) >> 20);
         settle(&bench.pool).await;
         let messages = messages(&bench.receiver);

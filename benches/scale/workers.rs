@@ -190,8 +190,7 @@ impl Workers {
     }
 
     fn cpu(&self) -> Duration {
-        let efforts = self.fleet.efforts();
-        (1..=self.running).map(|number| efforts[&name(number)].cpu).sum()
+        (1..=self.running).map(|number| self.fleet.cpu(&name(number))).sum()
     }
 
     pub async fn close(self) {

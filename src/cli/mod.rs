@@ -186,9 +186,25 @@ async fn open(config: Config) -> CommandResult<App> {
     Ok(app)
 }
 
+/// What a shell shows of a program that SIGPIPE has ended.
+const READER_GONE: i32 = 128 + 13;
+
+/// Who reads no further, as `| head` does, ends the command: that is no panic.
+fn end_with_the_reader() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let words = panic.payload_as_str().unwrap_or_default();
+        if words.starts_with("failed printing to stdout") && words.contains("Broken pipe") {
+            std::process::exit(READER_GONE);
+        }
+        usual(panic);
+    }));
+}
+
 /// Parses the command line, runs the command and says how it went.
 #[tokio::main]
 pub async fn main() -> ExitCode {
+    end_with_the_reader();
     // One TLS provider for every client in the process.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let arguments = Arguments::parse();

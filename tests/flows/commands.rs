@@ -163,6 +163,18 @@ async fn a_broken_key_file_ends_with_the_status_of_settings() {
     }
 }
 
+/// As with `longshore doctor | head -1`.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_that_goes_ends_the_command() {
+    let fleet = Fleet::prepare(Backend::Embedded, &[], |_| {}).await;
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let mut command = process::command(fleet.directory(), fleet.environment());
+    command.arg("doctor").stdout(writer);
+    let output = process::output(command).await;
+    assert_eq!((output.status.code(), text(&output.stderr)), (Some(141), String::new()));
+}
+
 /// The demonstration itself, small.
 #[tokio::test(flavor = "multi_thread")]
 async fn demo_checks_every_line() {

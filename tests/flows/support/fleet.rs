@@ -435,11 +435,16 @@ impl Fleet {
 
     /// What each process has done so far.
     pub fn efforts(&self) -> BTreeMap<String, Effort> {
-        let effort = |process: &Process| Effort {
-            cpu: process.cpu(),
-            lines: process.printed().lines().count(),
+        let effort = |(name, process): (&String, &Process)| {
+            let effort = Effort { cpu: process.cpu(), lines: process.printed().lines().count() };
+            (name.clone(), effort)
         };
-        self.processes.iter().map(|(name, process)| (name.clone(), effort(process))).collect()
+        self.processes.iter().map(effort).collect()
+    }
+
+    /// The processor time that one that runs has used.
+    pub fn cpu(&self, name: &str) -> Duration {
+        self.processes[name].cpu()
     }
 
     /// Runs a line of shell on this installation, where `$LONGSHORE` is the binary.
