@@ -26,11 +26,11 @@ pub(super) async fn trim(
     let (name, partitions) = (settings.topic(topic), settings.partitions);
     let client = settings.client(&[], &[("group.id", &settings.group(group))]);
     let asked = name.clone();
-    let look = move || {
+    let look = move || -> Result<_, LogError> {
         // It asks alone, and takes no part in the group.
         let consumer: BaseConsumer<Tracing> = create(&client, Tracing)?;
         let extent = describe::extent(consumer.client(), &asked, 0..partitions)?;
-        let at = |offset| {
+        let at = |offset| -> Result<_, KafkaError> {
             let mut list = TopicPartitionList::new();
             let mut partitions = extent.ranges.iter().map(|range| range.partition);
             partitions.try_for_each(|p| list.add_partition_offset(&asked, p, offset))?;
