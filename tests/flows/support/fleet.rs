@@ -416,9 +416,15 @@ impl Fleet {
         }
     }
 
-    /// The most memory that a process has had resident since its start, in bytes.
+    /// The most memory that a process has had resident since its start or since
+    /// [`forget_peak`](Self::forget_peak), in bytes.
     pub fn peak(&self, name: &str) -> u64 {
         self.processes[name].peak()
+    }
+
+    #[allow(dead_code, reason = "for benchmarks, which share this")]
+    pub fn forget_peak(&self, name: &str) {
+        self.processes[name].forget_peak();
     }
 
     /// What the system says of a process under a name of `/proc/<pid>/status`.
@@ -436,8 +442,8 @@ impl Fleet {
     /// What each process has done so far.
     pub fn efforts(&self) -> BTreeMap<String, Effort> {
         let effort = |(name, process): (&String, &Process)| {
-            let effort = Effort { cpu: process.cpu(), lines: process.printed().lines().count() };
-            (name.clone(), effort)
+            let lines = process.printed().lines().count();
+            (name.clone(), Effort { cpu: self.cpu(name), lines })
         };
         self.processes.iter().map(effort).collect()
     }
