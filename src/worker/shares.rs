@@ -6,6 +6,7 @@ use std::fmt::Display;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use rand::RngExt as _;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -15,6 +16,7 @@ use uuid::Uuid;
 
 use crate::bell::Bell;
 use crate::claims::{self, Claim, ClaimError, Kind};
+use crate::clock::millis;
 use crate::retry::{self, Retry};
 use crate::store::{Store, StoreError, answered};
 
@@ -74,6 +76,12 @@ const LEFT_PAUSE: Duration = Duration::from_secs(5);
 
 /// For how long a worker asks for nothing of a job that only a newer one can do.
 const NEWER_PAUSE: Duration = Duration::from_secs(5);
+
+/// The same of a job that was refused for this machine's clock.
+const CLOCK_PAUSE: Duration = Duration::from_secs(15);
+
+/// A clock that differs so much from the database's is wrong.
+const CLOCK_OFF: Duration = Duration::from_secs(60);
 
 /// After the drain's end, how long stopped work may take to return.
 const GRACE: Duration = Duration::from_secs(3);
@@ -271,6 +279,10 @@ impl<H: Handler> One<H> {
             tracing::warn!(%error, "left to a newer worker");
             return self.leave(claim, NEWER_PAUSE).await;
         }
+        if error.blames_clock() && self.is_clock_wrong().await {
+            tracing::error!(%error, "left to a worker whose clock is right");
+            return self.leave(claim, CLOCK_PAUSE).await;
+        }
         let last = self.attempt(claim) >= self.options.attempts;
         if error.can_retry() && !last {
             let pause = self.pause(claim);
@@ -291,6 +303,20 @@ impl<H: Handler> One<H> {
 
     fn pause(&self, claim: &Claim) -> Duration {
         retry::pause(self.attempt(claim), self.options.pause, LONGEST_PAUSE)
+    }
+
+    /// Whether this machine's clock is wrong by the database's. Where it is not, whoever refuses
+    /// it would refuse every worker.
+    async fn is_clock_wrong(&self) -> bool {
+        let store = self.store.clone();
+        let asking = async move { claims::now(&mut store.snapshot().await?).await };
+        match answered(asking, sleep(PATIENCE)).await {
+            Ok(now) => (now - Timestamp::now().as_millisecond()).abs() > millis(CLOCK_OFF),
+            Err(error) => {
+                tracing::warn!(%error, "the database's clock cannot be read");
+                false
+            }
+        }
     }
 
     /// Leaves the row to other workers, and with it for `pause` what else there is of its work.
