@@ -12,6 +12,7 @@
 
 use std::time::Duration;
 
+use serde_json::Value;
 use sqlx::SqlitePool;
 use uuid::Uuid;
 
@@ -67,6 +68,18 @@ impl Kind {
             Self::DispatchPlan => "dispatch_plan",
             Self::DispatchPart => "dispatch_part",
             Self::DispatchNamed => "dispatch_named",
+        }
+    }
+
+    /// Whether a job is one piece of work: who cannot do one row of it can hardly do another.
+    pub fn is_one_work(self) -> bool {
+        match self {
+            Self::ExportPart
+            | Self::ExportFinish
+            | Self::ExportCleanup
+            | Self::DispatchPlan
+            | Self::DispatchPart => true,
+            Self::Delivery | Self::ActivitySweep | Self::Schedule | Self::DispatchNamed => false,
         }
     }
 }
@@ -282,9 +295,9 @@ macro_rules! take_sql {
 /// How many jobs are tried: others may have taken all that a job had, or hold the locks of it.
 const LOOKS: usize = 3;
 
-/// Takes up to `limit` rows of `kind`, all of one job: the one that has fewest under way. No
-/// job has more than `per_job` under way (by one round's worth more where two workers take at
-/// the same moment).
+/// Takes up to `limit` rows of `kind`, all of one job, which is none of `avoided`: the one that
+/// has fewest under way. No job has more than `per_job` under way (by one round's worth more
+/// where two workers take at the same moment).
 ///
 /// Two or three short statements and no transaction around them, since a fleet does this for
 /// each row: 7 ms went into one statement that did all of it where a job had 4,000 rows.
@@ -294,8 +307,9 @@ pub async fn take(
     limit: u32,
     per_job: u32,
     lease: Duration,
+    avoided: &[Uuid],
 ) -> Result<Vec<Claim>, StoreError> {
-    let mut tried = Vec::new();
+    let mut tried = avoided.to_vec();
     for _ in 0..LOOKS {
         let Some((first, last)) = ends(store, kind).await? else { break };
         // Mostly there is one job, and nothing to choose.
@@ -338,8 +352,8 @@ async fn next_job(
     tried: &[Uuid],
 ) -> Result<Option<(Uuid, i64)>, StoreError> {
     const POSTGRES: &str = next_sql!(now_sql!(postgres_statement), "job <> ALL ($3)");
-    // There the rows of no job are locked by others.
-    const SQLITE: &str = next_sql!(now_sql!(sqlite), "TRUE");
+    const SQLITE: &str =
+        next_sql!(now_sql!(sqlite), "job NOT IN (SELECT unhex(value) FROM json_each($3))");
     let per_job = i64::from(per_job);
     Ok(match store {
         Store::Postgres(pool) => {
@@ -347,8 +361,9 @@ async fn next_job(
             query.fetch_optional(pool).await?
         }
         Store::Sqlite { read, .. } => {
+            let tried: Value = tried.iter().map(|job| job.simple().to_string()).collect();
             let query = sqlx::query_as(SQLITE).bind(kind.name()).bind(per_job);
-            query.fetch_optional(read).await?
+            query.bind(tried.to_string()).fetch_optional(read).await?
         }
     })
 }

@@ -23,6 +23,12 @@ pub trait Retry {
     fn needs_newer(&self) -> bool {
         false
     }
+
+    /// Whether it was refused for the time that this machine's clock shows. Where that clock is
+    /// wrong it is no failure of what is to be done, either: another machine can do it.
+    fn blames_clock(&self) -> bool {
+        false
+    }
 }
 
 /// Waits until `pause` is over or `stop` is cancelled.

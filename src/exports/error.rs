@@ -77,6 +77,10 @@ impl Retry for ExportError {
             _ => false,
         }
     }
+
+    fn blames_clock(&self) -> bool {
+        matches!(self, Self::Own(error) | Self::Objects(error) if error.blames_clock())
+    }
 }
 
 impl ExportError {

@@ -24,12 +24,11 @@ use azure_storage_blobs::prelude::{
 use bytes::Bytes;
 use futures::stream;
 use futures::{StreamExt as _, TryStreamExt as _};
-use jiff::SignedDuration;
 use tracing::instrument::WithSubscriber as _;
 use tracing::subscriber::NoSubscriber;
 
 use self::transport::{ServiceClock, Transport};
-use super::failure::{Failure, clock_is_off, innermost, may_pass};
+use super::failure::{Failure, SKEW_ALLOWED, clock_is_off, innermost, may_pass};
 use super::settings::AzureSettings;
 use super::stream::{collect, delete_each, in_parts, md5, part_size};
 use super::{
@@ -47,8 +46,6 @@ const RETRIES: u32 = 2;
 const COPY_SOURCE_VALID: Duration = Duration::from_secs(60 * 60);
 /// How long a large copy may take.
 const COPY_MOST: Duration = Duration::from_secs(30 * 60);
-/// Past this the service takes a request for a replay.
-const SKEW_ALLOWED: SignedDuration = SignedDuration::from_mins(14);
 
 /// A container, and the prefix below which objects lie.
 #[derive(Clone)]
@@ -362,7 +359,9 @@ impl Azure {
             "AccountIsDisabled" => refused(format!("the account {account} is disabled")),
             "AuthenticationFailed" | "InvalidAuthenticationInfo" | "AuthorizationFailure" => {
                 let skew = self.clock.skew();
-                if skew.abs() > SKEW_ALLOWED {
+                // Nothing of a token goes by the clock here.
+                let is_signed = matches!(self.credentials, Credentials::Key(_));
+                if is_signed && skew.abs() > SKEW_ALLOWED {
                     return clock_is_off(Some(skew));
                 }
                 let reason = match self.credentials {

@@ -29,6 +29,9 @@ impl Failure {
     }
 }
 
+/// Past this the stores take a request for a replay; they say 15 minutes.
+pub(super) const SKEW_ALLOWED: SignedDuration = SignedDuration::from_mins(14);
+
 /// How far this machine's clock is before (positive) or behind (negative) the store's, whose
 /// answer carries `date`.
 pub(super) fn clock_skew(date: &str, now: Timestamp) -> Option<SignedDuration> {
@@ -46,7 +49,7 @@ pub(super) fn clock_is_off(skew: Option<SignedDuration>) -> ObjectError {
         }
         None => "off".to_owned(),
     };
-    ObjectError::Unavailable(format!(
+    ObjectError::Clock(format!(
         "the clock of this machine is {how_far}: set it (NTP), signatures are valid for minutes"
     ))
 }
@@ -83,6 +86,7 @@ mod tests {
 
     #[test]
     fn a_wrong_clock_is_no_reason_to_give_up() {
-        assert!(clock_is_off(None).can_retry());
+        let error = clock_is_off(None);
+        assert!(error.can_retry() && error.blames_clock());
     }
 }

@@ -52,6 +52,9 @@ pub enum ObjectError {
     /// Not reached, busy, full, or failing on its side: later it may work.
     #[error("{0}")]
     Unavailable(String),
+    /// Refused for the time that this machine's clock shows.
+    #[error("{0}")]
+    Clock(String),
     /// Somebody must mend something first; the text says what.
     #[error("{0}")]
     Refused(String),
@@ -63,7 +66,11 @@ pub enum ObjectError {
 
 impl Retry for ObjectError {
     fn can_retry(&self) -> bool {
-        matches!(self, Self::Unavailable(_))
+        matches!(self, Self::Unavailable(_) | Self::Clock(_))
+    }
+
+    fn blames_clock(&self) -> bool {
+        matches!(self, Self::Clock(_))
     }
 }
 

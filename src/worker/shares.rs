@@ -1,18 +1,22 @@
 //! Works on claimed rows: takes them as places come free, renews their leases, and deals
 //! with what fails.
 
+use std::collections::HashMap;
 use std::fmt::Display;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use rand::RngExt as _;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
+use uuid::Uuid;
 
 use crate::bell::Bell;
 use crate::claims::{self, Claim, ClaimError, Kind};
+use crate::clock::millis;
 use crate::retry::{self, Retry};
 use crate::store::{Store, StoreError, answered};
 
@@ -67,8 +71,17 @@ pub struct Options {
 /// The longest pause between two tries of a row.
 pub const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// How long a row that only a newer worker can do stays with nobody.
+/// How long a row that this worker cannot do stays with nobody.
+const LEFT_PAUSE: Duration = Duration::from_secs(5);
+
+/// For how long a worker asks for nothing of a job that only a newer one can do.
 const NEWER_PAUSE: Duration = Duration::from_secs(5);
+
+/// The same of a job that was refused for this machine's clock.
+const CLOCK_PAUSE: Duration = Duration::from_secs(15);
+
+/// A clock that differs so much from the database's is wrong.
+const CLOCK_OFF: Duration = Duration::from_secs(60);
 
 /// After the drain's end, how long stopped work may take to return.
 const GRACE: Duration = Duration::from_secs(3);
@@ -88,13 +101,14 @@ pub async fn run<H: Handler>(
     shutdown: CancellationToken,
 ) {
     let stop = CancellationToken::new();
+    let avoided = Avoided::default();
     let mut rings = bell.subscribe();
     let mut tasks = JoinSet::new();
     let mut failures = 0;
     while !shutdown.is_cancelled() {
         rings.mark_unchanged();
         let free = options.in_flight - tasks.len();
-        let wait = match take(&store, H::KIND, options, free, &shutdown).await {
+        let wait = match take(&store, H::KIND, options, free, avoided.jobs(), &shutdown).await {
             Ok(claims) if claims.is_empty() => {
                 options.poll.mul_f64(rand::rng().random_range(0.8..1.2))
             }
@@ -105,6 +119,7 @@ pub async fn run<H: Handler>(
                         store: store.clone(),
                         handler: handler.clone(),
                         options,
+                        avoided: avoided.clone(),
                         bell: bell.clone(),
                     };
                     let span = tracing::info_span!(
@@ -138,6 +153,7 @@ async fn take(
     kind: Kind,
     options: Options,
     free: usize,
+    avoided: Vec<Uuid>,
     shutdown: &CancellationToken,
 ) -> Result<Vec<Claim>, StoreError> {
     // A few at a time, so that other workers and other jobs get theirs.
@@ -146,8 +162,9 @@ async fn take(
         return Ok(Vec::new());
     }
     let store = store.clone();
-    let taking =
-        async move { claims::take(&store, kind, limit, options.per_job, options.lease).await };
+    let taking = async move {
+        claims::take(&store, kind, limit, options.per_job, options.lease, &avoided).await
+    };
     let patience = async {
         retry::wait(PATIENCE, shutdown).await;
         // Who must stop still waits a little: what was taken is to be handed back.
@@ -168,11 +185,33 @@ async fn drain(mut tasks: JoinSet<()>, stop: CancellationToken, deadline: Durati
     }
 }
 
+/// Jobs that this worker cannot do for now, each with the time until which it asks for none of
+/// its rows.
+#[derive(Clone, Default)]
+struct Avoided(Arc<Mutex<HashMap<Uuid, Instant>>>);
+
+impl Avoided {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Uuid, Instant>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, job: Uuid, pause: Duration) {
+        self.lock().insert(job, Instant::now() + pause);
+    }
+
+    fn jobs(&self) -> Vec<Uuid> {
+        let mut jobs = self.lock();
+        jobs.retain(|_, until| Instant::now() < *until);
+        jobs.keys().copied().collect()
+    }
+}
+
 /// One row's work, from taking to the end.
 struct One<H> {
     store: Store,
     handler: Arc<H>,
     options: Options,
+    avoided: Avoided,
     bell: Bell,
 }
 
@@ -237,10 +276,12 @@ impl<H: Handler> One<H> {
             return self.hand_back(claim, Duration::ZERO).await;
         }
         if error.needs_newer() {
-            let (store, claim) = (self.store.clone(), *claim);
             tracing::warn!(%error, "left to a newer worker");
-            let leaving = async move { claims::leave(&store, &claim, NEWER_PAUSE).await };
-            return answered(leaving, sleep(PATIENCE)).await;
+            return self.leave(claim, NEWER_PAUSE).await;
+        }
+        if error.blames_clock() && self.is_clock_wrong().await {
+            tracing::error!(%error, "left to a worker whose clock is right");
+            return self.leave(claim, CLOCK_PAUSE).await;
         }
         let last = self.attempt(claim) >= self.options.attempts;
         if error.can_retry() && !last {
@@ -262,6 +303,30 @@ impl<H: Handler> One<H> {
 
     fn pause(&self, claim: &Claim) -> Duration {
         retry::pause(self.attempt(claim), self.options.pause, LONGEST_PAUSE)
+    }
+
+    /// Whether this machine's clock is wrong by the database's. Where it is not, whoever refuses
+    /// it would refuse every worker.
+    async fn is_clock_wrong(&self) -> bool {
+        let store = self.store.clone();
+        let asking = async move { claims::now(&mut store.snapshot().await?).await };
+        match answered(asking, sleep(PATIENCE)).await {
+            Ok(now) => (now - Timestamp::now().as_millisecond()).abs() > millis(CLOCK_OFF),
+            Err(error) => {
+                tracing::warn!(%error, "the database's clock cannot be read");
+                false
+            }
+        }
+    }
+
+    /// Leaves the row to other workers, and with it for `pause` what else there is of its work.
+    async fn leave(&self, claim: &Claim, pause: Duration) -> Result<(), ClaimError> {
+        if claim.kind.is_one_work() {
+            self.avoided.add(claim.job, pause);
+        }
+        let (store, claim) = (self.store.clone(), *claim);
+        let leaving = async move { claims::leave(&store, &claim, LEFT_PAUSE).await };
+        answered(leaving, sleep(PATIENCE)).await
     }
 
     async fn hand_back(&self, claim: &Claim, delay: Duration) -> Result<(), ClaimError> {

@@ -17,6 +17,7 @@ on_both_stores!(
     a_small_job_does_not_wait_behind_a_large_one,
     no_job_has_more_than_its_share,
     what_is_left_to_others_counts_no_try_and_numbers_never_go_back,
+    a_job_that_is_avoided_is_left_to_others,
 );
 
 const LEASE: Duration = Duration::from_secs(60);
@@ -29,7 +30,7 @@ async fn offer(store: &Store, job: Uuid, items: i64) {
 }
 
 async fn take(store: &Store, limit: u32, lease: Duration) -> Vec<Claim> {
-    claims::take(store, Kind::ExportPart, limit, MANY, lease).await.unwrap()
+    claims::take(store, Kind::ExportPart, limit, MANY, lease, &[]).await.unwrap()
 }
 
 async fn finish(store: &Store, claim: &Claim) -> Result<(), ClaimError> {
@@ -159,14 +160,14 @@ async fn no_job_has_more_than_its_share(test: TestStore) {
     let store = &test.store;
     let job = Uuid::new_v4();
     offer(store, job, 10).await;
-    let take_two = || claims::take(store, Kind::ExportPart, 5, 2, LEASE);
+    let take_two = || claims::take(store, Kind::ExportPart, 5, 2, LEASE, &[]);
     let taken = take_two().await.unwrap();
     assert_eq!(taken.len(), 2);
     assert!(take_two().await.unwrap().is_empty());
     finish(store, &taken[0]).await.unwrap();
     assert_eq!(take_two().await.unwrap().len(), 1);
     // Another kind's rows are another matter.
-    assert!(claims::take(store, Kind::Delivery, 5, 2, LEASE).await.unwrap().is_empty());
+    assert!(claims::take(store, Kind::Delivery, 5, 2, LEASE, &[]).await.unwrap().is_empty());
 }
 
 async fn what_is_left_to_others_counts_no_try_and_numbers_never_go_back(test: TestStore) {
@@ -181,6 +182,23 @@ async fn what_is_left_to_others_counts_no_try_and_numbers_never_go_back(test: Te
     assert_eq!(third.attempt, 2);
     assert!(matches!(finish(store, &second).await, Err(ClaimError::Lost)));
     finish(store, &third).await.unwrap();
+}
+
+async fn a_job_that_is_avoided_is_left_to_others(test: TestStore) {
+    let store = &test.store;
+    let (avoided, other) = (Uuid::new_v4(), Uuid::new_v4());
+    let take = async |avoided: &[Uuid]| -> Vec<Uuid> {
+        let taken = claims::take(store, Kind::ExportPart, 2, MANY, LEASE, avoided).await.unwrap();
+        taken.iter().map(|claim| claim.job).collect()
+    };
+    offer(store, avoided, 10).await;
+    assert!(take(&[avoided]).await.is_empty());
+    offer(store, other, 4).await;
+    assert_eq!(take(&[avoided]).await, [other; 2]);
+    // It has fewest under way.
+    assert_eq!(take(&[]).await, [avoided; 2]);
+    assert_eq!(take(&[avoided]).await, [other; 2]);
+    assert!(take(&[avoided, other]).await.is_empty());
 }
 
 /// Somebody froze between the end of its claim and the commit: its job has fewest under way, and

@@ -1,8 +1,9 @@
 //! What becomes of claimed rows whose work fails, panics, sleeps or is stopped.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use longshore::bell::Bell;
 use longshore::claims::{self, Claim, ClaimError, Kind};
@@ -17,7 +18,7 @@ use crate::support::eventually;
 use crate::support::proxy::{Proxy, Way};
 use crate::support::stores::{TestStore, on_both_stores};
 
-on_both_stores!(each_row_ends_as_its_work_does,);
+on_both_stores!(each_row_ends_as_its_work_does, work_for_a_newer_worker_is_asked_for_now_and_then,);
 
 #[derive(Debug, thiserror::Error)]
 #[error("failed as told")]
@@ -113,7 +114,7 @@ async fn each_row_ends_as_its_work_does(test: TestStore) {
     // A row that ended three workers before: taken with an expired lease each time.
     offer(&store, job, 9..10).await;
     for attempt in 1..=3 {
-        let taken = claims::take(&store, Kind::ExportPart, 1, 100, Duration::ZERO).await;
+        let taken = claims::take(&store, Kind::ExportPart, 1, 100, Duration::ZERO, &[]).await;
         assert_eq!(taken.unwrap()[0].attempt, attempt);
     }
     offer(&store, job, 0..6).await;
@@ -141,9 +142,89 @@ async fn each_row_ends_as_its_work_does(test: TestStore) {
     // Stopping hands back what does not end by itself: another may take it at once.
     shutdown.cancel();
     running.await.unwrap();
-    let taken = claims::take(&store, Kind::ExportPart, 9, 100, options().lease).await;
+    let taken = claims::take(&store, Kind::ExportPart, 9, 100, options().lease, &[]).await;
     let taken = taken.unwrap();
     assert_eq!(taken.iter().map(|claim| claim.item).collect::<Vec<_>>(), [WAITS_FOR_STOP]);
+}
+
+/// Of a newer program's.
+#[derive(Debug, thiserror::Error)]
+#[error("not known here")]
+struct Unknown;
+
+impl Retry for Unknown {
+    fn needs_newer(&self) -> bool {
+        true
+    }
+}
+
+/// Cannot do the rows of one job, until it can.
+struct Older {
+    store: Store,
+    newer: Uuid,
+    is_newer: AtomicBool,
+    left: AtomicUsize,
+    done: Mutex<Vec<Claim>>,
+}
+
+impl Handler for Older {
+    type Error = Unknown;
+    const KIND: Kind = Kind::ExportPart;
+
+    async fn handle(&self, claim: &Claim, _: &CancellationToken) -> Result<(), Unknown> {
+        if claim.job == self.newer && !self.is_newer.load(Ordering::Relaxed) {
+            self.left.fetch_add(1, Ordering::Relaxed);
+            return Err(Unknown);
+        }
+        let mut tx = self.store.write().await.unwrap();
+        claims::finish(&mut tx, claim).await.unwrap();
+        tx.commit().await.unwrap();
+        self.done.lock().unwrap().push(*claim);
+        Ok(())
+    }
+
+    async fn give_up(&self, claim: &Claim, _: Option<&Unknown>) -> Result<(), ClaimError> {
+        panic!("{claim:?} is given up");
+    }
+}
+
+async fn work_for_a_newer_worker_is_asked_for_now_and_then(test: TestStore) {
+    const ROWS: usize = 200;
+    let (store, newer, known) = (test.store.clone(), Uuid::new_v4(), Uuid::new_v4());
+    let work = Arc::new(Older {
+        store: store.clone(),
+        newer,
+        is_newer: AtomicBool::new(false),
+        left: AtomicUsize::new(0),
+        done: Mutex::default(),
+    });
+    offer(&store, newer, 0..ROWS as i64).await;
+    let (shutdown, since) = (CancellationToken::new(), Instant::now());
+    let running = tokio::spawn(shares::run(
+        store.clone(),
+        work.clone(),
+        options(),
+        Bell::default(),
+        shutdown.clone(),
+    ));
+    eventually("it has met what it does not know", || async {
+        work.left.load(Ordering::Relaxed) > 0
+    })
+    .await;
+    // Meanwhile it does what it knows.
+    offer(&store, known, 0..100).await;
+    eventually("the other job is done", || async { work.done.lock().unwrap().len() == 100 }).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    // As many as it has places, each time that it looks.
+    let left = work.left.load(Ordering::Relaxed);
+    let looks = 1 + since.elapsed().as_secs() as usize / 5;
+    assert!(left <= looks * options().in_flight, "{left} of {ROWS} rows were tried");
+
+    work.is_newer.store(true, Ordering::Relaxed);
+    eventually("all is done", || async { work.done.lock().unwrap().len() == 100 + ROWS }).await;
+    assert!(work.done.lock().unwrap().iter().all(|claim| claim.attempt == 1), "no try counts");
+    shutdown.cancel();
+    running.await.unwrap();
 }
 
 /// A connection that was cut without a word never answers and never fails.

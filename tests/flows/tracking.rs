@@ -70,13 +70,16 @@ impl World {
         sweep::offer(store).await.unwrap();
         self.execute("UPDATE claims SET due_at = 0 WHERE kind = 'activity_sweep'").await;
         let lease = std::time::Duration::from_secs(60);
-        let claims = claims::take(store, Kind::ActivitySweep, 200, 200, lease).await.unwrap();
+        let claims = claims::take(store, Kind::ActivitySweep, 200, 200, lease, &[]).await.unwrap();
         assert_eq!(claims.len(), 100);
         for claim in &claims {
             sweep::sweep(&self.app, claim, &CancellationToken::new()).await.unwrap();
         }
         assert!(
-            claims::take(store, Kind::ActivitySweep, 200, 200, lease).await.unwrap().is_empty()
+            claims::take(store, Kind::ActivitySweep, 200, 200, lease, &[])
+                .await
+                .unwrap()
+                .is_empty()
         );
     }
 

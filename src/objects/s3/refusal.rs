@@ -6,7 +6,9 @@ use jiff::Timestamp;
 
 use super::{Response, S3};
 use crate::objects::ObjectError;
-use crate::objects::failure::{Failure, clock_is_off, clock_skew, innermost, may_pass};
+use crate::objects::failure::{
+    Failure, SKEW_ALLOWED, clock_is_off, clock_skew, innermost, may_pass,
+};
 
 /// What can be asked where there is no object yet.
 const NEEDS_BUCKET_ONLY: [&str; 3] = ["PutObject", "ListBucket", "ListBucketMultipartUploads"];
@@ -55,6 +57,7 @@ impl S3 {
         let (bucket, status) = (&self.bucket, answer.status().as_u16());
         let header = |name| answer.headers().get(name);
         let region = header("x-amz-bucket-region");
+        let skew = header("date").and_then(|date| clock_skew(date, Timestamp::now()));
         let refused = |text: String| ObjectError::Refused(format!("{self}: {text}"));
         match code {
             "NoSuchBucket" => refused(format!("the bucket {bucket} does not exist")),
@@ -71,9 +74,8 @@ impl S3 {
             "ExpiredToken" | "InvalidToken" | "TokenRefreshRequired" => {
                 refused("the session_token has expired or is not valid: give a new one".into())
             }
-            "RequestTimeTooSkewed" => {
-                clock_is_off(header("date").and_then(|date| clock_skew(date, Timestamp::now())))
-            }
+            // The SDK goes by the store's clock after the first such answer, so this is rare.
+            "RequestTimeTooSkewed" => clock_is_off(skew),
             "PermanentRedirect"
             | "TemporaryRedirect"
             | "AuthorizationHeaderMalformed"
@@ -109,6 +111,10 @@ impl S3 {
                 404 => ObjectError::NotFound(path.to_owned()),
                 // The source is another than was looked at.
                 412 if action == "CopyObject" => ObjectError::NotFound(path.to_owned()),
+                // The answer to a HEAD has no code.
+                403 if code.is_empty() && skew.is_some_and(|skew| skew.abs() > SKEW_ALLOWED) => {
+                    clock_is_off(skew)
+                }
                 401 | 403 => refused(format!(
                     "access denied: the key may not {action} in the bucket {bucket}"
                 )),
@@ -149,11 +155,13 @@ fn credentials_missing(s3: &S3, reason: String) -> ObjectError {
 
 #[cfg(test)]
 mod tests {
+    use jiff::SignedDuration;
+
     use super::*;
     use crate::objects::{S3Settings, Sizes};
+    use crate::retry::Retry as _;
 
-    #[tokio::test]
-    async fn a_store_without_room_is_waited_for_and_says_so() {
+    async fn a_bucket() -> S3 {
         let settings = S3Settings {
             bucket: "exports".into(),
             region: Some("us-east-1".into()),
@@ -161,7 +169,12 @@ mod tests {
             secret_access_key: Some("a secret".into()),
             ..S3Settings::default()
         };
-        let s3 = S3::open(&settings, Sizes { part: 1, copy: 1, page: 1 }).await.unwrap();
+        S3::open(&settings, Sizes { part: 1, copy: 1, page: 1 }).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_store_without_room_is_waited_for_and_says_so() {
+        let s3 = a_bucket().await;
         for (status, code) in [
             (403, "QuotaExceeded"),
             (400, "XMinioAdminBucketQuotaExceeded"),
@@ -172,6 +185,25 @@ mod tests {
             assert!(matches!(error, ObjectError::Unavailable(_)), "{code}: {error:?}");
             let text = error.to_string();
             assert!(text.contains("there is no room left") && text.contains(code), "{text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_wrong_clock_is_told_of_an_answer_without_a_code_too() {
+        let s3 = a_bucket().await;
+        let of = |code, seconds| {
+            let mut answer = Response::new(403.try_into().unwrap(), "".into());
+            let time = Timestamp::now() + SignedDuration::from_secs(seconds);
+            let date =
+                jiff::fmt::rfc2822::DateTimePrinter::new().timestamp_to_rfc9110_string(&time);
+            answer.headers_mut().insert("date", date.unwrap());
+            s3.refusal("HeadObject", "a key", code, &answer)
+        };
+        for (code, seconds) in [("", 3_600), ("", -3_600), ("RequestTimeTooSkewed", 0)] {
+            assert!(of(code, seconds).blames_clock(), "{code} {seconds}");
+        }
+        for (code, seconds) in [("", 0), ("", 600), ("AccessDenied", 3_600)] {
+            assert!(!of(code, seconds).blames_clock(), "{code} {seconds}");
         }
     }
 }

@@ -1,15 +1,17 @@
 /* Moves the time of day of one process, by as many milliseconds as stand in the file that
  * CLOCK_FILE names (8 bytes, as this machine has them) at the moment of each call. Clocks that
- * only go forward, and what the system itself waits for, stay as they are: as where somebody
+ * only go forward, and how long a wait lasts that has begun, stay as they are: as where somebody
  * sets the clock of a machine.
  *
- *     cc -shared -fPIC -o clock.so clock.c; LD_PRELOAD=./clock.so CLOCK_FILE=… longshore … */
+ *     cc -shared -fPIC -o clock.so clock.c -ldl; LD_PRELOAD=./clock.so CLOCK_FILE=… longshore … */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <threads.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -28,14 +30,18 @@ __attribute__((constructor)) static void begin(void)
     offset_ms = mapped;
 }
 
+static void move(struct timespec *time, long long ms)
+{
+    long long ns = time->tv_nsec + ms % 1000 * 1000000;
+    time->tv_sec += ms / 1000 + (ns < 0 ? -1 : ns / 1000000000);
+    time->tv_nsec = ns < 0 ? ns + 1000000000 : ns % 1000000000;
+}
+
 int clock_gettime(clockid_t clock, struct timespec *time)
 {
     int failed = syscall(SYS_clock_gettime, clock, time);
-    if (!failed && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE) && offset_ms) {
-        long long ns = time->tv_nsec + *offset_ms % 1000 * 1000000;
-        time->tv_sec += *offset_ms / 1000 + (ns < 0 ? -1 : ns / 1000000000);
-        time->tv_nsec = ns < 0 ? ns + 1000000000 : ns % 1000000000;
-    }
+    if (!failed && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE) && offset_ms)
+        move(time, *offset_ms);
     return failed;
 }
 
@@ -55,4 +61,14 @@ time_t time(time_t *out)
     if (out)
         *out = now.tv_sec;
     return now.tv_sec;
+}
+
+/* librdkafka waits until a time of day, which the system takes for its own. */
+int cnd_timedwait(cnd_t *restrict condition, mtx_t *restrict lock,
+                  const struct timespec *restrict until)
+{
+    int (*wait)(cnd_t *, mtx_t *, const struct timespec *) = dlsym(RTLD_NEXT, "cnd_timedwait");
+    struct timespec real = *until;
+    move(&real, offset_ms ? -*offset_ms : 0);
+    return wait(condition, lock, &real);
 }

@@ -10,8 +10,10 @@ use serde_json::json;
 
 use super::herd::Herd;
 use crate::support::fleet::{Backend, Fleet};
+use crate::support::middleman::{Middleman, NO_TRICK, PlayTrick, Trick};
+use crate::support::places::Place;
 use crate::support::process::free_port;
-use crate::support::{Api, WorkspaceFile, python};
+use crate::support::{Api, WorkspaceFile, eventually, people, python};
 
 /// Dropped with the directory that its files are in.
 pub struct Clocks {
@@ -26,7 +28,7 @@ impl Clocks {
         let library = directory.join("clock.so");
         let mut compile = Command::new("cc");
         compile.args(["-O2", "-Wall", "-Werror", "-shared", "-fPIC", "-o"]);
-        compile.arg(&library).arg(python::file("chaos/clock.c"));
+        compile.arg(&library).arg(python::file("chaos/clock.c")).arg("-ldl");
         let status = compile.status().expect("a C compiler: on Debian, apt-get install gcc");
         assert!(status.success(), "clock.c is compiled");
         Self { library, directory: directory.to_owned(), files: BTreeMap::new() }
@@ -79,4 +81,61 @@ async fn a_gateway_whose_clock_is_wrong_takes_schedules() {
         assert_eq!(answer.status, status, "a clock that is off by {hours} h: {answer:?}");
     }
     herd.terminate("gateway").await;
+}
+
+/// A storage refuses the only worker for its clock, as long as it is told to, and is then what it
+/// is; a try that counts would be the last.
+async fn refused_for_its_clock(place: Place, refuse: PlayTrick, hours: i64, told: &str) {
+    let middleman = Middleman::start(place.endpoint(), NO_TRICK).await;
+    let settings = [("LONGSHORE_EXPORTS__ATTEMPTS", "1".to_owned())];
+    let fleet = Fleet::prepare(Backend::Fleet(0), &settings, |_| {}).await;
+    let workspace = WorkspaceFile::new("acme").with_storage(&place.at(&middleman.endpoint()));
+    let api = fleet.apply(std::slice::from_ref(&workspace)).await.remove(0);
+    fleet.import("acme", &[people::simple(1, 1)]).await;
+    let (mut clocks, mut herd) = (Clocks::build(fleet.directory()), Herd::of(&fleet));
+    let variables = clocks.variables("wrong");
+    clocks.set("wrong", hours * 3_600);
+    herd.add("gateway", &["gateway"], &[]);
+    herd.add("wrong", &["worker"], &variables);
+    herd.all_ready().await;
+    middleman.play(refuse);
+    let waits = api.export_all().await.prefix;
+    eventually("the worker says what is wrong", || async {
+        let status = api.status(&waits).await;
+        assert!(status["finished_at"].is_null(), "{status}");
+        let mut is_said = false;
+        herd.each_printed(|_, text| {
+            is_said |= text.lines().any(|line| {
+                line.contains("ERROR")
+                    && line.contains("left to a worker whose clock is right")
+                    && line.contains(told)
+            });
+        });
+        is_said
+    })
+    .await;
+    middleman.play(NO_TRICK);
+    api.done(&waits).await;
+    herd.terminate("wrong").await;
+    // Where the worker's clock is right the storage's is wrong, for every worker.
+    herd.add("right", &["worker"], &[]);
+    herd.ready("right").await;
+    middleman.play(refuse);
+    api.failed(&api.export_all().await.prefix).await;
+    herd.terminate("right").await;
+    herd.terminate("gateway").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_s3_refuses_for_its_clock_fails_no_export() {
+    let refuse: PlayTrick =
+        |_, _| Some(Trick::Answer(403, "<Error><Code>RequestTimeTooSkewed</Code></Error>"));
+    refused_for_its_clock(Place::s3().await, refuse, 1, "seconds ahead of the store's").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_azure_refuses_for_its_clock_fails_no_export() {
+    let refuse: PlayTrick =
+        |_, _| Some(Trick::Answer(403, "<Error><Code>AuthenticationFailed</Code></Error>"));
+    refused_for_its_clock(Place::azure().await, refuse, -1, "seconds behind the store's").await;
 }

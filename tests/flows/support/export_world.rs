@@ -146,7 +146,7 @@ impl World {
     /// Every claimable row of a kind, which all are the job's.
     pub async fn take(&self, kind: Kind, job: &Job, lease: Duration) -> Vec<Claim> {
         let store = &self.app.store;
-        let claims = claims::take(store, kind, 100, 100, lease).await.unwrap();
+        let claims = claims::take(store, kind, 100, 100, lease, &[]).await.unwrap();
         assert!(claims.iter().all(|claim| claim.job == job.id), "{claims:?}");
         claims
     }
