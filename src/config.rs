@@ -89,7 +89,8 @@ pub struct Log {
     pub topic_prefix: String,
     /// Copies of each partition that `migrate` asks of a Kafka cluster.
     pub replication: u16,
-    /// Days that messages stay in the log after they were worked on, at least.
+    /// Days after which messages that were worked on are removed from the log, counted from their
+    /// append.
     pub keep_days: u32,
     /// Milliseconds that an append may take before its call is answered 503.
     pub append_timeout_ms: u64,

@@ -76,7 +76,10 @@ impl Topic {
 
     /// Whether it is taken in [`Batch`]es, by a group whose [`offsets`] are in the store.
     pub fn is_batched(self) -> bool {
-        matches!(self, Self::Tracking | Self::Catalogs | Self::Messages)
+        match self {
+            Self::Tracking | Self::Catalogs | Self::Messages => true,
+            Self::Exports | Self::Transactional => false,
+        }
     }
 
     /// The topic of that [`name`](Self::name).

@@ -329,31 +329,31 @@ impl Store {
         })
     }
 
-    /// The same with PostgreSQL's asynchronous commit, which does not wait for the disk, so that
-    /// what it locks is free again at once: for what is done again, with the same result, where a
-    /// crash of the server takes it back. Any other commit after it makes it durable, too. SQLite
-    /// waits.
+    /// [`write`](Self::write) with PostgreSQL's asynchronous commit, which does not wait for the
+    /// disk, so that what it locks is free again at once: for what is done again, with the same
+    /// result, where a crash of the server takes it back. Any other commit after it makes it
+    /// durable, too. SQLite waits.
     pub async fn write_async_commit(&self) -> Result<Tx, StoreError> {
-        Ok(match self {
-            Self::Postgres(pool) => {
-                let begun = pool.begin_with("BEGIN; SET LOCAL synchronous_commit TO off");
-                Tx::Postgres(pools::timed(pools::name(pool), begun).await?)
-            }
-            Self::Sqlite { .. } => self.write().await?,
-        })
+        self.write_with("BEGIN; SET LOCAL synchronous_commit TO off").await
     }
 
-    /// The same for what finds its rows by their keys alone, as batches of the log do: PostgreSQL
-    /// plans each statement once for a connection. To plan one over a hundred partitions takes it
-    /// longer than to find the users of a small batch. What is planned once may be planned for
-    /// tables that are still empty, so it never reads whole ones.
+    /// [`write`](Self::write) for what finds its rows by their keys alone, as batches of the log
+    /// do: PostgreSQL plans each statement once for a connection. To plan one over a hundred
+    /// partitions takes it longer than to find the users of a small batch. What is planned once
+    /// may be planned for tables that are still empty, so it never reads whole ones.
     pub async fn write_by_keys(&self) -> Result<Tx, StoreError> {
+        self.write_with(
+            "BEGIN; SET LOCAL plan_cache_mode TO force_generic_plan;
+             SET LOCAL enable_seqscan TO off",
+        )
+        .await
+    }
+
+    /// `begin` is PostgreSQL's; SQLite begins as ever.
+    async fn write_with(&self, begin: &'static str) -> Result<Tx, StoreError> {
         Ok(match self {
             Self::Postgres(pool) => {
-                let begun = pool.begin_with(
-                    "BEGIN; SET LOCAL plan_cache_mode TO force_generic_plan;
-                     SET LOCAL enable_seqscan TO off",
-                );
+                let begun = pool.begin_with(begin);
                 Tx::Postgres(pools::timed(pools::name(pool), begun).await?)
             }
             Self::Sqlite { .. } => self.write().await?,

@@ -24,8 +24,8 @@ enum TrimError {
     Store(#[from] StoreError),
 }
 
-/// Removes what `group` did with `topic` more than `log.keep_days` ago, every now and then until
-/// `shutdown`. Each worker does: what another one has removed is no work.
+/// Removes what `group` is done with and was appended to `topic` more than `log.keep_days` ago,
+/// every now and then until `shutdown`. Each worker does: what another one has removed is no work.
 pub(super) async fn keep_short(
     app: App,
     group: &'static str,
