@@ -340,7 +340,7 @@ impl Store {
     /// [`write`](Self::write) for what finds its rows by their keys alone, as batches of the log
     /// do: PostgreSQL plans each statement once for a connection. To plan one over a hundred
     /// partitions takes it longer than to find the users of a small batch. What is planned once
-    /// may be planned for tables that are still empty, so it never reads whole ones.
+    /// may be planned for tables that are still empty, so it goes by indexes.
     pub async fn write_by_keys(&self) -> Result<Tx, StoreError> {
         self.write_with(
             "BEGIN; SET LOCAL plan_cache_mode TO force_generic_plan;

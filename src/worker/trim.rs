@@ -5,6 +5,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
+use crate::claims;
 use crate::clock::{hours, millis};
 use crate::log::{LogError, Topic, offsets};
 use crate::retry;
@@ -50,11 +51,15 @@ pub(super) async fn keep_short(
 }
 
 async fn trim(app: &App, group: &str, topic: Topic) -> Result<u64, TrimError> {
-    let kept = hours(24) * app.config.log.keep_days;
-    let before = (app.clock.now_ms() - millis(kept)).max(0);
+    let mut tx = app.store.snapshot().await?;
+    // By the database's clock: a worker whose own is years ahead would leave nothing to go back to.
+    let now = app.clock.moved(claims::now(&mut tx).await?);
     let places = match topic.is_batched() {
-        true => Some(offsets::places(&mut app.store.snapshot().await?, topic).await?),
+        true => Some(offsets::places(&mut tx, topic).await?),
         false => None,
     };
+    drop(tx);
+    let kept = hours(24) * app.config.log.keep_days;
+    let before = (now - millis(kept)).max(0);
     Ok(app.log.trim(group, topic, places.as_deref(), before).await?)
 }

@@ -48,6 +48,8 @@ pub(super) async fn create(settings: &Settings) -> Result<Option<String>, LogErr
                 // No outage outlasts it.
                 .set("retention.ms", "-1")
                 .set("retention.bytes", "-1")
+                // What is old is told by the brokers' clocks, and not by each gateway's own.
+                .set("message.timestamp.type", "LogAppendTime")
                 // What is worked on is removed by whole segments, which end once a day.
                 .set("segment.ms", "86400000")
                 .set("max.message.bytes", &max_bytes)

@@ -9,7 +9,7 @@ use rdkafka::{Offset, TopicPartitionList};
 
 use super::topics::{PATIENCE, admin, let_go};
 use super::{Settings, Tracing, create, describe, unavailable};
-use crate::log::batches::Range;
+use crate::log::batches::{Range, obstacle};
 use crate::log::offsets::Place;
 use crate::log::{LogError, Topic};
 
@@ -48,9 +48,10 @@ pub(super) async fn trim(
         .await
         .map_err(|error| LogError::Unavailable(error.to_string()))??;
     let (committed, recent) = (offsets(&committed), offsets(&recent));
-    // Of a topic that was made anew the store says nothing.
+    // Of a partition that is stopped the store does not say what is applied.
     let applied: Option<BTreeMap<i32, i64>> = places.map(|places| {
-        let known = places.iter().filter(|p| p.consumer_group == group && p.log_id == extent.id);
+        let own = places.iter().filter(|place| place.consumer_group == group);
+        let known = own.filter(|place| obstacle(place, &extent).is_none());
         known.map(|place| (place.partition, place.next)).collect()
     });
     let old = |range: &Range| {

@@ -58,11 +58,13 @@ async fn what_the_store_has_not_applied_stays() {
         next,
         resets: 0,
     };
-    // A store of before, of a topic before it was made anew, and of another group.
+    // A store of before, of a topic before it was made anew, of another group, and one that is
+    // ahead of a log which was put back to an older state.
     for (places, gone) in [
         (vec![], 0),
         (vec![at("g", "another", 10)], 0),
         (vec![at("other", &id, 10)], 0),
+        (vec![at("g", &id, 11)], 0),
         (vec![at("g", &id, 3)], 3),
         (vec![at("g", &id, 10)], 10),
     ] {
