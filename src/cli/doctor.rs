@@ -156,6 +156,7 @@ fn data_directory(config: &Config) -> Finding {
 
 async fn database(config: Config, secrets: SecretKey) -> Vec<Finding> {
     const WHAT: &str = "database";
+    const MEND: &str = "start it, make what it lacks, or set LONGSHORE_DATABASE_URL";
     let (name, problems) = match inspect::reach(&config).await {
         Ok(Some(server)) => {
             let now = jiff::Timestamp::now().as_millisecond();
@@ -164,7 +165,7 @@ async fn database(config: Config, secrets: SecretKey) -> Vec<Finding> {
         }
         Ok(None) => ("SQLite".to_owned(), Vec::new()),
         Err(error) => {
-            return vec![Finding::fail(WHAT, error, "start it, or set LONGSHORE_DATABASE_URL")];
+            return vec![Finding::fail(WHAT, error, MEND)];
         }
     };
     let mut findings: Vec<Finding> =

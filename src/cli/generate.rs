@@ -11,7 +11,7 @@ use crate::users::generate::Users;
 
 /// Writes user records to standard output, one a line: the same for the same seed and date.
 #[derive(clap::Args)]
-#[command(after_help = "Example:\n  longshore generate --users 50000 > users.json")]
+#[command(after_help = "Example:\n  longshore generate --users 50000 > users.ndjson")]
 pub struct Arguments {
     /// How many users
     #[arg(long, value_name = "N")]

@@ -52,7 +52,17 @@ pub type CommandResult<T = ()> = Result<T, Error>;
 
 /// The bulk-data side of a customer-engagement service.
 #[derive(Parser)]
-#[command(name = "longshore", version, max_term_width = 100)]
+#[command(
+    name = "longshore",
+    version,
+    max_term_width = 100,
+    after_help = "Commands take the settings that the processes have, from the environment or the \
+                  settings file.\nWithout any they use ./longshore-data, and make it where it is \
+                  not there: an empty installation.\n\n\
+                  Examples:\n  \
+                  longshore demo\n  \
+                  longshore export run --help"
+)]
 struct Arguments {
     /// Settings file [default: longshore.toml where it exists]
     #[arg(long, global = true, value_name = "FILE", env = "LONGSHORE_CONFIG")]
