@@ -231,14 +231,15 @@ async fn insert(
     Ok(())
 }
 
+// What is due first is asked for by its order: whether there is any that is due, PostgreSQL may
+// look for in the table itself, from its beginning, where the rows lie that are gone.
 macro_rules! ends_sql {
     ($now:expr) => {
         concat!(
             "SELECT (SELECT job FROM claims WHERE kind = $1 ORDER BY job LIMIT 1),
                     (SELECT job FROM claims WHERE kind = $1 ORDER BY job DESC LIMIT 1)
-             WHERE EXISTS (SELECT 1 FROM claims WHERE kind = $1 AND due_at <= ",
-            $now,
-            ")"
+             WHERE (SELECT due_at FROM claims WHERE kind = $1 ORDER BY due_at LIMIT 1) <= ",
+            $now
         )
     };
 }
@@ -260,12 +261,11 @@ macro_rules! next_sql {
             ") AS held
                  FROM jobs WHERE job IS NOT NULL AND ",
             $others,
-            " AND EXISTS (
-                     SELECT 1 FROM claims
-                     WHERE kind = $1 AND job = jobs.job AND due_at <= ",
+            " AND (
+                     SELECT due_at FROM claims
+                     WHERE kind = $1 AND job = jobs.job ORDER BY due_at LIMIT 1) <= ",
             $now,
             ")
-             )
              SELECT job, held FROM due WHERE held < $2 ORDER BY held, random() LIMIT 1"
         )
     };
@@ -462,11 +462,20 @@ pub async fn leave(store: &Store, claim: &Claim, delay: Duration) -> Result<(), 
 
 /// Removes the row of a thing that is done, in the transaction that writes the result: the
 /// one guard that makes a late worker's result count for nothing.
+///
+/// The owner is compared as in [`set_due`].
 pub async fn finish(tx: &mut Tx, claim: &Claim) -> Result<(), ClaimError> {
-    let gone = execute!(tx, sqlx::query(
-        "DELETE FROM claims WHERE kind = $1 AND job = $2 AND item = $3 AND owner = $4",
-    )
-    .bind(claim.kind.name()).bind(claim.job).bind(claim.item).bind(claim.owner));
+    let gone = execute!(
+        tx,
+        sqlx::query(
+            "DELETE FROM claims WHERE kind = $1 AND job = $2 AND item = $3
+             AND owner IS NOT DISTINCT FROM $4",
+        )
+        .bind(claim.kind.name())
+        .bind(claim.job)
+        .bind(claim.item)
+        .bind(claim.owner)
+    );
     if gone == 1 { Ok(()) } else { Err(ClaimError::Lost) }
 }
 
@@ -503,13 +512,15 @@ pub async fn withdraw_one(tx: &mut Tx, kind: Kind, job: Uuid, item: i64) -> Resu
     Ok(())
 }
 
+// The owner is compared so that PostgreSQL does not look for the row among all that are held,
+// and were since its last vacuum.
 macro_rules! set_due_sql {
     ($now:expr) => {
         concat!(
             "UPDATE claims SET due_at = ",
             $now,
             " + $5, owner = $6, attempt = COALESCE($7, attempt)
-             WHERE kind = $1 AND job = $2 AND item = $3 AND owner = $4"
+             WHERE kind = $1 AND job = $2 AND item = $3 AND owner IS NOT DISTINCT FROM $4"
         )
     };
 }

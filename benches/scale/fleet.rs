@@ -34,8 +34,12 @@ const LONGEST: Duration = Duration::from_secs(15);
 /// what the server allows.
 const CONNECTIONS: u32 = 5;
 
-/// How long workers look for work before there is any.
+/// How long workers look for work where there is none.
 const IDLE: Duration = Duration::from_secs(2);
+
+/// Parts of each worker before the export that is measured: by then its connections are open and
+/// its statements planned, as of a fleet that has been at work.
+const FIRST_PARTS: i64 = 10;
 
 /// Between looks at how far exports are.
 const LOOK: Duration = Duration::from_millis(20);
@@ -134,7 +138,12 @@ impl Simulation {
         for _ in 0..case.workers {
             workers.push(Worker::start(&self.config, self.part, case.all_roles, &seen).await);
         }
+        let first = self.asker.queue().await;
+        self.asker.run(&first, case.workers as i64 * FIRST_PARTS).await;
+        self.follow(&first, Instant::now()).await;
+        self.end(&first).await;
         tokio::time::sleep(IDLE).await;
+        seen.begin_anew();
         let old = match case.old_snapshot {
             true => Some(self.hold_snapshot().await),
             false => None,

@@ -34,6 +34,20 @@ pub struct Seen {
     pub claims: Mutex<Vec<Duration>>,
     /// The transaction that counts a part.
     pub dones: Mutex<Vec<Duration>>,
+    /// What came before is not to be seen.
+    since: Mutex<Option<Instant>>,
+}
+
+impl Seen {
+    pub fn begin_anew(&self) {
+        *self.since.lock().expect("no panic") = Some(Instant::now());
+        self.claims.lock().expect("no panic").clear();
+        self.dones.lock().expect("no panic").clear();
+    }
+
+    fn since(&self) -> Option<Instant> {
+        *self.since.lock().expect("no panic")
+    }
 }
 
 pub struct Worker {
@@ -117,14 +131,11 @@ impl Handler for Parts {
     /// As `exports::part` does it, but for the users and the file.
     async fn handle(&self, claim: &Claim, _: &CancellationToken) -> Result<(), ExportError> {
         let free = self.free.lock().expect("no panic").pop();
-        if let Some(since) = free {
+        if let Some(since) = free.filter(|since| Some(*since) > self.seen.since()) {
             self.seen.claims.lock().expect("no panic").push(since.elapsed());
         }
-        let mut tx = self.app.store.snapshot().await?;
-        let job = rows::running(&mut tx, claim.job).await?;
-        let part = rows::part_of(&mut tx, claim.job, claim.item).await?;
-        drop(tx);
-        let is_wanted = part.is_some_and(|part| !part.done) && job.is_some();
+        let part = rows::part_to_do(&self.app.store, claim.job, claim.item).await?;
+        let is_wanted = part.is_some();
         if is_wanted {
             // Whoever reads users has a snapshot and a connection for as long.
             let mut tx = self.app.store.snapshot().await?;
@@ -135,7 +146,7 @@ impl Handler for Parts {
             tx.commit().await?;
         }
         let (began, mut was_last) = (Instant::now(), false);
-        let mut tx = self.app.store.write_async_commit().await?;
+        let mut tx = self.app.store.write_by_keys_async_commit().await?;
         if is_wanted {
             was_last = state::part_done(&self.app, &mut tx, claim, &RESULT).await?;
         } else {

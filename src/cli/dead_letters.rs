@@ -131,6 +131,9 @@ async fn chosen(store: &Store, which: &Which) -> CommandResult<Vec<Uuid>> {
         ids.extend(page.iter().map(|letter| letter.id));
         page = dead_letters::page(store, Some(&last)).await?;
     }
+    if ids.is_empty() {
+        println!("there are no dead letters");
+    }
     Ok(ids)
 }
 

@@ -304,7 +304,7 @@ mod tests {
                 currency: "USD".into(),
                 exchange_rates: Default::default(),
             },
-            part: PartRow { from: first, to: first, done: false },
+            part: PartRow { from: first, to: first },
             fields: FieldSet::parse(&["email".into()]).unwrap(),
             shape: Shape::Gzip,
             entry_name: "part.json".into(),

@@ -51,15 +51,9 @@ struct Task {
 impl Task {
     /// None where there is nothing left to do.
     async fn load(app: &App, claim: &Claim) -> Result<Option<Self>, ExportError> {
-        let mut tx = app.store.snapshot().await?;
-        let running = rows::running(&mut tx, claim.job).await?;
-        let part = rows::part_of(&mut tx, claim.job, claim.item).await?;
-        drop(tx);
-        let (Some((job, plan)), Some(part)) = (running, part) else { return Ok(None) };
+        let found = rows::part_to_do(&app.store, claim.job, claim.item).await?;
+        let Some((job, plan, part)) = found else { return Ok(None) };
         telemetry::note_request(&job);
-        if part.done {
-            return Ok(None);
-        }
         let fields = FieldSet::parse(&job.fields)
             .map_err(|_| unknown("export_jobs.fields", job.id, &job.fields.join(", ")))?;
         Ok(Some(Self { claim: *claim, job, plan, part, fields }))
@@ -77,7 +71,7 @@ impl Task {
         let result = self.store(&objects, packed).await?;
         fail_point!("part::uploaded");
         go_on(stop)?;
-        let mut tx = app.store.write_async_commit().await?;
+        let mut tx = app.store.write_by_keys_async_commit().await?;
         let was_last = state::part_done(app, &mut tx, &self.claim, &result).await?;
         tx.commit().await?;
         if was_last {

@@ -14,7 +14,24 @@ const ROWS_PER_INSERT: usize = 1_000;
 pub struct PartRow {
     pub from: Position,
     pub to: Position,
-    pub done: bool,
+}
+
+/// As it is stored.
+#[derive(sqlx::FromRow)]
+pub(super) struct PartColumns {
+    from_slice: i16,
+    from_id: Uuid,
+    to_slice: i16,
+    to_id: Uuid,
+}
+
+impl From<PartColumns> for PartRow {
+    fn from(row: PartColumns) -> Self {
+        Self {
+            from: Position { slice: row.from_slice, service_id: row.from_id },
+            to: Position { slice: row.to_slice, service_id: row.to_id },
+        }
+    }
 }
 
 /// What came of a part.
@@ -67,19 +84,6 @@ pub async fn insert_parts(
         });
     }
     Ok(())
-}
-
-pub async fn part_of(tx: &mut Tx, job: Uuid, part: i64) -> Result<Option<PartRow>, StoreError> {
-    let row = on!(tx, c => sqlx::query_as::<_, (i16, Uuid, i16, Uuid, bool)>(
-        "SELECT from_slice, from_id, to_slice, to_id, done FROM export_parts
-         WHERE job_id = $1 AND part = $2",
-    )
-    .bind(job).bind(part).fetch_optional(c).await?);
-    Ok(row.map(|(from_slice, from_id, to_slice, to_id, done)| PartRow {
-        from: Position { slice: from_slice, service_id: from_id },
-        to: Position { slice: to_slice, service_id: to_id },
-        done,
-    }))
 }
 
 /// Marks a part as done by the claim's attempt.

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::{Failure, Format, Job, Plan, Progress, State};
 use crate::store::documents::{parsed, unknown};
-use crate::store::{StoreError, Tx, execute, on};
+use crate::store::{Store, StoreError, Tx, execute, on};
 
 pub use super::part_rows::*;
 
@@ -102,22 +102,50 @@ pub async fn load(tx: &mut Tx, id: Uuid) -> Result<Option<(Job, Progress)>, Stor
     .transpose()
 }
 
-/// What a part of a running job needs of it: what was asked for and planned. None: it is not
-/// running, or not there.
-pub async fn running(tx: &mut Tx, id: Uuid) -> Result<Option<(Job, Plan)>, StoreError> {
-    let row = on!(tx, c => sqlx::query_as::<_, JobRow>(
-        "SELECT id, workspace_id, object_prefix, segment_id, state, fields, format, storage_id,
-             callback_endpoint, request_id, requested_at, plan, users, parts,
-             CAST(NULL AS BIGINT) AS parts_left, CAST(0 AS BIGINT) AS users_done,
-             CAST(0 AS BIGINT) AS files_done, CAST(0 AS BIGINT) AS bytes_done,
-             CAST(0 AS BIGINT) AS broken_users, started_at, completed_at, finished_at,
-             expires_at, archive, error
-         FROM export_jobs WHERE id = $1 AND state = 'running'",
-    )
-    .bind(id).fetch_optional(c).await?);
-    let Some((job, progress)) = row.map(read).transpose()? else { return Ok(None) };
+#[derive(sqlx::FromRow)]
+struct PartToDo {
+    #[sqlx(flatten)]
+    job: JobRow,
+    #[sqlx(flatten)]
+    part: PartColumns,
+}
+
+/// What a part needs of its running job, and what it covers. None: it is done, the job is not
+/// running, or it is not there.
+///
+/// One statement and no transaction around it, since a fleet does this for each part.
+pub async fn part_to_do(
+    store: &Store,
+    id: Uuid,
+    part: i64,
+) -> Result<Option<(Job, Plan, PartRow)>, StoreError> {
+    macro_rules! found {
+        ($pool:expr) => {
+            sqlx::query_as::<_, PartToDo>(
+                "SELECT id, workspace_id, object_prefix, segment_id, state, fields, format,
+                     storage_id, callback_endpoint, request_id, requested_at, plan,
+                     export_jobs.users AS users, parts, CAST(NULL AS BIGINT) AS parts_left,
+                     CAST(0 AS BIGINT) AS users_done, CAST(0 AS BIGINT) AS files_done,
+                     CAST(0 AS BIGINT) AS bytes_done, CAST(0 AS BIGINT) AS broken_users,
+                     started_at, completed_at, finished_at, expires_at, archive, error,
+                     from_slice, from_id, to_slice, to_id
+                 FROM export_jobs JOIN export_parts ON job_id = id
+                 WHERE id = $1 AND state = 'running' AND part = $2 AND NOT done",
+            )
+            .bind(id)
+            .bind(part)
+            .fetch_optional($pool)
+            .await?
+        };
+    }
+    let found = match store {
+        Store::Postgres(pool) => found!(pool),
+        Store::Sqlite { read: pool, .. } => found!(pool),
+    };
+    let Some(PartToDo { job, part }) = found else { return Ok(None) };
+    let (job, progress) = read(job)?;
     let corrupt = || StoreError::Corrupt(format!("the plan of export job {id}"));
-    Ok(Some((job, progress.plan.ok_or_else(corrupt)?)))
+    Ok(Some((job, progress.plan.ok_or_else(corrupt)?, part.into())))
 }
 
 /// A job of any workspace by its `object_prefix`.

@@ -76,6 +76,13 @@ macro_rules! execute {
 }
 pub(crate) use execute;
 
+/// How PostgreSQL begins what finds its rows by their keys.
+macro_rules! begin_by_keys {
+    () => {
+        "BEGIN; SET LOCAL plan_cache_mode TO force_generic_plan; SET LOCAL enable_seqscan TO off"
+    };
+}
+
 /// What went wrong with the store.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -194,7 +201,8 @@ fn sqlite_code(code: &str) -> Option<u32> {
     code.parse::<u32>().ok().filter(|_| is_sqlite).map(|code| code & 0xff)
 }
 
-/// The error's text. SQLite calls it an I/O error when there is no room for its shared memory,
+/// The error's text, of the database's own its message alone: where in its code it arose helps
+/// nobody here. SQLite calls it an I/O error when there is no room for its shared memory,
 /// so of both it is said what they mostly mean.
 pub(crate) fn in_words(error: &sqlx::Error) -> String {
     let code = error.as_database_error().and_then(|error| error.code());
@@ -202,7 +210,10 @@ pub(crate) fn in_words(error: &sqlx::Error) -> String {
         Some(SQLITE_IO_ERROR | SQLITE_FULL) => {
             format!("{error}: the disk of the data directory is full or failing: make room")
         }
-        _ => error.to_string(),
+        _ => match error.as_database_error() {
+            Some(error) => error.message().to_owned(),
+            None => error.to_string(),
+        },
     }
 }
 
@@ -329,24 +340,20 @@ impl Store {
         })
     }
 
-    /// [`write`](Self::write) with PostgreSQL's asynchronous commit, which does not wait for the
-    /// disk, so that what it locks is free again at once: for what is done again, with the same
-    /// result, where a crash of the server takes it back. Any other commit after it makes it
-    /// durable, too. SQLite waits.
-    pub async fn write_async_commit(&self) -> Result<Tx, StoreError> {
-        self.write_with("BEGIN; SET LOCAL synchronous_commit TO off").await
-    }
-
     /// [`write`](Self::write) for what finds its rows by their keys alone, as batches of the log
     /// do: PostgreSQL plans each statement once for a connection. To plan one over a hundred
     /// partitions takes it longer than to find the users of a small batch. What is planned once
     /// may be planned for tables that are still empty, so it goes by indexes.
     pub async fn write_by_keys(&self) -> Result<Tx, StoreError> {
-        self.write_with(
-            "BEGIN; SET LOCAL plan_cache_mode TO force_generic_plan;
-             SET LOCAL enable_seqscan TO off",
-        )
-        .await
+        self.write_with(begin_by_keys!()).await
+    }
+
+    /// The same with PostgreSQL's asynchronous commit, which does not wait for the disk, so that
+    /// what it locks is free again at once: for what is done again, with the same result, where a
+    /// crash of the server takes it back. Any other commit after it makes it durable, too. SQLite
+    /// waits.
+    pub async fn write_by_keys_async_commit(&self) -> Result<Tx, StoreError> {
+        self.write_with(concat!(begin_by_keys!(), "; SET LOCAL synchronous_commit TO off")).await
     }
 
     /// `begin` is PostgreSQL's; SQLite begins as ever.

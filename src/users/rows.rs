@@ -448,10 +448,14 @@ pub async fn remove_emails(
         Tx::Postgres(tx) => {
             let (emails, ids): (Vec<&str>, Vec<Uuid>) =
                 gone.iter().map(|(email, id)| (email.as_str(), *id)).unzip();
+            // As a join it could be planned as one look at all addresses of the workspace, by
+            // who plans while there are none.
             sqlx::query(
-                "DELETE FROM emails USING unnest($2::text[], $3::uuid[]) AS gone (email, service_id)
-                 WHERE emails.workspace_id = $1 AND emails.email = gone.email
-                   AND emails.service_id = gone.service_id",
+                "DELETE FROM emails WHERE ctid = ANY (ARRAY(
+                     SELECT (SELECT ctid FROM emails
+                             WHERE workspace_id = $1 AND email = gone.email
+                               AND service_id = gone.service_id)
+                     FROM unnest($2::text[], $3::uuid[]) AS gone (email, service_id)))",
             )
             .bind(workspace)
             .bind(emails)

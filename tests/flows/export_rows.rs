@@ -133,17 +133,17 @@ async fn many_planners_plan_once(world: World) {
     assert_eq!(made.first_day.until(made.last_day).unwrap().get_days(), 89);
     assert_eq!(made.upload_date, made.last_day);
 
-    let mut tx = world.app.store.snapshot().await.unwrap();
+    let part_to_do = |number| rows::part_to_do(&world.app.store, job.id, number);
     let mut after = Position { slice: SLICES[0], service_id: Uuid::nil() };
     for number in 1..=3 {
-        let part = rows::part_of(&mut tx, job.id, number).await.unwrap().unwrap();
+        let (_, plan, part) = part_to_do(number).await.unwrap().unwrap();
+        assert_eq!(plan, made);
         assert_eq!(part.from, after, "each part begins where the one before ends");
-        assert!(part.from < part.to && !part.done);
+        assert!(part.from < part.to);
         after = part.to;
     }
     assert_eq!((after.slice, after.service_id), (SLICES[1], made.youngest));
-    assert!(rows::part_of(&mut tx, job.id, 4).await.unwrap().is_none());
-    drop(tx);
+    assert!(part_to_do(4).await.unwrap().is_none());
 
     // A message that comes again finds nothing to plan, whatever has become of the users.
     world.add_user(SLICES[0], 100).await;
@@ -252,13 +252,13 @@ async fn a_part_counts_once_and_for_its_last_claim(world: World) {
     assert!(matches!(gave_up, Err(ClaimError::Lost)));
     assert_eq!(world.progress(&job).await.state, State::Running);
 
+    let part_to_do = || rows::part_to_do(&world.app.store, job.id, 1);
+    assert!(part_to_do().await.unwrap().is_some());
     assert!(world.part_done(&claim, &result()).await.unwrap());
+    assert!(part_to_do().await.unwrap().is_none());
     assert!(matches!(world.part_done(&claim, &result()).await, Err(ClaimError::Lost)));
     assert_eq!(world.progress(&job).await.users_done, 5);
     assert_eq!(world.winners(&job).await[0].attempt, 2);
-    let mut tx = world.app.store.snapshot().await.unwrap();
-    assert!(rows::part_of(&mut tx, job.id, 1).await.unwrap().unwrap().done);
-    drop(tx);
     world.take(Kind::ExportFinish, &job, LEASE).await;
 }
 

@@ -1,5 +1,6 @@
 //! Appends to Kafka: an idempotent producer that waits for all in-sync replicas.
 
+use std::ops::Deref;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
@@ -7,6 +8,7 @@ use std::time::Duration;
 use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode};
 use rdkafka::message::{DeliveryResult, Header, OwnedHeaders};
 use rdkafka::producer::{BaseRecord, Producer as _, ProducerContext, ThreadedProducer};
+use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout_at};
 
@@ -19,7 +21,36 @@ use crate::log::{Extent, LogError, NewMessage};
 /// How long to wait for room in librdkafka's queue.
 const FULL_PAUSE: Duration = Duration::from_millis(10);
 
-type Client = Arc<ThreadedProducer<Tracing>>;
+/// librdkafka's producer.
+struct Client {
+    made: Instant,
+    /// None only while it is let go.
+    producer: Option<ThreadedProducer<Tracing>>,
+}
+
+impl Client {
+    fn new(settings: &Settings) -> Result<Self, LogError> {
+        Ok(Self { made: Instant::now(), producer: Some(producer(settings)?) })
+    }
+}
+
+impl Deref for Client {
+    type Target = ThreadedProducer<Tracing>;
+
+    fn deref(&self) -> &Self::Target {
+        self.producer.as_ref().expect("it is there until it is let go")
+    }
+}
+
+impl Drop for Client {
+    /// Waits for its threads: not where other tasks wait for this one.
+    fn drop(&mut self) {
+        let producer = self.producer.take();
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn_blocking(move || drop(producer));
+        }
+    }
+}
 
 /// The messages of one append. They share one answer: whoever waits is woken once, however
 /// many partitions they are for.
@@ -63,29 +94,30 @@ impl ProducerContext for Tracing {
 pub(super) struct Producer {
     settings: Arc<Settings>,
     /// None once closed.
-    client: RwLock<Option<Client>>,
+    client: RwLock<Option<Arc<Client>>>,
 }
 
 impl Producer {
     pub fn new(settings: Arc<Settings>) -> Result<Self, LogError> {
-        let client = RwLock::new(Some(client(&settings)?));
+        let client = RwLock::new(Some(Arc::new(Client::new(&settings)?)));
         Ok(Self { settings, client })
     }
 
     pub async fn append(&self, messages: &[NewMessage]) -> Result<(), LogError> {
         let client = self.current()?;
         let deadline = Instant::now() + self.settings.timeout;
-        let result =
-            timeout_at(deadline, self.send_all(&client, messages)).await.unwrap_or_else(|_| {
-                Err(LogError::Unavailable(format!(
-                    "Kafka did not confirm within {:?}",
-                    self.settings.timeout
-                )))
-            });
-        if result.is_err() {
-            self.replace_if_broken(client);
+        match timeout_at(deadline, self.send_all(&client, messages)).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => {
+                self.replace_if_broken(&client, false);
+                Err(error)
+            }
+            Err(_) => {
+                self.replace_if_broken(&client, true);
+                let timeout = self.settings.timeout;
+                Err(LogError::Unavailable(format!("Kafka did not confirm within {timeout:?}")))
+            }
         }
-        result
     }
 
     /// What the cluster has of some partitions of a topic; see [`describe::known_extent`].
@@ -97,7 +129,7 @@ impl Producer {
         describe::known_extent(self.current()?.client(), topic, is_asked)
     }
 
-    fn current(&self) -> Result<Client, LogError> {
+    fn current(&self) -> Result<Arc<Client>, LogError> {
         let client = self.client.read().unwrap_or_else(PoisonError::into_inner);
         client.clone().ok_or_else(LogError::closed)
     }
@@ -133,22 +165,24 @@ impl Producer {
     }
 
     /// An idempotent producer that lost its place can send nothing more: a new one starts
-    /// afresh.
-    fn replace_if_broken(&self, broken: Client) {
-        let Some((code, reason)) = broken.client().fatal_error() else { return };
+    /// afresh. So does one in whose place messages ran out of time, since after that librdkafka
+    /// has to number all anew, with Kafka, and was seen to be stuck with it for good when a
+    /// broker had been paused. Where Kafka is away this makes one in each timeout.
+    fn replace_if_broken(&self, failed: &Arc<Client>, timed_out: bool) {
+        let reason = match failed.client().fatal_error() {
+            Some((code, reason)) => format!("{code}: {reason}"),
+            None if timed_out && failed.made.elapsed() >= self.settings.timeout => {
+                "messages ran out of time".to_owned()
+            }
+            None => return,
+        };
         let mut current = self.client.write().unwrap_or_else(PoisonError::into_inner);
-        let is_replaced =
-            current.as_ref().is_none_or(|client| client.client().fatal_error().is_none());
-        if is_replaced {
+        if !current.as_ref().is_some_and(|client| Arc::ptr_eq(client, failed)) {
             return;
         }
-        tracing::warn!(%code, reason, "the Kafka producer is broken and is replaced");
-        match client(&self.settings) {
-            // Letting go joins a thread: not here.
-            Ok(new) => drop(tokio::task::spawn_blocking({
-                let old = current.replace(new);
-                move || drop((old, broken))
-            })),
+        tracing::warn!(reason, "the Kafka producer is replaced");
+        match Client::new(&self.settings) {
+            Ok(new) => *current = Some(Arc::new(new)),
             Err(error) => tracing::error!(%error, "no new Kafka producer could be made"),
         }
     }
@@ -180,7 +214,7 @@ fn send(
     client.send(record).map_err(|(error, _)| error)
 }
 
-fn client(settings: &Settings) -> Result<Client, LogError> {
+fn producer(settings: &Settings) -> Result<ThreadedProducer<Tracing>, LogError> {
     let max_bytes = MAX_BATCH_BYTES.to_string();
     let timeout_ms = settings.timeout.as_millis().to_string();
     let defaults = [
@@ -199,7 +233,7 @@ fn client(settings: &Settings) -> Result<Client, LogError> {
         ("message.max.bytes", max_bytes.as_str()),
         ("message.timeout.ms", timeout_ms.as_str()),
     ];
-    create(&settings.client(&defaults, &fixed), Tracing).map(Arc::new)
+    create(&settings.client(&defaults, &fixed), Tracing)
 }
 
 #[cfg(test)]
@@ -223,6 +257,16 @@ mod tests {
         })
     }
 
+    fn message() -> NewMessage {
+        NewMessage {
+            topic: Topic::Exports,
+            key: vec![1],
+            partition: None,
+            payload: vec![],
+            request_id: String::new(),
+        }
+    }
+
     #[tokio::test]
     async fn a_broken_producer_is_replaced() {
         let producer = Producer::new(settings(&[])).unwrap();
@@ -237,16 +281,28 @@ mod tests {
             );
         }
         assert!(native.client().fatal_error().is_some());
-        let message = NewMessage {
-            topic: Topic::Exports,
-            key: vec![1],
-            partition: None,
-            payload: vec![],
-            request_id: String::new(),
-        };
-        let error = producer.append(&[message]).await.unwrap_err();
+        let error = producer.append(&[message()]).await.unwrap_err();
         assert!(matches!(error, LogError::Unavailable(_)), "{error}");
         assert!(producer.current().unwrap().client().fatal_error().is_none());
+    }
+
+    /// Nobody listens there.
+    #[tokio::test]
+    async fn a_producer_whose_messages_ran_out_of_time_is_replaced_once_for_all_of_them() {
+        let producer = Producer::new(settings(&[])).unwrap();
+        let first = producer.current().unwrap();
+        let messages = [message()];
+        let appends = (0..3).map(|_| producer.append(&messages));
+        for result in futures::future::join_all(appends).await {
+            assert!(matches!(result, Err(LogError::Unavailable(_))), "{result:?}");
+        }
+        let second = producer.current().unwrap();
+        assert!(!Arc::ptr_eq(&first, &second));
+        // One that is refused in time stays.
+        let large = NewMessage { payload: vec![0; 2 * MAX_BATCH_BYTES], ..message() };
+        let error = producer.append(&[large]).await.unwrap_err();
+        assert!(matches!(error, LogError::Refused(_)), "{error}");
+        assert!(Arc::ptr_eq(&second, &producer.current().unwrap()));
     }
 
     #[test]

@@ -74,9 +74,9 @@ pub struct Tally {
 #[derive(Default)]
 struct Notes {
     tally: Tally,
-    /// From when on the first success of each kind is looked for, and when it was.
+    /// From when on the first success of each kind at each gateway is looked for, and when it was.
     since: Option<Instant>,
-    first: BTreeMap<Kind, Instant>,
+    first: BTreeMap<(Kind, usize), Instant>,
     /// Calls that failed and go on, by a number, with their beginning; and when one that began
     /// before `since` was answered last.
     open: BTreeMap<usize, Instant>,
@@ -110,7 +110,7 @@ impl Gates {
         self.notes(|notes| std::mem::take(&mut notes.tally))
     }
 
-    /// From now on the first success of each kind is looked for.
+    /// From now on the first success of each kind at each gateway is looked for.
     pub fn look_for_success(&self) {
         self.notes(|notes| {
             (notes.since, notes.first, notes.answered) =
@@ -118,16 +118,22 @@ impl Gates {
         });
     }
 
-    /// When calls of all frequent kinds that began after [`look_for_success`]
-    /// (Self::look_for_success) had been answered 2xx, and every one that had failed before;
-    /// or the kinds of which there is none yet.
-    pub fn all_succeeded(&self) -> Result<Instant, Vec<Kind>> {
+    /// When each gateway had answered calls of all frequent kinds that began after
+    /// [`look_for_success`](Self::look_for_success) with 2xx, and every one was answered that had
+    /// failed before; or of which kind there is none yet, and where.
+    pub fn all_succeeded(&self) -> Result<Instant, Vec<String>> {
+        let wanted = Kind::FREQUENT
+            .iter()
+            .flat_map(|kind| (0..self.gateways.len()).map(move |gateway| (*kind, gateway)));
         self.notes(|notes| {
-            let missing = Kind::FREQUENT.iter().filter(|kind| !notes.first.contains_key(kind));
-            let missing: Vec<Kind> = missing.copied().collect();
+            let (mut missing, mut last) = (Vec::new(), notes.answered);
+            for (kind, gateway) in wanted {
+                match notes.first.get(&(kind, gateway)) {
+                    Some(at) => last = last.max(Some(*at)),
+                    None => missing.push(format!("{kind:?} at {}", self.gateways[gateway].0)),
+                }
+            }
             let is_open = notes.open.values().any(|began| Some(*began) < notes.since);
-            let last = Kind::FREQUENT.iter().filter_map(|kind| notes.first.get(kind)).max();
-            let last = last.copied().max(notes.answered);
             last.filter(|_| missing.is_empty() && !is_open).ok_or(missing)
         })
     }
@@ -167,7 +173,7 @@ impl Gates {
         if status.is_success() {
             self.notes(|notes| {
                 if notes.since.is_some_and(|since| since <= began) {
-                    notes.first.entry(call.kind).or_insert_with(Instant::now);
+                    notes.first.entry((call.kind, gateway)).or_insert_with(Instant::now);
                 }
             });
         }

@@ -16,7 +16,7 @@ const LOOK: Duration = Duration::from_millis(200);
 /// Each since the fault was over.
 #[derive(Clone, Copy, Debug)]
 pub struct Recovery {
-    /// Calls of every frequent kind were answered 2xx that began after it.
+    /// Each gateway had answered calls of every frequent kind with 2xx that began after it.
     pub calls: Duration,
     /// All that the log had then was applied.
     pub lag: Duration,
@@ -46,7 +46,7 @@ async fn calls(stage: &Stage, since: Instant) -> Instant {
     loop {
         match stage.world.gates.all_succeeded() {
             Ok(at) => return at,
-            Err(kinds) => assert!(since.elapsed() < PATIENCE, "no call succeeds of {kinds:?}"),
+            Err(missing) => assert!(since.elapsed() < PATIENCE, "no call succeeds: {missing:?}"),
         }
         tokio::time::sleep(LOOK / 4).await;
     }
