@@ -138,11 +138,12 @@ impl Gates {
         })
     }
 
-    /// A gateway that is ready, but for one, if there is any; by turns.
+    /// A gateway that is ready, but for one, if there is any; any of them, since by turns calls of
+    /// one kind may all come to the same.
     fn choose(&self, but: Option<usize>) -> usize {
-        let first = self.next.fetch_add(1, Ordering::Relaxed);
+        let first = rand::rng().random_range(0..self.gateways.len());
         let turns = (0..self.gateways.len()).map(|n| (first + n) % self.gateways.len());
-        let others = turns.clone().filter(|n| Some(*n) != but);
+        let others = turns.filter(|n| Some(*n) != but);
         let ready = others.clone().find(|n| self.herd.is_ready(&self.gateways[*n].0));
         ready.or(others.clone().next()).unwrap_or(0)
     }
