@@ -231,8 +231,8 @@ async fn insert(
     Ok(())
 }
 
-// What is due first is asked for by its order: whether there is any that is due, PostgreSQL may
-// look for in the table itself, from its beginning, where the rows lie that are gone.
+// Asked as the smallest `due_at`, so that PostgreSQL goes by the index. For an EXISTS it may scan
+// the table, from its beginning, where the rows lie that are gone.
 macro_rules! ends_sql {
     ($now:expr) => {
         concat!(
@@ -512,8 +512,8 @@ pub async fn withdraw_one(tx: &mut Tx, kind: Kind, job: Uuid, item: i64) -> Resu
     Ok(())
 }
 
-// The owner is compared so that PostgreSQL does not look for the row among all that are held,
-// and were since its last vacuum.
+// The owner is compared so that PostgreSQL does not look for the row in `claims_held`, among all
+// that are held and were since its last vacuum.
 macro_rules! set_due_sql {
     ($now:expr) => {
         concat!(

@@ -141,7 +141,7 @@ impl Simulation {
         let first = self.asker.queue().await;
         self.asker.run(&first, case.workers as i64 * FIRST_PARTS).await;
         self.follow(&first, Instant::now()).await;
-        self.end(&first).await;
+        self.end(&first).await.expect("it is done soon");
         tokio::time::sleep(IDLE).await;
         seen.begin_anew();
         let old = match case.old_snapshot {

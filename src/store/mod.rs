@@ -201,19 +201,17 @@ fn sqlite_code(code: &str) -> Option<u32> {
     code.parse::<u32>().ok().filter(|_| is_sqlite).map(|code| code & 0xff)
 }
 
-/// The error's text, of the database's own its message alone: where in its code it arose helps
-/// nobody here. SQLite calls it an I/O error when there is no room for its shared memory,
-/// so of both it is said what they mostly mean.
+/// The error's text; of PostgreSQL its message alone, since where in its code it arose helps
+/// nobody here. SQLite calls it an I/O error when there is no room for its shared memory, so of
+/// both it is said what they mostly mean.
 pub(crate) fn in_words(error: &sqlx::Error) -> String {
-    let code = error.as_database_error().and_then(|error| error.code());
-    match code.as_deref().and_then(sqlite_code) {
+    let Some(answer) = error.as_database_error() else { return error.to_string() };
+    match answer.code().as_deref().and_then(sqlite_code) {
+        None => answer.message().to_owned(),
         Some(SQLITE_IO_ERROR | SQLITE_FULL) => {
             format!("{error}: the disk of the data directory is full or failing: make room")
         }
-        _ => match error.as_database_error() {
-            Some(error) => error.message().to_owned(),
-            None => error.to_string(),
-        },
+        Some(_) => error.to_string(),
     }
 }
 
@@ -460,7 +458,7 @@ impl Tx {
     }
 
     /// Has the commit wait for the disk after all
-    /// ([`write_async_commit`](Store::write_async_commit)).
+    /// ([`write_by_keys_async_commit`](Store::write_by_keys_async_commit)).
     pub async fn commit_synchronously(&mut self) -> Result<(), StoreError> {
         if let Self::Postgres(tx) = self {
             sqlx::query("SET LOCAL synchronous_commit TO DEFAULT").execute(&mut **tx).await?;

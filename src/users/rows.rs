@@ -449,7 +449,8 @@ pub async fn remove_emails(
             let (emails, ids): (Vec<&str>, Vec<Uuid>) =
                 gone.iter().map(|(email, id)| (email.as_str(), *id)).unzip();
             // As a join it could be planned as one look at all addresses of the workspace, by
-            // who plans while there are none.
+            // who plans while there are none. Rows never move, so all that delete lock them in
+            // one order, that of the table.
             sqlx::query(
                 "DELETE FROM emails WHERE ctid = ANY (ARRAY(
                      SELECT (SELECT ctid FROM emails

@@ -252,10 +252,7 @@ async fn a_part_counts_once_and_for_its_last_claim(world: World) {
     assert!(matches!(gave_up, Err(ClaimError::Lost)));
     assert_eq!(world.progress(&job).await.state, State::Running);
 
-    let part_to_do = || rows::part_to_do(&world.app.store, job.id, 1);
-    assert!(part_to_do().await.unwrap().is_some());
     assert!(world.part_done(&claim, &result()).await.unwrap());
-    assert!(part_to_do().await.unwrap().is_none());
     assert!(matches!(world.part_done(&claim, &result()).await, Err(ClaimError::Lost)));
     assert_eq!(world.progress(&job).await.users_done, 5);
     assert_eq!(world.winners(&job).await[0].attempt, 2);
@@ -264,8 +261,13 @@ async fn a_part_counts_once_and_for_its_last_claim(world: World) {
 
 async fn a_cancelled_job_counts_nothing_more(world: World) {
     let (job, claims) = world.running(2).await;
+    let is_to_do =
+        async |part| rows::part_to_do(&world.app.store, job.id, part).await.unwrap().is_some();
+    assert!(is_to_do(claims[0].item).await);
     assert!(!world.part_done(&claims[0], &result()).await.unwrap());
+    assert!(!is_to_do(claims[0].item).await && is_to_do(claims[1].item).await);
     assert!(world.cancel(&job).await);
+    assert!(!is_to_do(claims[1].item).await);
     assert!(matches!(world.part_done(&claims[1], &result()).await, Err(ClaimError::Lost)));
     assert!(!world.cancel(&job).await);
     world.assert_ended(&job, State::Cancelled).await;

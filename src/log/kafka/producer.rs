@@ -1,7 +1,7 @@
 //! Appends to Kafka: an idempotent producer that waits for all in-sync replicas.
 
 use std::ops::Deref;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -21,16 +21,41 @@ use crate::log::{Extent, LogError, NewMessage};
 /// How long to wait for room in librdkafka's queue.
 const FULL_PAUSE: Duration = Duration::from_millis(10);
 
+/// The longest that a producer that never had anything confirmed is waited for.
+const MOST_PATIENCE: Duration = Duration::from_secs(60);
+
 /// librdkafka's producer.
 struct Client {
     made: Instant,
+    /// When a message was confirmed last, in milliseconds after `made`; 0 before the first.
+    confirmed: Arc<AtomicU64>,
+    /// How long it may take until the first: names, TLS and logins may be slow.
+    patience: Duration,
     /// None only while it is let go.
     producer: Option<ThreadedProducer<Tracing>>,
 }
 
 impl Client {
-    fn new(settings: &Settings) -> Result<Self, LogError> {
-        Ok(Self { made: Instant::now(), producer: Some(producer(settings)?) })
+    fn new(settings: &Settings, patience: Duration) -> Result<Self, LogError> {
+        let producer = Some(producer(settings)?);
+        Ok(Self { made: Instant::now(), confirmed: Arc::default(), patience, producer })
+    }
+
+    /// Whether it was given the time and had nothing confirmed since `began`, for whatever
+    /// partition.
+    fn is_stuck_since(&self, began: Instant) -> bool {
+        match self.confirmed.load(Ordering::Relaxed) {
+            0 => self.made.elapsed() >= self.patience,
+            last => self.made + Duration::from_millis(last) < began,
+        }
+    }
+
+    /// How long the one after it may take: longer where this one never got so far.
+    fn next_patience(&self, timeout: Duration) -> Duration {
+        match self.confirmed.load(Ordering::Relaxed) {
+            0 => (self.patience * 2).min(MOST_PATIENCE),
+            _ => timeout,
+        }
     }
 }
 
@@ -43,7 +68,7 @@ impl Deref for Client {
 }
 
 impl Drop for Client {
-    /// Waits for its threads: not where other tasks wait for this one.
+    /// Letting go joins threads, which must not hold up the runtime's.
     fn drop(&mut self) {
         let producer = self.producer.take();
         if let Ok(runtime) = Handle::try_current() {
@@ -59,13 +84,21 @@ pub(super) struct Append {
     left: AtomicUsize,
     /// None once it is answered.
     answer: Mutex<Option<oneshot::Sender<KafkaResult<()>>>>,
+    /// Of its client.
+    made: Instant,
+    confirmed: Arc<AtomicU64>,
 }
 
 impl Append {
-    fn of(messages: usize) -> (Arc<Self>, oneshot::Receiver<KafkaResult<()>>) {
+    fn of(messages: usize, client: &Client) -> (Arc<Self>, oneshot::Receiver<KafkaResult<()>>) {
         let (sender, answer) = oneshot::channel();
-        let (left, sender) = (AtomicUsize::new(messages), Mutex::new(Some(sender)));
-        (Arc::new(Self { left, answer: sender }), answer)
+        let append = Self {
+            left: AtomicUsize::new(messages),
+            answer: Mutex::new(Some(sender)),
+            made: client.made,
+            confirmed: client.confirmed.clone(),
+        };
+        (Arc::new(append), answer)
     }
 
     fn answer(&self, result: KafkaResult<()>) {
@@ -81,6 +114,8 @@ impl ProducerContext for Tracing {
     fn delivery(&self, delivered: &DeliveryResult<'_>, append: Arc<Append>) {
         match delivered {
             Ok(_) => {
+                let after = append.made.elapsed().as_millis() as u64;
+                append.confirmed.store(after.max(1), Ordering::Relaxed);
                 fail_point!("log::delivered");
                 if append.left.fetch_sub(1, Ordering::AcqRel) == 1 {
                     append.answer(Ok(()));
@@ -99,25 +134,26 @@ pub(super) struct Producer {
 
 impl Producer {
     pub fn new(settings: Arc<Settings>) -> Result<Self, LogError> {
-        let client = RwLock::new(Some(Arc::new(Client::new(&settings)?)));
+        let client = RwLock::new(Some(Arc::new(Client::new(&settings, settings.timeout)?)));
         Ok(Self { settings, client })
     }
 
     pub async fn append(&self, messages: &[NewMessage]) -> Result<(), LogError> {
         let client = self.current()?;
-        let deadline = Instant::now() + self.settings.timeout;
-        match timeout_at(deadline, self.send_all(&client, messages)).await {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(error)) => {
-                self.replace_if_broken(&client, false);
-                Err(error)
-            }
-            Err(_) => {
-                self.replace_if_broken(&client, true);
-                let timeout = self.settings.timeout;
-                Err(LogError::Unavailable(format!("Kafka did not confirm within {timeout:?}")))
-            }
+        let began = Instant::now();
+        let deadline = began + self.settings.timeout;
+        let result =
+            timeout_at(deadline, self.send_all(&client, messages)).await.unwrap_or_else(|_| {
+                Err(LogError::Unavailable(format!(
+                    "Kafka did not confirm within {:?}",
+                    self.settings.timeout
+                )))
+            });
+        if result.is_err() {
+            let ran_out_of_time = Instant::now() >= deadline;
+            self.replace_if_broken(&client, ran_out_of_time && client.is_stuck_since(began));
         }
+        result
     }
 
     /// What the cluster has of some partitions of a topic; see [`describe::known_extent`].
@@ -136,7 +172,7 @@ impl Producer {
 
     /// Sends all, then waits for all, so that they share batches.
     async fn send_all(&self, client: &Client, messages: &[NewMessage]) -> Result<(), LogError> {
-        let (append, answer) = Append::of(messages.len());
+        let (append, answer) = Append::of(messages.len(), client);
         for message in messages {
             let topic = self.settings.topic(message.topic);
             while let Err(error) = send(client, &topic, message, append.clone()) {
@@ -165,15 +201,13 @@ impl Producer {
     }
 
     /// An idempotent producer that lost its place can send nothing more: a new one starts
-    /// afresh. So does one in whose place messages ran out of time, since after that librdkafka
-    /// has to number all anew, with Kafka, and was seen to be stuck with it for good when a
-    /// broker had been paused. Where Kafka is away this makes one in each timeout.
-    fn replace_if_broken(&self, failed: &Arc<Client>, timed_out: bool) {
+    /// afresh. So does one that had nothing confirmed for as long as a message may take: after
+    /// messages ran out of time librdkafka sends none until all that are under way are answered,
+    /// and was seen to stay so for good when a broker had been paused.
+    fn replace_if_broken(&self, failed: &Arc<Client>, is_stuck: bool) {
         let reason = match failed.client().fatal_error() {
             Some((code, reason)) => format!("{code}: {reason}"),
-            None if timed_out && failed.made.elapsed() >= self.settings.timeout => {
-                "messages ran out of time".to_owned()
-            }
+            None if is_stuck => "nothing is confirmed any more".to_owned(),
             None => return,
         };
         let mut current = self.client.write().unwrap_or_else(PoisonError::into_inner);
@@ -181,7 +215,7 @@ impl Producer {
             return;
         }
         tracing::warn!(reason, "the Kafka producer is replaced");
-        match Client::new(&self.settings) {
+        match Client::new(&self.settings, failed.next_patience(self.settings.timeout)) {
             Ok(new) => *current = Some(Arc::new(new)),
             Err(error) => tracing::error!(%error, "no new Kafka producer could be made"),
         }
@@ -288,7 +322,7 @@ mod tests {
 
     /// Nobody listens there.
     #[tokio::test]
-    async fn a_producer_whose_messages_ran_out_of_time_is_replaced_once_for_all_of_them() {
+    async fn a_producer_that_has_nothing_confirmed_is_replaced_and_the_next_has_more_time() {
         let producer = Producer::new(settings(&[])).unwrap();
         let first = producer.current().unwrap();
         let messages = [message()];
@@ -298,11 +332,27 @@ mod tests {
         }
         let second = producer.current().unwrap();
         assert!(!Arc::ptr_eq(&first, &second));
-        // One that is refused in time stays.
+        assert_eq!(second.patience, 2 * first.patience, "it was replaced once");
+        // Who still has the first one replaces no other.
+        producer.replace_if_broken(&first, true);
+        assert!(Arc::ptr_eq(&second, &producer.current().unwrap()));
+        // Nor is one replaced that refuses what is too large.
         let large = NewMessage { payload: vec![0; 2 * MAX_BATCH_BYTES], ..message() };
         let error = producer.append(&[large]).await.unwrap_err();
         assert!(matches!(error, LogError::Refused(_)), "{error}");
         assert!(Arc::ptr_eq(&second, &producer.current().unwrap()));
+    }
+
+    #[tokio::test]
+    async fn a_producer_is_stuck_when_nothing_is_confirmed_since_an_append_began() {
+        let client = Client::new(&settings(&[]), Duration::from_secs(3600)).unwrap();
+        let began = client.made + Duration::from_millis(10);
+        assert!(!client.is_stuck_since(began), "it still may take its time");
+        client.confirmed.store(10, Ordering::Relaxed);
+        assert!(!client.is_stuck_since(began), "others were confirmed");
+        client.confirmed.store(9, Ordering::Relaxed);
+        assert!(client.is_stuck_since(began));
+        assert_eq!(client.next_patience(Duration::from_secs(5)), Duration::from_secs(5));
     }
 
     #[test]
