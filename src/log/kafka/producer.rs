@@ -203,7 +203,8 @@ impl Producer {
     /// An idempotent producer that lost its place can send nothing more: a new one starts
     /// afresh. So does one that had nothing confirmed for as long as a message may take: after
     /// messages ran out of time librdkafka sends none until all that are under way are answered,
-    /// and was seen to stay so for good when a broker had been paused.
+    /// and after a pause of the broker appends were seen to fail for minutes, until their process
+    /// was started again.
     fn replace_if_broken(&self, failed: &Arc<Client>, is_stuck: bool) {
         let reason = match failed.client().fatal_error() {
             Some((code, reason)) => format!("{code}: {reason}"),
