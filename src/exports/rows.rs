@@ -12,19 +12,26 @@ use crate::store::{Store, StoreError, Tx, execute, on};
 
 pub use super::part_rows::*;
 
+/// What was asked for, as it is stored.
 #[derive(sqlx::FromRow)]
-struct JobRow {
+struct JobColumns {
     id: Uuid,
     workspace_id: i32,
     object_prefix: String,
     segment_id: Uuid,
-    state: String,
     fields: String,
     format: String,
     storage_id: Option<Uuid>,
     callback_endpoint: Option<String>,
     request_id: String,
     requested_at: i64,
+}
+
+#[derive(sqlx::FromRow)]
+struct JobRow {
+    #[sqlx(flatten)]
+    job: JobColumns,
+    state: String,
     plan: Option<String>,
     users: Option<i64>,
     parts: Option<i64>,
@@ -105,7 +112,8 @@ pub async fn load(tx: &mut Tx, id: Uuid) -> Result<Option<(Job, Progress)>, Stor
 #[derive(sqlx::FromRow)]
 struct PartToDo {
     #[sqlx(flatten)]
-    job: JobRow,
+    job: JobColumns,
+    plan: Option<String>,
     #[sqlx(flatten)]
     part: PartColumns,
 }
@@ -122,12 +130,8 @@ pub async fn part_to_do(
     macro_rules! found {
         ($pool:expr) => {
             sqlx::query_as::<_, PartToDo>(
-                "SELECT id, workspace_id, object_prefix, segment_id, state, fields, format,
-                     storage_id, callback_endpoint, request_id, requested_at, plan,
-                     export_jobs.users AS users, parts, CAST(NULL AS BIGINT) AS parts_left,
-                     CAST(0 AS BIGINT) AS users_done, CAST(0 AS BIGINT) AS files_done,
-                     CAST(0 AS BIGINT) AS bytes_done, CAST(0 AS BIGINT) AS broken_users,
-                     started_at, completed_at, finished_at, expires_at, archive, error,
+                "SELECT id, workspace_id, object_prefix, segment_id, fields, format, storage_id,
+                     callback_endpoint, request_id, requested_at, plan,
                      from_slice, from_id, to_slice, to_id
                  FROM export_jobs JOIN export_parts ON job_id = id
                  WHERE id = $1 AND state = 'running' AND part = $2 AND NOT done",
@@ -142,10 +146,11 @@ pub async fn part_to_do(
         Store::Postgres(pool) => found!(pool),
         Store::Sqlite { read: pool, .. } => found!(pool),
     };
-    let Some(PartToDo { job, part }) = found else { return Ok(None) };
-    let (job, progress) = read(job)?;
+    let Some(PartToDo { job, plan, part }) = found else { return Ok(None) };
+    let job = read_job(job)?;
     let corrupt = || StoreError::Corrupt(format!("the plan of export job {id}"));
-    Ok(Some((job, progress.plan.ok_or_else(corrupt)?, part.into())))
+    let plan = read_plan(id, plan.as_deref())?.ok_or_else(corrupt)?;
+    Ok(Some((job, plan, part.into())))
 }
 
 /// A job of any workspace by its `object_prefix`.
@@ -424,16 +429,13 @@ pub async fn requeue(
     .bind(now - patience).bind(now).bind(patience).fetch_all(c).await?))
 }
 
-fn read(row: JobRow) -> Result<(Job, Progress), StoreError> {
+fn read_job(row: JobColumns) -> Result<Job, StoreError> {
     let id = row.id;
     let fields = parsed("export_jobs.fields", id, &row.fields)?;
     let format =
         Format::parse(&row.format).ok_or_else(|| unknown("export_jobs.format", id, &row.format))?;
-    let state =
-        State::parse(&row.state).ok_or_else(|| unknown("export_jobs.state", id, &row.state))?;
-    let plan = row.plan.as_deref().map(|plan| parsed("export_jobs.plan", id, plan)).transpose()?;
-    let job = Job {
-        id: row.id,
+    Ok(Job {
+        id,
         workspace_id: row.workspace_id,
         object_prefix: row.object_prefix,
         segment_id: row.segment_id,
@@ -443,7 +445,18 @@ fn read(row: JobRow) -> Result<(Job, Progress), StoreError> {
         callback_endpoint: row.callback_endpoint,
         request_id: row.request_id,
         requested_at: row.requested_at,
-    };
+    })
+}
+
+fn read_plan(id: Uuid, plan: Option<&str>) -> Result<Option<Plan>, StoreError> {
+    plan.map(|plan| parsed("export_jobs.plan", id, plan)).transpose()
+}
+
+fn read(row: JobRow) -> Result<(Job, Progress), StoreError> {
+    let job = read_job(row.job)?;
+    let state =
+        State::parse(&row.state).ok_or_else(|| unknown("export_jobs.state", job.id, &row.state))?;
+    let plan = read_plan(job.id, row.plan.as_deref())?;
     let progress = Progress {
         state,
         plan,

@@ -11,6 +11,7 @@ use longshore::retry::Retry;
 use longshore::store::Store;
 use longshore::worker::shares::{self, Handler, Options};
 use secrecy::ExposeSecret as _;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -97,6 +98,14 @@ fn options() -> Options {
     }
 }
 
+/// Works on rows until it is told to stop.
+fn start<H: Handler>(store: &Store, work: &Arc<H>) -> (JoinHandle<()>, CancellationToken) {
+    let shutdown = CancellationToken::new();
+    let (store, work, bell) = (store.clone(), work.clone(), Bell::default());
+    let running = shares::run(store, work, options(), bell, shutdown.clone());
+    (tokio::spawn(running), shutdown)
+}
+
 async fn offer(store: &Store, job: Uuid, items: std::ops::Range<i64>) {
     let mut tx = store.write().await.unwrap();
     claims::offer_range(&mut tx, Kind::ExportPart, job, items, Duration::ZERO).await.unwrap();
@@ -118,14 +127,7 @@ async fn each_row_ends_as_its_work_does(test: TestStore) {
         assert_eq!(taken.unwrap()[0].attempt, attempt);
     }
     offer(&store, job, 0..6).await;
-    let shutdown = CancellationToken::new();
-    let running = tokio::spawn(shares::run(
-        store.clone(),
-        work.clone(),
-        options(),
-        Bell::default(),
-        shutdown.clone(),
-    ));
+    let (running, shutdown) = start(&store, &work);
     eventually("all rows that can end have ended", || async {
         work.done.lock().unwrap().len() == 3 && work.given_up.lock().unwrap().len() == 3
     })
@@ -199,14 +201,8 @@ async fn work_for_a_newer_worker_is_asked_for_now_and_then(test: TestStore) {
         done: Mutex::default(),
     });
     offer(&store, newer, 0..ROWS as i64).await;
-    let (shutdown, since) = (CancellationToken::new(), Instant::now());
-    let running = tokio::spawn(shares::run(
-        store.clone(),
-        work.clone(),
-        options(),
-        Bell::default(),
-        shutdown.clone(),
-    ));
+    let since = Instant::now();
+    let (running, shutdown) = start(&store, &work);
     eventually("it has met what it does not know", || async {
         work.left.load(Ordering::Relaxed) > 0
     })
@@ -243,14 +239,7 @@ async fn a_store_that_fell_silent_keeps_no_worker_from_stopping() {
         given_up: Mutex::default(),
     });
     offer(&test.store, Uuid::new_v4(), FINE..FINE + 1).await;
-    let shutdown = CancellationToken::new();
-    let running = tokio::spawn(shares::run(
-        store,
-        work.clone(),
-        options(),
-        Bell::default(),
-        shutdown.clone(),
-    ));
+    let (running, shutdown) = start(&store, &work);
     eventually("it works", || async { work.done.lock().unwrap().len() == 1 }).await;
     proxy.set(Way::Stuck);
     // Time for a look that nobody answers.

@@ -1,7 +1,7 @@
 //! Appends to Kafka: an idempotent producer that waits for all in-sync replicas.
 
 use std::ops::Deref;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -24,11 +24,13 @@ const FULL_PAUSE: Duration = Duration::from_millis(10);
 /// The longest that a producer that never had anything confirmed is waited for.
 const MOST_PATIENCE: Duration = Duration::from_secs(60);
 
+/// When a message was confirmed last, for whatever partition; none before the first.
+type Confirmed = Arc<Mutex<Option<Instant>>>;
+
 /// librdkafka's producer.
 struct Client {
     made: Instant,
-    /// When a message was confirmed last, in milliseconds after `made`; 0 before the first.
-    confirmed: Arc<AtomicU64>,
+    confirmed: Confirmed,
     /// How long it may take until the first: names, TLS and logins may be slow.
     patience: Duration,
     /// None only while it is let go.
@@ -41,20 +43,23 @@ impl Client {
         Ok(Self { made: Instant::now(), confirmed: Arc::default(), patience, producer })
     }
 
-    /// Whether it was given the time and had nothing confirmed since `began`, for whatever
-    /// partition.
+    fn last_confirmed(&self) -> Option<Instant> {
+        *self.confirmed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether it was given the time and had nothing confirmed since `began`.
     fn is_stuck_since(&self, began: Instant) -> bool {
-        match self.confirmed.load(Ordering::Relaxed) {
-            0 => self.made.elapsed() >= self.patience,
-            last => self.made + Duration::from_millis(last) < began,
+        match self.last_confirmed() {
+            None => self.made.elapsed() >= self.patience,
+            Some(last) => last < began,
         }
     }
 
     /// How long the one after it may take: longer where this one never got so far.
     fn next_patience(&self, timeout: Duration) -> Duration {
-        match self.confirmed.load(Ordering::Relaxed) {
-            0 => (self.patience * 2).min(MOST_PATIENCE),
-            _ => timeout,
+        match self.last_confirmed() {
+            None => (self.patience * 2).min(MOST_PATIENCE),
+            Some(_) => timeout,
         }
     }
 }
@@ -84,9 +89,8 @@ pub(super) struct Append {
     left: AtomicUsize,
     /// None once it is answered.
     answer: Mutex<Option<oneshot::Sender<KafkaResult<()>>>>,
-    /// Of its client.
-    made: Instant,
-    confirmed: Arc<AtomicU64>,
+    /// Its client's.
+    confirmed: Confirmed,
 }
 
 impl Append {
@@ -95,7 +99,6 @@ impl Append {
         let append = Self {
             left: AtomicUsize::new(messages),
             answer: Mutex::new(Some(sender)),
-            made: client.made,
             confirmed: client.confirmed.clone(),
         };
         (Arc::new(append), answer)
@@ -114,8 +117,8 @@ impl ProducerContext for Tracing {
     fn delivery(&self, delivered: &DeliveryResult<'_>, append: Arc<Append>) {
         match delivered {
             Ok(_) => {
-                let after = append.made.elapsed().as_millis() as u64;
-                append.confirmed.store(after.max(1), Ordering::Relaxed);
+                *append.confirmed.lock().unwrap_or_else(PoisonError::into_inner) =
+                    Some(Instant::now());
                 fail_point!("log::delivered");
                 if append.left.fetch_sub(1, Ordering::AcqRel) == 1 {
                     append.answer(Ok(()));
@@ -349,9 +352,9 @@ mod tests {
         let client = Client::new(&settings(&[]), Duration::from_secs(3600)).unwrap();
         let began = client.made + Duration::from_millis(10);
         assert!(!client.is_stuck_since(began), "it still may take its time");
-        client.confirmed.store(10, Ordering::Relaxed);
+        *client.confirmed.lock().unwrap() = Some(began);
         assert!(!client.is_stuck_since(began), "others were confirmed");
-        client.confirmed.store(9, Ordering::Relaxed);
+        *client.confirmed.lock().unwrap() = Some(began - Duration::from_millis(1));
         assert!(client.is_stuck_since(began));
         assert_eq!(client.next_patience(Duration::from_secs(5)), Duration::from_secs(5));
     }

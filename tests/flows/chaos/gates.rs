@@ -87,6 +87,7 @@ pub struct Gates {
     herd: Arc<Herd>,
     /// The names of the gateways, and for each the clients of each workspace.
     gateways: Vec<(String, Vec<Api>)>,
+    /// The number of the next call.
     next: AtomicUsize,
     notes: Mutex<Notes>,
 }
