@@ -1,12 +1,12 @@
 //! Creates the topics, and says in words how they differ from what they should be.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, ResourceSpecifier, TopicReplication};
 use rdkafka::error::RDKafkaErrorCode;
 use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::{MAX_BATCH_BYTES, Settings, Tracing, create as create_client, describe, unavailable};
 use crate::log::batches::Extent;
@@ -17,6 +17,9 @@ type Admin = AdminClient<Tracing>;
 
 /// How long an answer of the cluster may take.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Between looks for topics that were created.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// What the cluster says of itself.
 struct Cluster {
@@ -73,8 +76,27 @@ pub(super) async fn create(settings: &Settings) -> Result<Option<String>, LogErr
             }
         }
     }
-    let_go(admin).await;
+    let_go(until_known(admin, &names).await?).await;
     Ok(note)
+}
+
+/// Waits until a broker knows the topics. Their creation is answered before, and who consumes
+/// them in between is told that they do not exist; it then goes on by itself, so this gives up
+/// without an error.
+async fn until_known(mut admin: Admin, names: &[String]) -> Result<Admin, LogError> {
+    let begun = Instant::now();
+    loop {
+        let (asked, cluster) = describe_cluster(admin).await?;
+        admin = asked;
+        if names.iter().all(|name| cluster.topics.contains_key(name)) {
+            return Ok(admin);
+        }
+        if begun.elapsed() > PATIENCE {
+            tracing::warn!("the topics were created, and a broker does not know them yet");
+            return Ok(admin);
+        }
+        sleep(LOOK_EVERY).await;
+    }
 }
 
 /// What is wrong, a line each.
