@@ -51,7 +51,9 @@ async fn goes_on(scene: &Scene, accepted: &Accepted) {
     scene.more_files(accepted, 1).await;
 }
 
-/// What PostgreSQL answers to writes when its disk is full, here from triggers.
+/// What PostgreSQL answers to writes when its disk is full, here from triggers. Tables are locked
+/// for them one at a time, and not again to make room: the workers, who go on, lock them in
+/// another order.
 const FILL: [&str; 2] = [
     "CREATE FUNCTION no_room() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
         RAISE EXCEPTION 'could not extend file \"base/1/2\": No space left on device'
@@ -62,10 +64,12 @@ const FILL: [&str; 2] = [
                                  'message_attempts', 'dead_letters'] LOOP
             EXECUTE format('CREATE TRIGGER no_room BEFORE INSERT OR UPDATE ON %I
                             EXECUTE FUNCTION no_room()', t);
+            COMMIT;
         END LOOP;
      END $$",
 ];
-const MAKE_ROOM: &str = "DROP FUNCTION no_room CASCADE";
+const MAKE_ROOM: &str = "CREATE OR REPLACE FUNCTION no_room() RETURNS trigger LANGUAGE plpgsql AS
+     $$ BEGIN RETURN NULL; END $$";
 
 async fn has_no_room(scene: &Scene) {
     let database = scene.fleet.database_url();
