@@ -9,12 +9,14 @@ mod topics;
 mod trim;
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rdkafka::config::{ClientConfig, FromClientConfigAndContext, RDKafkaLogLevel};
 use rdkafka::error::KafkaError;
 use rdkafka::{ClientContext, Statistics};
+use tokio::runtime::Handle;
 
 pub(super) use self::member::Membership;
 use self::producer::Producer;
@@ -162,6 +164,36 @@ where
         )),
         other => LogError::Settings(format!("[log.kafka]: {other}")),
     })
+}
+
+/// A client of librdkafka whose end joins its threads, which must not hold up the runtime's: it is
+/// dropped on one that may block.
+struct BackgroundDrop<T: Send + 'static>(
+    /// None only while it is dropped.
+    Option<T>,
+);
+
+impl<T: Send + 'static> BackgroundDrop<T> {
+    fn new(client: T) -> Self {
+        Self(Some(client))
+    }
+}
+
+impl<T: Send + 'static> Deref for BackgroundDrop<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.0.as_ref().expect("it is there until it is dropped")
+    }
+}
+
+impl<T: Send + 'static> Drop for BackgroundDrop<T> {
+    fn drop(&mut self) {
+        let client = self.0.take();
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn_blocking(move || drop(client));
+        }
+    }
 }
 
 fn unavailable(error: KafkaError) -> LogError {

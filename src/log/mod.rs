@@ -169,8 +169,7 @@ impl Log {
     }
 
     /// Creates the topics that are missing (`migrate`), and waits until they can be used. Safe to
-    /// run from many processes.
-    /// Answers what the operator should know of them, if anything.
+    /// run from many processes. Answers what the operator should know of them, if anything.
     pub async fn create_topics(&self) -> Result<Option<String>, LogError> {
         match self {
             // Opening made all there is to make.

@@ -1,6 +1,5 @@
 //! Appends to Kafka: an idempotent producer that waits for all in-sync replicas.
 
-use std::ops::Deref;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
@@ -8,12 +7,12 @@ use std::time::Duration;
 use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode};
 use rdkafka::message::{DeliveryResult, Header, OwnedHeaders};
 use rdkafka::producer::{BaseRecord, Producer as _, ProducerContext, ThreadedProducer};
-use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::{
-    MAX_BATCH_BYTES, QUEUE_KBYTES, REQUEST_ID, Settings, Tracing, create, describe, unavailable,
+    BackgroundDrop, MAX_BATCH_BYTES, QUEUE_KBYTES, REQUEST_ID, Settings, Tracing, create, describe,
+    unavailable,
 };
 use crate::faults::fail_point;
 use crate::log::{Extent, LogError, NewMessage};
@@ -33,13 +32,12 @@ struct Client {
     confirmed: Confirmed,
     /// How long it may take until the first: names, TLS and logins may be slow.
     patience: Duration,
-    /// None only while it is let go.
-    producer: Option<ThreadedProducer<Tracing>>,
+    producer: BackgroundDrop<ThreadedProducer<Tracing>>,
 }
 
 impl Client {
     fn new(settings: &Settings, patience: Duration) -> Result<Self, LogError> {
-        let producer = Some(producer(settings)?);
+        let producer = BackgroundDrop::new(producer(settings)?);
         Ok(Self { made: Instant::now(), confirmed: Arc::default(), patience, producer })
     }
 
@@ -60,24 +58,6 @@ impl Client {
         match self.last_confirmed() {
             None => (self.patience * 2).min(MOST_PATIENCE),
             Some(_) => timeout,
-        }
-    }
-}
-
-impl Deref for Client {
-    type Target = ThreadedProducer<Tracing>;
-
-    fn deref(&self) -> &Self::Target {
-        self.producer.as_ref().expect("it is there until it is let go")
-    }
-}
-
-impl Drop for Client {
-    /// Letting go joins threads, which must not hold up the runtime's.
-    fn drop(&mut self) {
-        let producer = self.producer.take();
-        if let Ok(runtime) = Handle::try_current() {
-            runtime.spawn_blocking(move || drop(producer));
         }
     }
 }
@@ -165,7 +145,7 @@ impl Producer {
         topic: &str,
         is_asked: impl Fn(i32) -> bool,
     ) -> Result<Extent, LogError> {
-        describe::known_extent(self.current()?.client(), topic, is_asked)
+        describe::known_extent(self.current()?.producer.client(), topic, is_asked)
     }
 
     fn current(&self) -> Result<Arc<Client>, LogError> {
@@ -209,7 +189,7 @@ impl Producer {
     /// and after a pause of the broker appends were seen to fail for minutes, until their process
     /// was started again.
     fn replace_if_broken(&self, failed: &Arc<Client>, is_stuck: bool) {
-        let reason = match failed.client().fatal_error() {
+        let reason = match failed.producer.client().fatal_error() {
             Some((code, reason)) => format!("{code}: {reason}"),
             None if is_stuck => "nothing is confirmed any more".to_owned(),
             None => return,
@@ -229,7 +209,7 @@ impl Producer {
         let client = self.client.write().unwrap_or_else(PoisonError::into_inner).take();
         let timeout = self.settings.timeout;
         let flushed = tokio::task::spawn_blocking(move || {
-            client.map_or(Ok(()), |client| client.flush(timeout))
+            client.map_or(Ok(()), |client| client.producer.flush(timeout))
         });
         if let Ok(Err(error)) = flushed.await {
             tracing::warn!(%error, "the Kafka producer was not flushed");
@@ -249,7 +229,7 @@ fn send(
         .payload(&message.payload)
         .headers(OwnedHeaders::new_with_capacity(1).insert(request_id));
     record.partition = message.partition;
-    client.send(record).map_err(|(error, _)| error)
+    client.producer.send(record).map_err(|(error, _)| error)
 }
 
 fn producer(settings: &Settings) -> Result<ThreadedProducer<Tracing>, LogError> {
@@ -313,15 +293,15 @@ mod tests {
         // SAFETY: the client lives, and the text ends with a NUL.
         unsafe {
             rdkafka::bindings::rd_kafka_test_fatal_error(
-                native.client().native_ptr(),
+                native.producer.client().native_ptr(),
                 rdkafka::types::RDKafkaRespErr::RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER,
                 reason.as_ptr(),
             );
         }
-        assert!(native.client().fatal_error().is_some());
+        assert!(native.producer.client().fatal_error().is_some());
         let error = producer.append(&[message()]).await.unwrap_err();
         assert!(matches!(error, LogError::Unavailable(_)), "{error}");
-        assert!(producer.current().unwrap().client().fatal_error().is_none());
+        assert!(producer.current().unwrap().producer.client().fatal_error().is_none());
     }
 
     /// Nobody listens there.

@@ -1,19 +1,23 @@
 //! Creates the topics, and says in words how they differ from what they should be.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, ResourceSpecifier, TopicReplication};
 use rdkafka::error::RDKafkaErrorCode;
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
-use super::{MAX_BATCH_BYTES, Settings, Tracing, create as create_client, describe, unavailable};
+use super::{
+    BackgroundDrop, MAX_BATCH_BYTES, Settings, Tracing, create as create_client, describe,
+    unavailable,
+};
 use crate::log::batches::Extent;
 use crate::log::{LogError, Topic};
 use crate::words::count;
 
-type Admin = AdminClient<Tracing>;
+type Admin = Arc<BackgroundDrop<AdminClient<Tracing>>>;
 
 /// How long an answer of the cluster may take.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
@@ -37,7 +41,7 @@ struct TopicState {
 /// Creates the topics that are missing; answers what the operator should know.
 pub(super) async fn create(settings: &Settings) -> Result<Option<String>, LogError> {
     let admin = admin(settings)?;
-    let (admin, cluster) = describe_cluster(admin).await?;
+    let cluster = describe_cluster(&admin).await?;
     let (replication, note) = attainable_replication(settings, cluster.brokers);
     let min_in_sync = min_in_sync(replication).to_string();
     let max_bytes = MAX_BATCH_BYTES.to_string();
@@ -76,34 +80,35 @@ pub(super) async fn create(settings: &Settings) -> Result<Option<String>, LogErr
             }
         }
     }
-    let_go(until_known(admin, &names).await?).await;
+    until_known(&admin, &names).await?;
     Ok(note)
 }
 
 /// Waits until a broker knows the topics. Their creation is answered before, and who consumes
-/// them in between is told that they do not exist; it then goes on by itself, so this gives up
-/// without an error.
-async fn until_known(mut admin: Admin, names: &[String]) -> Result<Admin, LogError> {
-    let begun = Instant::now();
-    loop {
-        let (asked, cluster) = describe_cluster(admin).await?;
-        admin = asked;
-        if names.iter().all(|name| cluster.topics.contains_key(name)) {
-            return Ok(admin);
+/// them in between is told that they do not exist; it then goes on by itself, so that it is no
+/// error when they are not known in time.
+async fn until_known(admin: &Admin, names: &[String]) -> Result<(), LogError> {
+    let known = async {
+        loop {
+            let cluster = describe_cluster(admin).await?;
+            if names.iter().all(|name| cluster.topics.contains_key(name)) {
+                return Ok(());
+            }
+            sleep(LOOK_EVERY).await;
         }
-        if begun.elapsed() > PATIENCE {
-            tracing::warn!("the topics were created, and a broker does not know them yet");
-            return Ok(admin);
-        }
-        sleep(LOOK_EVERY).await;
-    }
+    };
+    timeout(PATIENCE, known).await.unwrap_or_else(|_| {
+        tracing::warn!("the topics were created, and a broker does not know them yet");
+        Ok(())
+    })
 }
 
 /// What is wrong, a line each.
 pub(super) async fn check(settings: &Settings) -> Result<Vec<String>, LogError> {
     let mut lines = unreachable_brokers(&settings.brokers).await;
-    let (admin, cluster) = match describe_cluster(admin(settings)?).await {
-        Ok(answer) => answer,
+    let admin = admin(settings)?;
+    let cluster = match describe_cluster(&admin).await {
+        Ok(cluster) => cluster,
         Err(LogError::Unavailable(reason)) if lines.is_empty() => {
             return Err(LogError::Unavailable(format!(
                 "{reason}, though connections are accepted: is it TLS or SASL that one side does \
@@ -124,7 +129,6 @@ pub(super) async fn check(settings: &Settings) -> Result<Vec<String>, LogError> 
         lines.extend(wrong_shape(settings, &name, state, cluster.brokers));
         lines.extend(wrong_properties(&admin, &name, state.replication).await?);
     }
-    let_go(admin).await;
     Ok(lines)
 }
 
@@ -246,11 +250,13 @@ fn min_in_sync(replication: i32) -> i32 {
 }
 
 pub(super) fn admin(settings: &Settings) -> Result<Admin, LogError> {
-    create_client(&settings.client(&[], &[]), Tracing)
+    let client = create_client(&settings.client(&[], &[]), Tracing)?;
+    Ok(Arc::new(BackgroundDrop::new(client)))
 }
 
-/// Asks the cluster; the client goes along, since asking blocks.
-async fn describe_cluster(admin: Admin) -> Result<(Admin, Cluster), LogError> {
+/// Asks the cluster, which blocks.
+async fn describe_cluster(admin: &Admin) -> Result<Cluster, LogError> {
+    let admin = admin.clone();
     tokio::task::spawn_blocking(move || {
         let metadata = admin.inner().fetch_metadata(None, PATIENCE).map_err(unavailable)?;
         let known = metadata.topics().iter().filter(|topic| topic.error().is_none());
@@ -268,16 +274,10 @@ async fn describe_cluster(admin: Admin) -> Result<(Admin, Cluster), LogError> {
                 (topic.name().to_owned(), state)
             })
             .collect();
-        let cluster = Cluster { brokers: metadata.brokers().len(), topics };
-        Ok((admin, cluster))
+        Ok(Cluster { brokers: metadata.brokers().len(), topics })
     })
     .await
     .map_err(|error| LogError::Unavailable(error.to_string()))?
-}
-
-/// Letting go of a client joins its thread.
-pub(super) async fn let_go(admin: Admin) {
-    let _ = tokio::task::spawn_blocking(move || drop(admin)).await;
 }
 
 async fn unreachable_brokers(brokers: &str) -> Vec<String> {

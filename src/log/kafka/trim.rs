@@ -7,7 +7,7 @@ use rdkafka::consumer::{BaseConsumer, Consumer as _, ConsumerContext};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::{Offset, TopicPartitionList};
 
-use super::topics::{PATIENCE, admin, let_go};
+use super::topics::{PATIENCE, admin};
 use super::{Settings, Tracing, create, describe, unavailable};
 use crate::log::batches::{Range, obstacle};
 use crate::log::offsets::Place;
@@ -93,12 +93,9 @@ fn offsets(list: &TopicPartitionList) -> BTreeMap<i32, Offset> {
 
 /// Removes what is before the offsets.
 async fn remove(settings: &Settings, offsets: &TopicPartitionList) -> Result<(), LogError> {
-    let admin = admin(settings)?;
     let options =
         AdminOptions::new().request_timeout(Some(PATIENCE * 2)).operation_timeout(Some(PATIENCE));
-    let answer = admin.delete_records(offsets, &options).await;
-    let_go(admin).await;
-    let answer = answer.map_err(refused)?;
+    let answer = admin(settings)?.delete_records(offsets, &options).await.map_err(refused)?;
     answer.elements().iter().try_for_each(|partition| partition.error().map_err(refused))
 }
 
