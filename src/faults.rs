@@ -1,26 +1,26 @@
 //! Fail points: places between two durable effects at which a test ends or stops the process.
-//! They exist with the cargo feature `failpoints` only, and do nothing unless `FAILPOINTS`
-//! names them: `part::uploaded=kill` ends the process as `kill -9` would, `=stop` stops it as
+//! Builds with debug assertions have them, so that a build for every day serves the tests too;
+//! the profile `dist` has none. They do nothing unless `FAILPOINTS` names them: `part::uploaded=kill` ends the process as `kill -9` would, `=stop` stops it as
 //! a machine that hangs does, until SIGCONT; `part::uploaded@3=kill` at the third time.
 
 /// What a process can be made to do at a place: see the module.
-#[cfg(feature = "failpoints")]
+#[cfg(debug_assertions)]
 macro_rules! fail_point {
     ($name:literal) => {
         $crate::faults::reach($name)
     };
 }
-/// Nothing: the feature `failpoints` is off.
-#[cfg(not(feature = "failpoints"))]
+/// Nothing: this build is to be deployed.
+#[cfg(not(debug_assertions))]
 macro_rules! fail_point {
     ($name:literal) => {};
 }
 pub(crate) use fail_point;
 
-#[cfg(feature = "failpoints")]
+#[cfg(debug_assertions)]
 pub(crate) use set::reach;
 
-#[cfg(feature = "failpoints")]
+#[cfg(debug_assertions)]
 mod set {
     use std::collections::HashMap;
     use std::sync::LazyLock;

@@ -2,10 +2,10 @@ use std::process::ExitCode;
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-/// Work on messages is made of many small pieces on several threads. With glibc's allocator a
-/// worker sends seven tenths as many; what it has at the peak of an export is an eighth less.
+/// Work on messages is made of many small pieces on several threads, for which glibc's allocator
+/// is slow.
 #[global_allocator]
-static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     take_all_descriptors();

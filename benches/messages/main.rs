@@ -42,7 +42,7 @@ use crate::transactional::Transactional;
 
 /// As the program has it: the bound is to have no worse one.
 #[global_allocator]
-static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const WORKER: &str = "worker-1";
 

@@ -21,7 +21,6 @@ pub struct Watch {
 }
 
 /// Backends at a moment.
-#[derive(sqlx::FromRow)]
 struct Look {
     all: i64,
     busy: i64,
@@ -87,7 +86,9 @@ async fn look(pool: &PgPool) -> Look {
                       count(*) FILTER (WHERE state = 'active' AND wait_event_type = 'Lock') AS locked
                FROM pg_stat_activity
                WHERE datname = current_database() AND pid <> pg_backend_pid()";
-    sqlx::query_as(sql).fetch_one(pool).await.expect("PostgreSQL answers")
+    let look = sqlx::query_as(sql).fetch_one(pool).await;
+    let (all, busy, locked) = look.expect("PostgreSQL answers");
+    Look { all, busy, locked }
 }
 
 async fn transactions(pool: &PgPool) -> i64 {

@@ -17,6 +17,7 @@ use uuid::Uuid;
 use crate::clock::millis;
 use crate::messages::Channel;
 use crate::messages::settings::Settings;
+use crate::store::text_enum;
 
 pub use rows::{by_id, has_canvas, heeding_purchases, of_calls, stored};
 pub use trigger::{Trigger, TriggerError};
@@ -83,27 +84,18 @@ fn window(text: &str) -> Option<i64> {
     Some(millis(Duration::from_secs(number.saturating_mul(seconds))))
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
-#[sqlx(type_name = "text", rename_all = "snake_case")]
-pub enum Kind {
-    Api,
-    Transactional,
-    Triggered,
-    Canvas,
+text_enum! {
+    pub enum Kind {
+        Api = "api",
+        Transactional = "transactional",
+        Triggered = "triggered",
+        Canvas = "canvas",
+    }
 }
 
 impl Kind {
     /// The types that a campaign of the file may have.
     pub const CAMPAIGNS: [Self; 3] = [Self::Api, Self::Transactional, Self::Triggered];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Api => "api",
-            Self::Transactional => "transactional",
-            Self::Triggered => "triggered",
-            Self::Canvas => "canvas",
-        }
-    }
 
     /// The type of a campaign that is called so; the error says which there are.
     pub fn of_campaign(name: &str) -> Result<Self, String> {

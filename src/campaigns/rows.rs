@@ -6,9 +6,8 @@ use uuid::Uuid;
 use super::{Campaign, Kind};
 use crate::messages::settings::ApiCampaign;
 use crate::store::documents::parsed;
-use crate::store::{StoreError, Tx, execute, on};
+use crate::store::{StoreError, Tx, execute, from_row, on};
 
-#[derive(sqlx::FromRow)]
 struct CampaignRow {
     id: Uuid,
     kind: Kind,
@@ -18,6 +17,7 @@ struct CampaignRow {
     paused: bool,
     content: String,
 }
+from_row! { CampaignRow { id, kind, name, tags, archived, paused, content } }
 
 impl TryFrom<CampaignRow> for Campaign {
     type Error = StoreError;

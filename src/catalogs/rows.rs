@@ -9,7 +9,7 @@ use sqlx::{QueryBuilder, Sqlite};
 
 use super::{Catalog, Field};
 use crate::store::documents::parsed;
-use crate::store::{Room, StoreError, Tx, execute, on};
+use crate::store::{Room, StoreError, Tx, execute, from_row, on};
 
 /// Rows of one SQLite statement: of 7 columns, well below the parameters it may have.
 const SQLITE_ROWS: usize = 250;
@@ -153,7 +153,7 @@ pub async fn delete(tx: &mut Tx, id: i32) -> Result<(), StoreError> {
 // Items --------------------------------------------------------------------------------
 
 /// An item as stored.
-#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredItem {
     pub catalog_id: i32,
     pub item_id: String,
@@ -164,6 +164,7 @@ pub struct StoredItem {
     /// Its values, a JSON object.
     pub doc: String,
 }
+from_row! { StoredItem { catalog_id, item_id, load, version, doc } }
 
 /// As found: PostgreSQL leaves the documents out where there is no room for them.
 type Found = (i32, String, i32, i64, Option<String>);
@@ -365,7 +366,7 @@ pub async fn items_after(
 // Edits --------------------------------------------------------------------------------
 
 /// What became of the items of one message.
-#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EditRow {
     pub catalog_id: i32,
     pub request_id: String,
@@ -376,6 +377,11 @@ pub struct EditRow {
     /// The ids of the first of these, a JSON array.
     pub unknown_ids: String,
     pub applied_at: i64,
+}
+from_row! {
+    EditRow {
+        catalog_id, request_id, received_at, applied, unknown, unknown_ids, applied_at,
+    }
 }
 
 pub async fn insert_edits(tx: &mut Tx, edits: &[EditRow]) -> Result<(), StoreError> {

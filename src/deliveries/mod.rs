@@ -38,7 +38,7 @@ use crate::faults::fail_point;
 use crate::messages::settings;
 use crate::panics;
 use crate::retry::{Retry, pause};
-use crate::store::{StoreError, Tx};
+use crate::store::{StoreError, Tx, from_row, text_enum};
 use crate::workspaces::{self, StorageError};
 
 pub use address::{LONGEST, check_address, check_kept, check_within, read_address};
@@ -74,31 +74,21 @@ pub struct NewDelivery {
     pub request_id: String,
 }
 
-/// How far a delivery has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, sqlx::Type, clap::ValueEnum)]
-#[serde(rename_all = "snake_case")]
-#[sqlx(type_name = "text", rename_all = "snake_case")]
-#[value(rename_all = "snake_case")]
-pub enum State {
-    /// To be tried, for the first time or again.
-    Pending,
-    Delivered,
-    /// Tried without success until its time was up.
-    GivenUp,
-}
-
-impl State {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Delivered => "delivered",
-            Self::GivenUp => "given_up",
-        }
+text_enum! {
+    /// How far a delivery has come.
+    #[derive(clap::ValueEnum)]
+    #[value(rename_all = "snake_case")]
+    pub enum State {
+        /// To be tried, for the first time or again.
+        Pending = "pending",
+        Delivered = "delivered",
+        /// Tried without success until its time was up.
+        GivenUp = "given_up",
     }
 }
 
 /// A delivery as stored. Times are milliseconds since the epoch, and ISO 8601 in JSON.
-#[derive(Clone, Debug, Serialize, sqlx::FromRow)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Delivery {
     pub id: Uuid,
     #[serde(skip)]
@@ -132,6 +122,12 @@ pub struct Delivery {
     pub last_error: Option<String>,
     #[serde(serialize_with = "as_optional_time")]
     pub finished_at: Option<i64>,
+}
+from_row! {
+    Delivery {
+        id, workspace_id, workspace, kind, subject, url, body, receiver, item, state, request_id,
+        attempts, created_at, retry_until, next_at, last_status, last_error, finished_at,
+    }
 }
 
 impl Delivery {

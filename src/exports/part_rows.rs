@@ -3,7 +3,7 @@
 use uuid::Uuid;
 
 use crate::claims::Claim;
-use crate::store::{StoreError, Tx, on};
+use crate::store::{StoreError, Tx, from_row, on};
 use crate::users::Position;
 
 /// Rows that one statement inserts: SQLite and PostgreSQL both take far more parameters.
@@ -17,13 +17,13 @@ pub struct PartRow {
 }
 
 /// As it is stored.
-#[derive(sqlx::FromRow)]
 pub(super) struct PartColumns {
     from_slice: i16,
     from_id: Uuid,
     to_slice: i16,
     to_id: Uuid,
 }
+from_row! { PartColumns { from_slice, from_id, to_slice, to_id } }
 
 impl From<PartColumns> for PartRow {
     fn from(row: PartColumns) -> Self {

@@ -8,12 +8,11 @@ use uuid::Uuid;
 
 use super::{Failure, Format, Job, Plan, Progress, State};
 use crate::store::documents::{parsed, unknown};
-use crate::store::{Store, StoreError, Tx, execute, on};
+use crate::store::{Store, StoreError, Tx, execute, from_row, on};
 
 pub use super::part_rows::*;
 
 /// What was asked for, as it is stored.
-#[derive(sqlx::FromRow)]
 struct JobColumns {
     id: Uuid,
     workspace_id: i32,
@@ -26,10 +25,14 @@ struct JobColumns {
     request_id: String,
     requested_at: i64,
 }
+from_row! {
+    JobColumns {
+        id, workspace_id, object_prefix, segment_id, fields, format, storage_id, callback_endpoint,
+        request_id, requested_at,
+    }
+}
 
-#[derive(sqlx::FromRow)]
 struct JobRow {
-    #[sqlx(flatten)]
     job: JobColumns,
     state: String,
     plan: Option<String>,
@@ -46,6 +49,12 @@ struct JobRow {
     expires_at: Option<i64>,
     archive: Option<i32>,
     error: Option<String>,
+}
+from_row! {
+    JobRow {
+        state, plan, users, parts, parts_left, users_done, files_done, bytes_done, broken_users,
+        started_at, completed_at, finished_at, expires_at, archive, error,
+    } flatten { job }
 }
 
 /// What the shards of a job's counts come to together.
@@ -109,14 +118,12 @@ pub async fn load(tx: &mut Tx, id: Uuid) -> Result<Option<(Job, Progress)>, Stor
     .transpose()
 }
 
-#[derive(sqlx::FromRow)]
 struct PartToDo {
-    #[sqlx(flatten)]
     job: JobColumns,
     plan: Option<String>,
-    #[sqlx(flatten)]
     part: PartColumns,
 }
+from_row! { PartToDo { plan } flatten { job, part } }
 
 /// What a part needs of its running job, and what it covers. None: it is done, the job is not
 /// running, or it is not there.
@@ -291,7 +298,7 @@ pub async fn begin_running(
 }
 
 /// What a shard of a job has come to with one more part done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::FromRow)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counted {
     pub parts_left: i64,
     /// Bytes of files so far; with one shard, of the job.
@@ -299,6 +306,7 @@ pub struct Counted {
     /// Bytes that the job's ZIP may have; none with own storage.
     pub bytes_limit: Option<i64>,
 }
+from_row! { Counted { parts_left, bytes_done, bytes_limit } }
 
 /// Counts one part of a running job as done. None: the job is not running any more, as far as
 /// can be seen without waiting for who ends it; that one withdraws the claim.

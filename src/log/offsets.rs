@@ -4,13 +4,11 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use sqlx::FromRow;
-
 use super::{Extent, Topic};
-use crate::store::{Store, StoreError, Tx, execute, on};
+use crate::store::{Store, StoreError, Tx, execute, from_row, on};
 
 /// Where a group goes on in a partition.
-#[derive(Clone, Debug, PartialEq, Eq, FromRow)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     pub consumer_group: String,
     pub partition: i32,
@@ -20,6 +18,7 @@ pub struct Place {
     /// How often somebody said where to go on.
     pub resets: i32,
 }
+from_row! { Place { consumer_group, partition, log_id, next, resets } }
 
 /// The offsets of `topic`, by group and partition.
 pub async fn places(tx: &mut Tx, topic: Topic) -> Result<Vec<Place>, StoreError> {

@@ -1,25 +1,23 @@
 //! What a message can go by.
 
-use serde::{Deserialize, Serialize};
+use crate::store::text_enum;
 
-/// A channel, by its member of the messages object (src/gateway/README.md, Message objects); a live
-/// activity has a call of its own.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, sqlx::Type,
-)]
-#[serde(rename_all = "snake_case")]
-#[sqlx(type_name = "text", rename_all = "snake_case")]
-pub enum Channel {
-    ApplePush,
-    AndroidPush,
-    KindlePush,
-    WebPush,
-    Email,
-    Webhook,
-    ContentCard,
-    Sms,
-    WhatsApp,
-    LiveActivity,
+text_enum! {
+    /// A channel, by its member of the messages object (src/gateway/README.md, Message objects); a live
+    /// activity has a call of its own.
+    #[derive(PartialOrd, Ord, Hash)]
+    pub enum Channel {
+        ApplePush = "apple_push",
+        AndroidPush = "android_push",
+        KindlePush = "kindle_push",
+        WebPush = "web_push",
+        Email = "email",
+        Webhook = "webhook",
+        ContentCard = "content_card",
+        Sms = "sms",
+        WhatsApp = "whats_app",
+        LiveActivity = "live_activity",
+    }
 }
 
 impl Channel {
@@ -35,29 +33,6 @@ impl Channel {
         Self::Sms,
         Self::WhatsApp,
     ];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::ApplePush => "apple_push",
-            Self::AndroidPush => "android_push",
-            Self::KindlePush => "kindle_push",
-            Self::WebPush => "web_push",
-            Self::Email => "email",
-            Self::Webhook => "webhook",
-            Self::ContentCard => "content_card",
-            Self::Sms => "sms",
-            Self::WhatsApp => "whats_app",
-            Self::LiveActivity => "live_activity",
-        }
-    }
-
-    /// The channel of that [`name`](Self::name).
-    pub fn from_name(name: &str) -> Option<Self> {
-        match name {
-            "live_activity" => Some(Self::LiveActivity),
-            name => Self::OF_MESSAGES.into_iter().find(|channel| channel.name() == name),
-        }
-    }
 
     /// Whether it goes to devices through the push provider.
     pub fn is_push(self) -> bool {

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::schedules::Timing;
+use crate::store::text_enum;
 
 /// An order to send. It is JSON in the log and in its dispatch's row.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -32,33 +33,22 @@ pub struct Order {
     pub request_id: String,
 }
 
-/// What made the order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, sqlx::Type)]
-#[serde(rename_all = "snake_case")]
-#[sqlx(type_name = "text", rename_all = "snake_case")]
-pub enum Kind {
-    /// `/messages/send`.
-    Send,
-    /// `/messages/schedule/create`.
-    Schedule,
-    Canvas,
-    /// A purchase that a campaign waits for.
-    Triggered,
-    /// `/messages/live_activity/start`.
-    LiveActivity,
+text_enum! {
+    /// What made the order.
+    pub enum Kind {
+        /// `/messages/send`.
+        Send = "send",
+        /// `/messages/schedule/create`.
+        Schedule = "schedule",
+        Canvas = "canvas",
+        /// A purchase that a campaign waits for.
+        Triggered = "triggered",
+        /// `/messages/live_activity/start`.
+        LiveActivity = "live_activity",
+    }
 }
 
 impl Kind {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Send => "send",
-            Self::Schedule => "schedule",
-            Self::Canvas => "canvas",
-            Self::Triggered => "triggered",
-            Self::LiveActivity => "live_activity",
-        }
-    }
-
     /// Whether users of the global control group are left out (deploy/README.md, Sending messages).
     pub fn leaves_out_control_group(self) -> bool {
         matches!(self, Self::Canvas | Self::Triggered)

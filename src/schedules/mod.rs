@@ -22,39 +22,28 @@ use uuid::Uuid;
 use crate::claims::{self, Kind};
 use crate::clock::{serialize_optional_time, serialize_time};
 use crate::messages::dispatch;
-use crate::store::{StoreError, Tx};
+use crate::store::{StoreError, Tx, from_row, text_enum};
 
 pub use rows::{New, by_id, list};
 pub use when::{Timing, When};
 
-/// How far a scheduled send has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, sqlx::Type, clap::ValueEnum)]
-#[serde(rename_all = "snake_case")]
-#[sqlx(type_name = "text", rename_all = "snake_case")]
-#[value(rename_all = "snake_case")]
-pub enum State {
-    Pending,
-    /// Begun at least; whether for everybody, `ended_at` says.
-    Sent,
-    /// Its time passed while nobody could send it, or there was nothing to send.
-    Missed,
-    /// Perhaps after it was begun.
-    Cancelled,
-}
-
-impl State {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Sent => "sent",
-            Self::Missed => "missed",
-            Self::Cancelled => "cancelled",
-        }
+text_enum! {
+    /// How far a scheduled send has come.
+    #[derive(clap::ValueEnum)]
+    #[value(rename_all = "snake_case")]
+    pub enum State {
+        Pending = "pending",
+        /// Begun at least; whether for everybody, `ended_at` says.
+        Sent = "sent",
+        /// Its time passed while nobody could send it, or there was nothing to send.
+        Missed = "missed",
+        /// Perhaps after it was begun.
+        Cancelled = "cancelled",
     }
 }
 
 /// A scheduled send as stored. Times are milliseconds since the epoch, and ISO 8601 in JSON.
-#[derive(Clone, Debug, Serialize, sqlx::FromRow)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Schedule {
     pub id: Uuid,
     #[serde(skip)]
@@ -89,6 +78,12 @@ pub struct Schedule {
     /// To whom, and with what: a JSON object.
     #[serde(serialize_with = "serialize_json")]
     pub request: String,
+}
+from_row! {
+    Schedule {
+        id, workspace_id, workspace, dispatch_id, canvas_id, state, timing, time, created_at,
+        sent_at, ended_at, reached_at, missed_at, error, request_id, request,
+    }
 }
 
 impl Schedule {

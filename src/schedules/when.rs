@@ -1,9 +1,8 @@
 //! When something is to be sent (src/gateway/README.md, Scheduling a Canvas).
 
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
-
 use crate::clock::{parse_time, parse_wall_time};
+use crate::store::text_enum;
+use serde_json::Value;
 
 const HOUR_MS: i64 = 3_600_000;
 
@@ -13,26 +12,15 @@ const LAST_ZONE_MS: i64 = 12 * HOUR_MS;
 /// No zone is further ahead of it.
 const FIRST_ZONE_MS: i64 = 15 * HOUR_MS;
 
-/// What a time means.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, sqlx::Type)]
-#[serde(rename_all = "snake_case")]
-#[sqlx(type_name = "text", rename_all = "snake_case")]
-pub enum Timing {
-    /// One point in time for everyone.
-    Instant,
-    /// A time on the wall, in each user's own zone.
-    Local,
-    /// The time of that day that is best for each user, in their own zone.
-    Optimal,
-}
-
-impl Timing {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Instant => "instant",
-            Self::Local => "local",
-            Self::Optimal => "optimal",
-        }
+text_enum! {
+    /// What a time means.
+    pub enum Timing {
+        /// One point in time for everyone.
+        Instant = "instant",
+        /// A time on the wall, in each user's own zone.
+        Local = "local",
+        /// The time of that day that is best for each user, in their own zone.
+        Optimal = "optimal",
     }
 }
 

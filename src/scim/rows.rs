@@ -8,7 +8,7 @@ use super::filter::{Filter, Operator};
 use super::resource::{User, folded};
 use super::tokens::{NewToken, TokenInfo, TokenMatch};
 use crate::store::documents::parsed;
-use crate::store::{StoreError, Tx, execute, on};
+use crate::store::{StoreError, Tx, execute, from_row, on};
 use crate::workspaces::to_json;
 
 /// More bytes than any name has.
@@ -37,7 +37,6 @@ pub struct NewUser<'a> {
     pub declared: bool,
 }
 
-#[derive(sqlx::FromRow)]
 struct UserRow {
     id: Uuid,
     doc: String,
@@ -46,6 +45,7 @@ struct UserRow {
     created_at: i64,
     modified_at: i64,
 }
+from_row! { UserRow { id, doc, declared_key, version, created_at, modified_at } }
 
 impl TryFrom<UserRow> for StoredUser {
     type Error = StoreError;
@@ -283,7 +283,6 @@ pub async fn allow_token(tx: &mut Tx, id: Uuid, allow: &[IpNet]) -> Result<(), S
     Ok(())
 }
 
-#[derive(sqlx::FromRow)]
 struct TokenRow {
     id: Uuid,
     name: String,
@@ -294,6 +293,7 @@ struct TokenRow {
     last_used_at: Option<i64>,
     revoked_at: Option<i64>,
 }
+from_row! { TokenRow { id, name, hash, allow, declared, created_at, last_used_at, revoked_at } }
 
 impl TryFrom<TokenRow> for TokenInfo {
     type Error = StoreError;

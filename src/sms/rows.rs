@@ -1,10 +1,10 @@
 //! The SQL of invalid phone numbers.
 
 use super::PhoneNumber;
-use crate::store::{Store, StoreError, Tx, on};
+use crate::store::{Store, StoreError, Tx, from_row, on};
 
 /// A number on the list.
-#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidNumber {
     /// Digits alone.
     pub number: String,
@@ -12,6 +12,7 @@ pub struct InvalidNumber {
     /// In milliseconds since the epoch.
     pub added_at: i64,
 }
+from_row! { InvalidNumber { number, reason, added_at } }
 
 /// The numbers as both databases take many.
 fn digits(numbers: &[PhoneNumber]) -> Vec<&str> {

@@ -5,7 +5,7 @@ use std::str::FromStr as _;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection as _, PgConnection};
 
-use super::StoreError;
+use super::{StoreError, from_row};
 use crate::config::Config;
 
 /// The oldest PostgreSQL that serves: lz4 columns came with it.
@@ -16,7 +16,7 @@ const LOCKS: i64 = 1_024;
 const CLOCK: i64 = 5_000;
 
 /// What a PostgreSQL server is like.
-#[derive(Clone, Debug, sqlx::FromRow)]
+#[derive(Clone, Debug)]
 pub struct Server {
     /// Such as 150004.
     pub version: i32,
@@ -25,6 +25,7 @@ pub struct Server {
     /// Milliseconds since the epoch by its clock.
     pub now: i64,
 }
+from_row! { Server { version, max_locks_per_transaction, has_lz4, now } }
 
 impl Server {
     /// What must be changed at the server, a line each; `now` is this machine's clock.

@@ -12,16 +12,38 @@
 //! ```
 
 use std::fmt;
+use std::sync::LazyLock;
 
-use sqlx::migrate::Migrator;
+use sqlx::SqlSafeStr as _;
+use sqlx::migrate::{Migration, MigrationType, Migrator};
 
 use super::{Store, StoreError, on, settings};
 
-/// Migrations of newer programs are theirs.
-static POSTGRES: Migrator =
-    Migrator { ignore_missing: true, ..sqlx::migrate!("deploy/migrations/postgres") };
-static SQLITE: Migrator =
-    Migrator { ignore_missing: true, ..sqlx::migrate!("deploy/migrations/sqlite") };
+/// A file of each database's folder, by its name.
+macro_rules! migrations {
+    ($database:literal: $($version:literal $name:literal),+) => {
+        LazyLock::new(|| {
+            let migrations = vec![$(migration(
+                $version,
+                $name,
+                include_str!(concat!(
+                    "../../deploy/migrations/", $database, "/", $version, "_", $name, ".sql"
+                )),
+            )),+];
+            // Migrations of newer programs are theirs.
+            Migrator { ignore_missing: true, ..Migrator::with_migrations(migrations) }
+        })
+    };
+}
+
+static POSTGRES: LazyLock<Migrator> = migrations!("postgres": "0001" "first");
+static SQLITE: LazyLock<Migrator> = migrations!("sqlite": "0001" "first");
+
+fn migration(version: &str, name: &'static str, sql: &'static str) -> Migration {
+    let version = version.parse().expect("a file's name begins with a number");
+    let description = name.replace('_', " ").into();
+    Migration::new(version, description, MigrationType::Simple, sql.into_sql_str(), false)
+}
 
 /// Where a database is, and this program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,7 +124,7 @@ pub(crate) async fn is_new_directory(store: &Store) -> Result<bool, StoreError> 
 }
 
 async fn look(store: &Store) -> Result<Schema, StoreError> {
-    let migrator = if store.is_postgres() { &POSTGRES } else { &SQLITE };
+    let migrator = if store.is_postgres() { &*POSTGRES } else { &*SQLITE };
     let own = migrator.iter().map(|migration| migration.version).max().unwrap_or(0);
     let mut tx = store.snapshot().await?;
     let sql = "SELECT coalesce(max(version), 0) FROM _sqlx_migrations WHERE success";
@@ -134,6 +156,22 @@ fn is_no_table(error: &sqlx::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_file_of_migrations_is_part_of_the_program() {
+        for (migrator, folder) in [(&*POSTGRES, "postgres"), (&*SQLITE, "sqlite")] {
+            let folder = format!("{}/deploy/migrations/{folder}", env!("CARGO_MANIFEST_DIR"));
+            let files = std::fs::read_dir(folder).expect("the folder is read");
+            let mut names: Vec<String> = files
+                .map(|file| file.unwrap().file_name().into_string().expect("a name of ASCII"))
+                .collect();
+            names.sort();
+            let name = |one: &Migration| {
+                format!("{:04}_{}.sql", one.version, one.description.replace(' ', "_"))
+            };
+            assert_eq!(migrator.iter().map(name).collect::<Vec<_>>(), names);
+        }
+    }
 
     #[test]
     fn a_program_runs_on_its_own_schema_and_on_newer_ones_that_still_serve_it() {

@@ -5,6 +5,7 @@
 //! whichever database a transaction belongs to; [`Tx::is_postgres`] is for the few places
 //! that branch. Times are milliseconds since the epoch, ids are UUIDs, JSON is text.
 
+pub(crate) mod columns;
 pub mod documents;
 pub mod inspect;
 pub mod migrate;
@@ -66,6 +67,7 @@ macro_rules! on {
         }
     };
 }
+pub(crate) use columns::{from_row, text_enum};
 pub(crate) use on;
 
 /// Executes one statement on the connection of a [`Tx`]; how many rows it changed.

@@ -19,7 +19,7 @@ use crate::claims::{self, Kind};
 use crate::config::Config;
 use crate::log::Topic;
 use crate::retry;
-use crate::store::{Store, StoreError, answered_in_turn};
+use crate::store::{Store, StoreError, answered_in_turn, from_row};
 
 /// How long the store may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -53,7 +53,7 @@ struct Look {
 }
 
 /// Jobs of one sort, in one state.
-#[derive(Debug, sqlx::FromRow)]
+#[derive(Debug)]
 struct Jobs {
     job: String,
     state: String,
@@ -61,9 +61,10 @@ struct Jobs {
     /// Since when the oldest is in it; of schedules the moment of the first.
     since: Option<i64>,
 }
+from_row! { Jobs { job, state, count, since } }
 
 /// Claims of one kind.
-#[derive(Debug, sqlx::FromRow)]
+#[derive(Debug)]
 struct Work {
     kind: String,
     ready: i64,
@@ -71,6 +72,7 @@ struct Work {
     /// Since when the oldest that is ready is.
     since: Option<i64>,
 }
+from_row! { Work { kind, ready, held, since } }
 
 /// Looks at the store again and again, until `shutdown`.
 pub async fn watch(app: App, shutdown: CancellationToken) {

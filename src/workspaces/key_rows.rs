@@ -9,7 +9,7 @@ use super::keys::{KeyInfo, KeyMatch, NewKey};
 use super::rows;
 use super::to_json;
 use crate::store::documents::parsed;
-use crate::store::{StoreError, Tx, on};
+use crate::store::{StoreError, Tx, from_row, on};
 
 /// The active key of that hash, with its workspace.
 pub(super) async fn find(tx: &mut Tx, hash: &[u8]) -> Result<Option<KeyMatch>, StoreError> {
@@ -62,7 +62,6 @@ pub(super) async fn update(
     Ok(())
 }
 
-#[derive(sqlx::FromRow)]
 struct KeyRow {
     id: Uuid,
     workspace: String,
@@ -74,6 +73,12 @@ struct KeyRow {
     created_at: i64,
     last_used_at: Option<i64>,
     revoked_at: Option<i64>,
+}
+from_row! {
+    KeyRow {
+        id, workspace, name, hash, permissions, allow, declared, created_at, last_used_at,
+        revoked_at,
+    }
 }
 
 impl TryFrom<KeyRow> for KeyInfo {

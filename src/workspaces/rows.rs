@@ -4,9 +4,8 @@ use uuid::Uuid;
 
 use super::{ControlGroup, DeclaredApp, Platform, Workspace, to_json};
 use crate::store::documents::{parsed, unknown};
-use crate::store::{StoreError, Tx, on};
+use crate::store::{StoreError, Tx, from_row, on};
 
-#[derive(sqlx::FromRow)]
 struct WorkspaceRow {
     id: i32,
     name: String,
@@ -21,6 +20,12 @@ struct WorkspaceRow {
     s3_storage: Option<Uuid>,
     azure_storage: Option<Uuid>,
     azure_is_default: bool,
+}
+from_row! {
+    WorkspaceRow {
+        id, name, currency, exchange_rates, time_zone, ip_allowlist, rate_limits, frequency_capping,
+        export_users_limit, export_bytes_limit, s3_storage, azure_storage, azure_is_default,
+    }
 }
 
 impl TryFrom<WorkspaceRow> for Workspace {
@@ -241,7 +246,6 @@ pub(super) async fn users_in_slice(
     .bind(slice).bind(workspace).fetch_one(c).await?))
 }
 
-#[derive(sqlx::FromRow)]
 struct AppRow {
     id: Uuid,
     name: String,
@@ -249,6 +253,7 @@ struct AppRow {
     bundle_id: Option<String>,
     activity_types: String,
 }
+from_row! { AppRow { id, name, platform, bundle_id, activity_types } }
 
 pub(super) async fn apps(tx: &mut Tx, workspace: i32) -> Result<Vec<DeclaredApp>, StoreError> {
     on!(tx, c => sqlx::query_as::<_, AppRow>(

@@ -206,6 +206,7 @@ impl Strikes {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "scripts/test --all"]
 async fn chaos() {
     let scale = Scale::from_environment();
     let mut scene = Scene::new(&scale).await;

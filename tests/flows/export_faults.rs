@@ -227,6 +227,7 @@ async fn broken_documents_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "scripts/test --all"]
 async fn broken_documents_in_a_fleet() {
     broken_documents(Backend::Fleet(1)).await;
 }

@@ -2,7 +2,7 @@
 //! what was sent under it once.
 
 mod changes;
-#[cfg(feature = "failpoints")]
+#[cfg(debug_assertions)]
 mod gateways;
 
 use std::collections::BTreeMap;

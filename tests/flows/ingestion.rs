@@ -18,12 +18,18 @@ struct Scene {
 
 impl Scene {
     async fn new(backend: Backend) -> Self {
+        Self::failing(backend, None).await
+    }
+
+    /// With a process and its fail points.
+    async fn failing(backend: Backend, failing: Option<(&str, &str)>) -> Self {
         let settings = [
             ("LONGSHORE_WORKER__LEASE_MS", "1000".to_owned()),
             ("LONGSHORE_WORKER__DRAIN_SECONDS", "2".to_owned()),
         ];
-        let fleet = Fleet::start(backend, &settings).await;
+        let mut fleet = Fleet::prepare(backend, &settings, |_| {}).await;
         let api = fleet.apply(&[WorkspaceFile::new("acme")]).await.remove(0);
+        fleet.launch_all(failing).await;
         Self { fleet, api }
     }
 
@@ -206,12 +212,9 @@ async fn a_poisonous_message_in_a_fleet() {
 }
 
 /// The worker ends at `point`, and another goes on: everything counts once.
-#[cfg(feature = "failpoints")]
+#[cfg(debug_assertions)]
 async fn killed_at(backend: Backend, name: &str, point: &str) {
-    let mut scene = Scene::new(backend).await;
-    scene.fleet.terminate(name).await;
-    scene.fleet.launch_with(name, &[("FAILPOINTS", &format!("{point}=kill"))]).await;
-    scene.fleet.ready(name).await;
+    let mut scene = Scene::failing(backend, Some((name, &format!("{point}=kill")))).await;
     let mut taken = 0;
     for _ in 0..20 {
         let purchases: Vec<Value> = (0..30).map(|user| purchase(user, "tea")).collect();
@@ -239,9 +242,11 @@ async fn killed_at(backend: Backend, name: &str, point: &str) {
     scene.fleet.close().await;
 }
 
-#[cfg(feature = "failpoints")]
+#[cfg(debug_assertions)]
 crate::support::killed! {
+    #[ignore = "scripts/test --all"]
     before_a_batch_is_committed: Backend::Fleet(1), "worker-1", "batch::applied@2";
+    #[ignore = "scripts/test --all"]
     after_a_batch_is_committed: Backend::Fleet(1), "worker-1", "batch::committed@2";
     before_a_batch_is_acknowledged: Backend::Fleet(1), "worker-1", "batch::done@2";
     before_a_batch_is_committed_alone: Backend::Embedded, "standalone", "batch::applied@2";

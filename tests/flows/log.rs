@@ -55,24 +55,38 @@ impl Place {
     }
 }
 
-/// One suite over both backends.
+/// One suite over both backends. Behind `long on_kafka:` are tests that run on Kafka only with
+/// `--all`.
 macro_rules! on_both {
-    ($($name:ident),* $(,)?) => {
+    (long on_kafka: $($name:ident),* $(,)?) => {
         mod on_embedded {
-            $(#[tokio::test(flavor = "multi_thread")]
-            async fn $name() {
-                super::$name(crate::log::Place::embedded()).await;
-            })*
+            $($crate::log::test_on!(embedded, $name);)*
         }
         mod on_kafka {
-            $(#[tokio::test(flavor = "multi_thread")]
-            async fn $name() {
-                super::$name(crate::log::Place::kafka()).await;
-            })*
+            $($crate::log::test_on!(kafka, $name, #[ignore = "scripts/test --all"]);)*
+        }
+    };
+    ($($name:ident),* $(,)?) => {
+        mod on_embedded {
+            $($crate::log::test_on!(embedded, $name);)*
+        }
+        mod on_kafka {
+            $($crate::log::test_on!(kafka, $name);)*
+        }
+    };
+}
+
+macro_rules! test_on {
+    ($place:ident, $name:ident $(, #[$attribute:meta])?) => {
+        #[tokio::test(flavor = "multi_thread")]
+        $(#[$attribute])?
+        async fn $name() {
+            super::$name($crate::log::Place::$place()).await;
         }
     };
 }
 use on_both;
+use test_on;
 
 fn message(key: &str, payload: impl Into<Vec<u8>>) -> NewMessage {
     NewMessage {

@@ -6,7 +6,7 @@ mod catalogs;
 mod chaos;
 mod claims;
 mod commands;
-#[cfg(feature = "failpoints")]
+#[cfg(debug_assertions)]
 mod crashes;
 mod deliveries;
 mod deployment;
@@ -28,6 +28,7 @@ mod observability;
 mod openapi;
 mod outages;
 mod parts;
+mod promises;
 mod schedules;
 mod scim;
 mod shares;
@@ -40,10 +41,11 @@ mod upgrade;
 mod users;
 mod workspaces;
 
-#[cfg(not(feature = "failpoints"))]
+#[cfg(not(debug_assertions))]
 #[test]
 fn crashes_are_tested_with_fail_points() {
     panic!(
-        "these tests end processes at fail points: run scripts/test, or cargo test --features failpoints"
+        "these tests end processes at fail points, which this profile has none of: run \
+         scripts/test, or cargo test"
     );
 }

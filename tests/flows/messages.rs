@@ -2,7 +2,7 @@
 
 mod channels;
 mod conversions;
-#[cfg(feature = "failpoints")]
+#[cfg(debug_assertions)]
 mod crashes;
 mod dispatch;
 mod erasing;

@@ -2,7 +2,7 @@
 
 mod apply;
 mod conformance;
-#[cfg(feature = "failpoints")]
+#[cfg(debug_assertions)]
 mod crash;
 mod known;
 

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::claims::HOLDS;
 use super::{IdempotencyKey, Received};
 use crate::clock::millis;
-use crate::store::{Store, StoreError, Tx, execute, on};
+use crate::store::{Store, StoreError, Tx, execute, from_row, on};
 
 /// How long a request waits for another one under its key that is under way in a transaction,
 /// and then for all else.
@@ -18,7 +18,7 @@ const BE_PATIENT: &str = "SET LOCAL lock_timeout TO DEFAULT";
 const SWEEP: i64 = 1_000;
 
 /// A request that has a key.
-#[derive(Clone, Debug, sqlx::FromRow)]
+#[derive(Clone, Debug)]
 pub(super) struct Claim {
     /// What the ids of its messages are made from, and of what they make.
     pub id: Uuid,
@@ -31,6 +31,7 @@ pub(super) struct Claim {
     pub status: Option<i32>,
     pub answer: Option<String>,
 }
+from_row! { Claim { id, body, messages, received_at, status, answer } }
 
 impl Claim {
     /// Of a request that is new.

@@ -1,10 +1,10 @@
 //! The SQL of rate limits: one row for each budget, which has the count of one window.
 
 use super::Key;
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreError, from_row};
 
 /// What the database counted, of the window that it is in.
-#[derive(Debug, sqlx::FromRow)]
+#[derive(Debug)]
 pub(super) struct Counted {
     /// Milliseconds since the Unix epoch, as everywhere here.
     pub ends_at: i64,
@@ -13,6 +13,7 @@ pub(super) struct Counted {
     /// The database's clock.
     pub now: i64,
 }
+from_row! { Counted { ends_at, used, now } }
 
 /// Counts in the row's window where that is the clock's, or the next one, as it is for who
 /// waited for the row over the end of a window; else begins the clock's window anew.

@@ -6,9 +6,11 @@ use std::ops::AddAssign;
 
 use serde::Serialize;
 
+use crate::store::from_row;
+
 /// How many were left out for what. Of those whom several things keep out the first one counts, in
 /// the order that is here. Who is in another wave is not left out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, sqlx::FromRow)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LeftOut {
     /// Users who are named and are not there; in the last wave, where there are several.
     pub unknown: i64,
@@ -21,6 +23,7 @@ pub struct LeftOut {
     /// Messages that frequency capping keeps back.
     pub capped: i64,
 }
+from_row! { LeftOut { unknown, not_in_audience, control_group, unsubscribed, capped } }
 
 /// Why a user is not meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use crate::clock::{serialize_optional_time, serialize_time};
 use crate::messages::Channel;
-use crate::store::{StoreError, Tx, on};
+use crate::store::{StoreError, Tx, from_row, on};
 
 /// Messages with a reason that are looked at of a dispatch, which may have millions.
 pub const REASONS_OF: i64 = 10_000;
@@ -15,7 +15,7 @@ pub const REASONS_OF: i64 = 10_000;
 const MOST_REASONS: i64 = 3;
 
 /// Why messages of a dispatch came to a state, or wait.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, sqlx::FromRow)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Reason {
     pub channel: Channel,
     pub state: String,
@@ -26,6 +26,7 @@ pub struct Reason {
     #[serde(skip)]
     pub looked_at: i64,
 }
+from_row! { Reason { channel, state, reason, messages, looked_at } }
 
 /// The most frequent reasons of a dispatch's messages, by channel and state; of the latest
 /// [`REASONS_OF`] that have one.
@@ -47,7 +48,7 @@ pub async fn reasons(tx: &mut Tx, dispatch: Uuid) -> Result<Vec<Reason>, StoreEr
 
 /// A message to a user as it is stored. Times are milliseconds since the epoch, and ISO 8601 in
 /// JSON.
-#[derive(Clone, Debug, Serialize, sqlx::FromRow)]
+#[derive(Clone, Debug, Serialize)]
 pub struct OfUser {
     #[serde(serialize_with = "uuid::serde::simple::serialize")]
     pub dispatch_id: Uuid,
@@ -62,6 +63,11 @@ pub struct OfUser {
     #[serde(serialize_with = "serialize_optional_time")]
     pub sent_at: Option<i64>,
     pub reason: Option<String>,
+}
+from_row! {
+    OfUser {
+        dispatch_id, channel, campaign_id, state, attempts, created_at, next_at, sent_at, reason,
+    }
 }
 
 /// The latest messages to a user, of one dispatch or of all.

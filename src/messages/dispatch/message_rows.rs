@@ -7,35 +7,22 @@ use uuid::Uuid;
 use super::part_rows::Part;
 use crate::deliveries::kept;
 use crate::messages::Channel;
-use crate::store::{StoreError, Tx, execute, on};
+use crate::store::{StoreError, Tx, execute, from_row, on, text_enum};
 use crate::users::rows::json_array;
 
-/// What a message's row says of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, sqlx::Type)]
-#[sqlx(type_name = "text", rename_all = "snake_case")]
-pub(super) enum RowState {
-    /// To be handed over.
-    Pending,
-    /// To be handed over again.
-    Waiting,
-    Sent,
-    Unreachable,
-    Aborted,
-    Failed,
-    Bounced,
-}
-
-impl RowState {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Waiting => "waiting",
-            Self::Sent => "sent",
-            Self::Unreachable => "unreachable",
-            Self::Aborted => "aborted",
-            Self::Failed => "failed",
-            Self::Bounced => "bounced",
-        }
+text_enum! {
+    /// What a message's row says of it.
+    #[derive(PartialOrd, Ord, Hash)]
+    pub(super) enum RowState {
+        /// To be handed over.
+        Pending = "pending",
+        /// To be handed over again.
+        Waiting = "waiting",
+        Sent = "sent",
+        Unreachable = "unreachable",
+        Aborted = "aborted",
+        Failed = "failed",
+        Bounced = "bounced",
     }
 }
 
@@ -247,13 +234,14 @@ pub(super) async fn settle(
 }
 
 /// A message that was noted and has come to nothing yet.
-#[derive(Clone, Debug, sqlx::FromRow)]
+#[derive(Clone, Debug)]
 pub(super) struct Open {
     pub service_id: Uuid,
     pub channel: Channel,
     pub attempts: i32,
     pub created_at: i64,
 }
+from_row! { Open { service_id, channel, attempts, created_at } }
 
 /// Messages of a part that are to be handed over at `now`, so many at most.
 pub(super) async fn open(

@@ -42,7 +42,6 @@ pub(crate) mod telemetry;
 use std::time::Duration;
 
 use rand::RngExt as _;
-use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
@@ -50,7 +49,7 @@ use self::complaints::Complaints;
 use super::order::{Order, Wave};
 use crate::app::App;
 use crate::claims::{self, Kind};
-use crate::store::{StoreError, Tx};
+use crate::store::{StoreError, Tx, text_enum};
 
 pub use error::DispatchError;
 pub use intake::BeginOrders;
@@ -86,34 +85,22 @@ impl Engine {
     }
 }
 
-/// How far a dispatch has come.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, sqlx::Type, clap::ValueEnum,
-)]
-#[serde(rename_all = "snake_case")]
-#[sqlx(type_name = "text", rename_all = "snake_case")]
-#[value(rename_all = "snake_case")]
-pub enum State {
-    /// Its users are to be cut into parts.
-    Planning,
-    Running,
-    Done,
-    /// Nothing more is sent; the note says why.
-    Failed,
-    Cancelled,
+text_enum! {
+    /// How far a dispatch has come.
+    #[derive(clap::ValueEnum)]
+    #[value(rename_all = "snake_case")]
+    pub enum State {
+        /// Its users are to be cut into parts.
+        Planning = "planning",
+        Running = "running",
+        Done = "done",
+        /// Nothing more is sent; the note says why.
+        Failed = "failed",
+        Cancelled = "cancelled",
+    }
 }
 
 impl State {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Planning => "planning",
-            Self::Running => "running",
-            Self::Done => "done",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-        }
-    }
-
     pub fn is_final(self) -> bool {
         matches!(self, Self::Done | Self::Failed | Self::Cancelled)
     }

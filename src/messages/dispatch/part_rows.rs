@@ -6,7 +6,7 @@ use super::left_out::LeftOut;
 use super::report_rows::Added;
 use crate::messages::order::{Named, Wave};
 use crate::store::documents::parsed;
-use crate::store::{StoreError, Tx, execute, on};
+use crate::store::{StoreError, Tx, execute, from_row, on};
 use crate::users::Position;
 use crate::workspaces::to_json;
 
@@ -93,7 +93,6 @@ pub(super) async fn insert(
     Ok(())
 }
 
-#[derive(sqlx::FromRow)]
 struct PartRow {
     dispatch_id: Uuid,
     part: i64,
@@ -105,6 +104,11 @@ struct PartRow {
     to_id: Uuid,
     is_walked: bool,
     is_done: bool,
+}
+from_row! {
+    PartRow {
+        dispatch_id, part, wave, named, at_slice, at_id, to_slice, to_id, is_walked, is_done,
+    }
 }
 
 macro_rules! part {

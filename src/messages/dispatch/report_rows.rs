@@ -13,7 +13,7 @@ use super::report::Report;
 use crate::clock::{serialize_optional_time, serialize_time};
 use crate::messages::order::Kind;
 use crate::messages::{Channel, MessageId};
-use crate::store::{StoreError, Tx, execute, on};
+use crate::store::{StoreError, Tx, execute, from_row, on};
 use crate::users::rows::json_array;
 
 // Statistics ---------------------------------------------------------------------------
@@ -87,7 +87,7 @@ pub(super) async fn add_statistics(
 }
 
 /// What messages of a campaign's variation came to by a channel.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, sqlx::FromRow)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Statistics {
     pub campaign_id: Uuid,
     /// The campaign's; none of one that is gone.
@@ -101,6 +101,12 @@ pub struct Statistics {
     pub unreachable: i64,
     pub aborted: i64,
     pub failed: i64,
+}
+from_row! {
+    Statistics {
+        campaign_id, name, variation_id, channel, sent, delivered, bounced, unreachable, aborted,
+        failed,
+    }
 }
 
 /// The statistics of a workspace, or of one of its campaigns.
@@ -123,7 +129,7 @@ pub async fn statistics(
 // Lists ----------------------------------------------------------------------------------
 
 /// A dispatch and how far it is. Times are milliseconds since the epoch, and ISO 8601 in JSON.
-#[derive(Clone, Debug, Serialize, sqlx::FromRow)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Listed {
     #[serde(serialize_with = "uuid::serde::simple::serialize")]
     pub id: Uuid,
@@ -145,7 +151,6 @@ pub struct Listed {
     pub aborted: i64,
     pub failed: i64,
     pub bounced: i64,
-    #[sqlx(flatten)]
     pub left_out: LeftOut,
     #[serde(serialize_with = "serialize_time")]
     pub accepted_at: i64,
@@ -153,6 +158,12 @@ pub struct Listed {
     pub started_at: Option<i64>,
     #[serde(serialize_with = "serialize_optional_time")]
     pub finished_at: Option<i64>,
+}
+from_row! {
+    Listed {
+        id, workspace, kind, state, campaign_id, request_id, note, users, walked, parts, parts_left,
+        sent, unreachable, aborted, failed, bounced, accepted_at, started_at, finished_at,
+    } flatten { left_out }
 }
 
 macro_rules! listed {
@@ -244,13 +255,14 @@ pub(super) async fn add_console(
 }
 
 /// A record of the developer console.
-#[derive(Clone, Debug, sqlx::FromRow)]
+#[derive(Clone, Debug)]
 pub struct Console {
     pub dispatch_id: Uuid,
     pub at: i64,
     /// A JSON object.
     pub record: String,
 }
+from_row! { Console { dispatch_id, at, record } }
 
 /// A workspace's latest records.
 pub async fn console(tx: &mut Tx, workspace: i32, limit: u32) -> Result<Vec<Console>, StoreError> {
@@ -264,12 +276,13 @@ pub async fn console(tx: &mut Tx, workspace: i32, limit: u32) -> Result<Vec<Cons
 // Receipts and reports ------------------------------------------------------------------------
 
 /// A message of a campaign or a Canvas that a user was sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::FromRow)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Receipt {
     pub service_id: Uuid,
     pub campaign_id: Uuid,
     pub sent_at: i64,
 }
+from_row! { Receipt { service_id, campaign_id, sent_at } }
 
 /// The messages of campaigns and Canvases that users were sent since a time: what their
 /// conversion windows count from.

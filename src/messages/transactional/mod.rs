@@ -28,32 +28,29 @@ pub mod send;
 mod shown;
 pub mod sla;
 
-use serde::{Deserialize, Serialize};
-
 use crate::clock::from_ms;
+use crate::store::text_enum;
 
 pub use reports::reported;
 pub use shown::{Shown, shown};
 
-/// How far an email has come (src/gateway/README.md, Status postbacks). It only ever goes forward.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, sqlx::Type,
-)]
-#[serde(rename_all = "snake_case")]
-#[sqlx(type_name = "text", rename_all = "snake_case")]
-pub enum State {
-    /// Before the first of the five.
-    Processing,
-    /// The relay has it.
-    Sent,
-    /// The relay has prepared it for the recipient's provider.
-    Processed,
-    /// The recipient's provider has it.
-    Delivered,
-    /// The relay or the recipient's provider does not take it.
-    Bounced,
-    /// It could not be dispatched.
-    Aborted,
+text_enum! {
+    /// How far an email has come (src/gateway/README.md, Status postbacks). It only ever goes forward.
+    #[derive(PartialOrd, Ord, Hash)]
+    pub enum State {
+        /// Before the first of the five.
+        Processing = "processing",
+        /// The relay has it.
+        Sent = "sent",
+        /// The relay has prepared it for the recipient's provider.
+        Processed = "processed",
+        /// The recipient's provider has it.
+        Delivered = "delivered",
+        /// The relay or the recipient's provider does not take it.
+        Bounced = "bounced",
+        /// It could not be dispatched.
+        Aborted = "aborted",
+    }
 }
 
 impl State {
@@ -65,17 +62,6 @@ impl State {
         Self::Bounced,
         Self::Aborted,
     ];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Processing => "processing",
-            Self::Sent => "sent",
-            Self::Processed => "processed",
-            Self::Delivered => "delivered",
-            Self::Bounced => "bounced",
-            Self::Aborted => "aborted",
-        }
-    }
 
     /// Whether an email in this state can come to be in that one.
     pub fn leads_to(self, next: Self) -> bool {

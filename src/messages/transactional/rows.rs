@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::State;
 use crate::clock::{hours, millis};
-use crate::store::{StoreError, Tx, execute, on};
+use crate::store::{StoreError, Tx, execute, from_row, on};
 
 /// For how long an external_send_id means the send that had it first
 /// (src/gateway/README.md, Sending a transactional email).
@@ -38,7 +38,7 @@ pub struct New<'a> {
 }
 
 /// An email as it is stored. Times are milliseconds since the epoch.
-#[derive(Clone, Debug, sqlx::FromRow)]
+#[derive(Clone, Debug)]
 pub struct Email {
     pub dispatch_id: Uuid,
     pub workspace_id: i32,
@@ -65,6 +65,13 @@ pub struct Email {
     pub put_off: i32,
     /// The delivery of the last state that was told.
     pub postback_id: Option<Uuid>,
+}
+from_row! {
+    Email {
+        dispatch_id, workspace_id, campaign_id, external_send_id, request_id, state, reason,
+        recipient, trigger_properties, attributes, service_id, received_at, enqueued_at,
+        executed_at, sent_at, state_at, begun, put_off, postback_id,
+    }
 }
 
 /// What an email is read by.
@@ -319,12 +326,13 @@ pub async fn advance(tx: &mut Tx, dispatch_id: Uuid, step: &Step) -> Result<bool
 // Waiting ------------------------------------------------------------------------------------
 
 /// An email that waits.
-#[derive(Debug, sqlx::FromRow)]
+#[derive(Debug)]
 pub struct Waiting {
     pub dispatch_id: Uuid,
     pub workspace_id: i32,
     pub request_id: String,
 }
+from_row! { Waiting { dispatch_id, workspace_id, request_id } }
 
 /// Whether any waits for too long.
 pub async fn any_waiting(tx: &mut Tx) -> Result<bool, StoreError> {
@@ -426,7 +434,7 @@ pub async fn erase_user(tx: &mut Tx, workspace: i32, service_id: Uuid) -> Result
 // The SLA ------------------------------------------------------------------------------------
 
 /// What an hour brought a campaign.
-#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hour {
     pub workspace: String,
     pub campaign_id: Uuid,
@@ -441,6 +449,11 @@ pub struct Hour {
     pub covered_in_time: i64,
     /// How many it covers in an hour; none where the campaign declares nothing, or is gone.
     pub package: Option<i64>,
+}
+from_row! {
+    Hour {
+        workspace, campaign_id, hour, emails, in_time, covered, covered_in_time, package,
+    }
 }
 
 /// The hours since a time, the oldest first; of one workspace, or of all. An email that the relay

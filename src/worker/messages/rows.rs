@@ -4,14 +4,13 @@
 //! A message is known by its place in the log and by when it was appended: places are given
 //! out anew where a log or a topic was lost and made again.
 
-use sqlx::FromRow;
 use uuid::Uuid;
 
 use crate::log::Message;
-use crate::store::{StoreError, Tx, execute, on};
+use crate::store::{StoreError, Tx, execute, from_row, on};
 
 /// A message that could not be done, and why.
-#[derive(Clone, Debug, PartialEq, Eq, FromRow)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadLetter {
     pub id: Uuid,
     pub consumer_group: String,
@@ -28,6 +27,12 @@ pub struct DeadLetter {
     pub attempts: i32,
     /// Milliseconds since the epoch.
     pub created_at: i64,
+}
+from_row! {
+    DeadLetter {
+        id, consumer_group, topic, partition, position, appended_at, key, payload, request_id,
+        reason, attempts, created_at,
+    }
 }
 
 /// What is noted of a message: how many times it was begun without a clean end, and how many

@@ -58,7 +58,7 @@ fn wanted() -> Vec<(String, Fault)> {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "breaks servers: scripts/chaos all"]
-async fn all() {
+async fn on_request() {
     tokio::select! {
         () = run() => {}
         // What is under way is dropped, and the servers are as before.

@@ -295,6 +295,7 @@ async fn ingest_under(restarts: &[&'static str]) {
 const START: &str = "start kafka postgres";
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "scripts/test --all"]
 async fn ingest() {
     ingest_under(&[]).await;
 }
@@ -303,7 +304,7 @@ async fn ingest() {
 /// ingest` asks for it alone.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "restarts the servers: scripts/chaos ingest"]
-async fn ingest_with_servers() {
+async fn with_servers_on_request() {
     tokio::select! {
         () = ingest_under(&["kafka", "kafka", "postgres"]) => {}
         // What is under way is dropped, and the servers are as before.

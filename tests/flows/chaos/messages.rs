@@ -270,6 +270,7 @@ fn strikes(scale: &Scale, all: usize, random: &mut StdRng) -> Vec<(usize, &'stat
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "scripts/test --all"]
 async fn messages() {
     let scale = Scale::from_environment();
     let mut scene = Scene::new(&scale).await;

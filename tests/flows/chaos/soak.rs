@@ -16,7 +16,7 @@ const ALLOWANCE: u64 = 16 << 20;
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes an hour: scripts/chaos soak"]
-async fn soak() {
+async fn on_request() {
     let (minutes, seed) = (number("MINUTES").unwrap_or(60), seed());
     println!("{minutes} minutes, seed {seed} (CHAOS_SEED repeats the choices)");
     let stage = Stage::new(Plan {

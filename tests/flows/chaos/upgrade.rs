@@ -91,7 +91,7 @@ async fn roll(stage: &Stage, names: &[&str], binary: &Path) {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "wants the binary of another version: scripts/chaos upgrade"]
-async fn upgrade() {
+async fn on_request() {
     let (before, this) = (previous(), Path::new(process::BINARY));
     let begun = Instant::now();
     let stage = Stage::new(Plan {

@@ -32,8 +32,9 @@ struct Scene {
 }
 
 impl Scene {
-    async fn new(backend: Backend) -> Self {
-        let fleet = Fleet::start(backend, &settings()).await;
+    /// `failing` is a process and its fail points.
+    async fn new(backend: Backend, failing: Option<(&str, &str)>) -> Self {
+        let mut fleet = Fleet::prepare(backend, &settings(), |_| {}).await;
         let receiver = Receiver::start([]).await;
         let audience = json!({ "custom_attribute": {
             "custom_attribute_name": "number", "comparison": "exists",
@@ -48,14 +49,8 @@ impl Scene {
             json!({ "external_id": id, "custom_attributes": { "number": number } }).to_string()
         };
         fleet.import("acme", &(0..USERS).map(record).collect::<Vec<_>>()).await;
+        fleet.launch_all(failing).await;
         Self { fleet, api, receiver }
-    }
-
-    /// Starts a process again, so that it reaches a fail point.
-    async fn restart_with(&mut self, name: &str, failpoints: &str) {
-        self.fleet.terminate(name).await;
-        self.fleet.launch_with(name, &[("FAILPOINTS", failpoints)]).await;
-        self.fleet.ready(name).await;
     }
 
     /// Sends to everybody; answers the dispatch's id.
@@ -113,8 +108,7 @@ fn everybody() -> BTreeSet<String> {
 
 /// The process ends at `point`, and another goes on.
 async fn killed_at(backend: Backend, name: &str, point: &str) {
-    let mut scene = Scene::new(backend).await;
-    scene.restart_with(name, &format!("{point}=kill")).await;
+    let mut scene = Scene::new(backend, Some((name, &format!("{point}=kill")))).await;
     let dispatch = scene.send(json!({ "broadcast": true, "segment_id": SEGMENT })).await;
     scene.fleet.has_ended(name).await;
     scene.fleet.launch(name).await;
@@ -132,12 +126,19 @@ killed! {
     leaving_alone: Backend::Embedded, "standalone", "dispatch::leaving@2";
     left_alone: Backend::Embedded, "standalone", "dispatch::left@2";
     looked_in_a_fleet: Backend::Fleet(1), "worker-1", "dispatch::looked";
+    #[ignore = "scripts/test --all"]
     noted_in_a_fleet: Backend::Fleet(1), "worker-1", "dispatch::noted@4";
+    #[ignore = "scripts/test --all"]
     committed_in_a_fleet: Backend::Fleet(1), "worker-1", "dispatch::committed@4";
+    #[ignore = "scripts/test --all"]
     rendered_in_a_fleet: Backend::Fleet(1), "worker-1", "dispatch::rendered@3";
+    #[ignore = "scripts/test --all"]
     sent_in_a_fleet: Backend::Fleet(1), "worker-1", "dispatch::sent@5";
+    #[ignore = "scripts/test --all"]
     settled_in_a_fleet: Backend::Fleet(1), "worker-1", "dispatch::settled@3";
+    #[ignore = "scripts/test --all"]
     leaving_in_a_fleet: Backend::Fleet(1), "worker-1", "dispatch::leaving@2";
+    #[ignore = "scripts/test --all"]
     left_in_a_fleet: Backend::Fleet(1), "worker-1", "dispatch::left@2";
 }
 
@@ -145,8 +146,8 @@ killed! {
 /// the same ids, and nothing counts twice.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sleeper_counts_for_nothing() {
-    let mut scene = Scene::new(Backend::Fleet(1)).await;
-    scene.restart_with("worker-1", "dispatch::rendered@2=stop").await;
+    let failing = Some(("worker-1", "dispatch::rendered@2=stop"));
+    let mut scene = Scene::new(Backend::Fleet(1), failing).await;
     let dispatch = scene.send(json!({ "broadcast": true, "segment_id": SEGMENT })).await;
     let fleet = &scene.fleet;
     eventually("the worker sleeps", || async { fleet.is_stopped("worker-1") }).await;
@@ -161,7 +162,7 @@ async fn a_sleeper_counts_for_nothing() {
 /// Messages that wait to be tried again are, though their worker was killed.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_waits_outlives_its_worker() {
-    let mut scene = Scene::new(Backend::Embedded).await;
+    let mut scene = Scene::new(Backend::Embedded, None).await;
     scene.receiver.script((0..200).map(|_| Answer::Status(503)));
     let users = ["u1", "u2", "u3"];
     let dispatch = scene.send(json!({ "external_user_ids": users })).await;

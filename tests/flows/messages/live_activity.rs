@@ -125,22 +125,24 @@ async fn a_start_becomes_an_order(world: World) {
         })))
         .await;
     let later = |ms| world.place.app.clock.set(Timestamp::from_millisecond(NOW + ms).unwrap());
-    later(1_000);
+    later(60_000);
     world.start(&to("custom_audience", tier.clone())).await;
-    later(2_000);
+    later(120_000);
     world.start(&to("segment_id", SEGMENT.into())).await;
     let orders = world.orders().await;
     let [(_, named), (_, audience), (_, segment)] = orders.as_slice() else { panic!("{orders:?}") };
     assert_eq!((named.kind, named.workspace_id), (Kind::LiveActivity, world.place.workspace));
     assert_eq!(named.target.users[0].who, Who::ExternalId("ann".into()));
     let seconds = NOW / 1_000;
+    // The clock goes on from what it was set to.
+    let accepted = named.messages["live_activity"]["aps"]["timestamp"].as_i64().expect("a number");
+    assert!((seconds..seconds + 60).contains(&accepted), "{accepted} is not about {seconds}");
     let message = json!({ "live_activity": {
         "app_id": APP,
         "activity_id": "order-7",
         "activity_attributes_type": "Delivery",
         "aps": {
-            // When it was accepted.
-            "timestamp": seconds,
+            "timestamp": accepted,
             "event": "start",
             "content-state": { "eta": "12:15" },
             "attributes-type": "Delivery",

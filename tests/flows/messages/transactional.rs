@@ -1,7 +1,7 @@
 //! `POST /transactional/v1/campaigns/{campaign_id}/send` on running installations, with a real
 //! relay and a real receiver of postbacks.
 
-#[cfg(feature = "failpoints")]
+#[cfg(debug_assertions)]
 mod crashes;
 mod postbacks;
 

@@ -89,6 +89,7 @@ async fn there(world: &World) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "scripts/test --all"]
 async fn a_gateway_is_as_it_is_described() {
     conforms(Backend::Embedded).await;
 }

@@ -5,6 +5,7 @@ use crate::support::places::Place;
 use crate::support::proxy::Way;
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "scripts/test --all"]
 async fn broken_ways_to_the_broker() {
     let scene = Scene::new(Place::s3().await, 12).await;
     let planned = scene.half_done("/planned").await;

@@ -92,6 +92,7 @@ async fn outages_of_s3() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "scripts/test --all"]
 async fn outages_of_azure() {
     outages(Place::azure().await, &[Way::Stuck, Way::Garbled], AZURE).await;
 }

@@ -12,6 +12,7 @@ use crate::support::temporary::Temporary;
 use crate::support::{servers, stores};
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "scripts/test --all"]
 async fn outages_of_the_database() {
     // Of its own, since it is locked out later.
     let role = format!("test_{}", Uuid::new_v4().simple());

@@ -7,9 +7,12 @@ use std::process::{Command, Output, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use longshore::app::App;
 use longshore::config::{Config, Mode};
-use longshore::log::Log;
+use longshore::log::{Log, Topic, obstacle, offsets};
 use longshore::secrets::SecretKey;
+use longshore::setup;
+use longshore::store::Store;
 use serde_json::Value;
 use tempfile::TempDir;
 use uuid::Uuid;
@@ -29,6 +32,19 @@ pub enum Backend {
     Embedded,
     /// `gateway` and so many `worker`s on Kafka and PostgreSQL.
     Fleet(usize),
+}
+
+impl Backend {
+    /// The names of its processes.
+    fn processes(self) -> Vec<String> {
+        match self {
+            Self::Embedded => vec!["standalone".to_owned()],
+            Self::Fleet(workers) => {
+                let workers = (1..=workers).map(|number| format!("worker-{number}"));
+                std::iter::once("gateway".to_owned()).chain(workers).collect()
+            }
+        }
+    }
 }
 
 /// Runs commands of the binary on an installation.
@@ -59,6 +75,7 @@ pub struct Effort {
 /// Running processes that share an installation. Dropped, they are killed, and what they
 /// used is removed.
 pub struct Fleet {
+    backend: Backend,
     /// They end before what they use goes: fields are dropped in their order.
     processes: BTreeMap<String, Process>,
     directory: TempDir,
@@ -87,32 +104,57 @@ impl Fleet {
         lead: impl FnOnce(&mut BTreeMap<String, String>),
     ) -> Self {
         let mut fleet = Self::prepare(backend, settings, lead).await;
-        match backend {
-            Backend::Embedded => fleet.launch("standalone").await,
-            Backend::Fleet(workers) => {
-                fleet.launch("gateway").await;
-                for number in 1..=workers {
-                    fleet.launch(&format!("worker-{number}")).await;
-                }
-            }
-        }
+        fleet.launch_all(None).await;
         fleet
     }
 
-    /// The same without its processes.
+    /// Starts its processes, side by side, and waits until they are ready. `failing` is one of
+    /// them and its fail points.
+    pub async fn launch_all(&mut self, failing: Option<(&str, &str)>) {
+        for name in self.backend.processes() {
+            let failpoints = failing.filter(|(failing, _)| *failing == name);
+            let more = failpoints.map(|(_, failpoints)| ("FAILPOINTS", failpoints));
+            self.launch_with(&name, more.as_slice()).await;
+        }
+        for name in self.backend.processes() {
+            self.ready(&name).await;
+        }
+    }
+
+    /// The same without its processes, for what is set up before [`launch_all`](Self::launch_all).
     pub async fn prepare(
         backend: Backend,
         settings: &[(&str, String)],
         lead: impl FnOnce(&mut BTreeMap<String, String>),
     ) -> Self {
-        let mut fleet = Self::made(backend, settings).await;
+        let database = match backend {
+            Backend::Embedded => None,
+            Backend::Fleet(_) => Some(Database::migrated().await),
+        };
+        let mut fleet = Self::new(backend, settings, database);
         lead(&mut fleet.environment);
-        fleet.run(&["migrate"]).await;
+        fleet.set_up().await;
         fleet
+    }
+
+    /// What `longshore migrate` does, in this process; the database has its schema already.
+    async fn set_up(&self) {
+        let app = App::open(self.config()).await.expect("all opens");
+        setup::run(&app).await.expect("it becomes an installation");
+        app.log.close().await;
+        app.store.close().await;
     }
 
     /// A new place for an installation: nothing is in it, and nothing runs.
     pub async fn made(backend: Backend, settings: &[(&str, String)]) -> Self {
+        let database = match backend {
+            Backend::Embedded => None,
+            Backend::Fleet(_) => Some(Database::create().await),
+        };
+        Self::new(backend, settings, database)
+    }
+
+    fn new(backend: Backend, settings: &[(&str, String)], database: Option<Database>) -> Self {
         servers::install_tls();
         let directory = tempfile::tempdir().expect("a temporary directory");
         let base = format!("http://127.0.0.1:{}", free_port());
@@ -126,20 +168,19 @@ impl Fleet {
             ("LONGSHORE_ALLOW_PRIVATE", "127.0.0.0/8".to_owned()),
             ("LONGSHORE_LOG_FORMAT", "text".to_owned()),
             ("LONGSHORE_LOG__PARTITIONS", "4".to_owned()),
-            ("LONGSHORE_WORKER__POLL_MS", "50".to_owned()),
-            ("RUST_LOG", "info,longshore=debug".to_owned()),
+            ("LONGSHORE_WORKER__POLL_MS", "150".to_owned()),
+            ("RUST_LOG", "info".to_owned()),
         ]
         .map(|(name, value)| (name.to_owned(), value))
         .into();
-        let (mut topics, mut database) = (None, None);
-        if backend != Backend::Embedded {
-            let own = Database::create().await;
+        let mut topics = None;
+        if let Some(database) = &database {
             let prefix = format!("test-{}.", Uuid::new_v4().simple());
             let kafka = servers::kafka();
             let objects = format!("file://{}", directory.path().join("objects").display());
             environment.extend(
                 [
-                    ("LONGSHORE_DATABASE_URL", own.url()),
+                    ("LONGSHORE_DATABASE_URL", database.url()),
                     ("LONGSHORE_DATABASE__MAX_CONNECTIONS", "6".to_owned()),
                     ("LONGSHORE_OBJECTS_URL", objects),
                     ("LONGSHORE_LOG_URL", format!("kafka://{kafka}")),
@@ -148,11 +189,12 @@ impl Fleet {
                 ]
                 .map(|(name, value)| (name.to_owned(), value)),
             );
-            (topics, database) = (Some(Temporary::Topics(prefix)), Some(own));
+            topics = Some(Temporary::Topics(prefix));
         }
         let settings = settings.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
         environment.extend(settings);
         Self {
+            backend,
             processes: BTreeMap::new(),
             directory,
             environment,
@@ -226,27 +268,21 @@ impl Fleet {
     /// Waits until everything in the log is applied: no longer than [`PATIENCE`] for less to
     /// be left.
     pub async fn applied(&self) {
+        let config = self.config();
+        let store = Store::connect(&config).await.expect("the store opens");
+        let log = Log::open(&config).await.expect("the log opens");
         let (mut least, mut since) = (i64::MAX, Instant::now());
         loop {
-            let behind = self.behind().await;
+            let behind = behind(&config, &store, &log).await;
             match behind {
-                Some(0) => return,
+                Some(0) => break,
                 Some(fewer) if fewer < least => (least, since) = (fewer, Instant::now()),
                 _ => assert!(since.elapsed() < PATIENCE, "{behind:?} messages are not applied"),
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-    }
-
-    /// Messages that are not applied; unknown until every partition was assigned.
-    async fn behind(&self) -> Option<i64> {
-        let output = self.command(&["log", "status", "--json"]).await;
-        let text = String::from_utf8(output.stdout).expect("UTF-8");
-        let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
-        let behind: Vec<i64> = lines.map(|line| line["behind"].as_i64()).collect::<Option<_>>()?;
-        let partitions: usize = self.environment["LONGSHORE_LOG__PARTITIONS"].parse().unwrap();
-        // Of tracking, of catalogs, and of messages.
-        (behind.len() == 3 * partitions).then(|| behind.iter().sum())
+        log.close().await;
+        store.close().await;
     }
 
     /// Applies workspaces; answers a client of each, in their order.
@@ -502,6 +538,27 @@ impl Fleet {
             }
         }
     }
+}
+
+/// Messages of batched topics that are not applied; unknown until every partition was assigned,
+/// or while a server does not answer.
+async fn behind(config: &Config, store: &Store, log: &Log) -> Option<i64> {
+    let mut behind = 0;
+    for topic in Topic::ALL.iter().copied().filter(|topic| topic.is_batched()) {
+        let mut tx = store.snapshot().await.ok()?;
+        let places = offsets::places(&mut tx, topic).await.ok()?;
+        drop(tx);
+        if places.len() != config.log.partitions as usize {
+            return None;
+        }
+        let extent = log.extent(topic).await.ok()?;
+        for place in places {
+            let range = extent.ranges.iter().find(|range| range.partition == place.partition)?;
+            let can_go_on = obstacle(&place, &extent).is_none();
+            behind += can_go_on.then_some(range.end - place.next)?;
+        }
+    }
+    Some(behind)
 }
 
 /// Runs a program, yet to be named, that can mount what only it sees: who is not root becomes

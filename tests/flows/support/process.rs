@@ -1,14 +1,14 @@
 //! A process of the binary under test.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
-use std::net::TcpListener;
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
-use std::sync::{LazyLock, Mutex};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use uuid::Uuid;
+use tokio::net::TcpSocket;
 
 /// How long a process may take to end once it was asked to.
 const PATIENCE: Duration = Duration::from_secs(180);
@@ -175,15 +175,15 @@ fn lossy(file: &Path) -> String {
     String::from_utf8_lossy(&std::fs::read(file).unwrap_or_default()).into_owned()
 }
 
-/// A port that nobody listens on, given once in this run, and outside of those that the
-/// system gives to outgoing connections.
+/// A port of this machine, from the system, which gives it to nobody else while this run lasts:
+/// a socket stays bound to it that does not listen. Who binds it with `SO_REUSEADDR`, as tokio
+/// and most servers do, can listen on it, as often as it is started again.
 pub fn free_port() -> u16 {
-    static GIVEN: LazyLock<Mutex<HashSet<u16>>> = LazyLock::new(Mutex::default);
-    loop {
-        let port = 10_000 + (Uuid::new_v4().as_u128() % 15_000) as u16;
-        let is_new = GIVEN.lock().expect("no test panics here").insert(port);
-        if is_new && TcpListener::bind(("127.0.0.1", port)).is_ok() {
-            return port;
-        }
-    }
+    static HELD: Mutex<Vec<TcpSocket>> = Mutex::new(Vec::new());
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket.set_reuseaddr(true).expect("an option of sockets");
+    socket.bind((Ipv4Addr::LOCALHOST, 0).into()).expect("a port is free");
+    let port = socket.local_addr().expect("it is bound").port();
+    HELD.lock().expect("no test panics here").push(socket);
+    port
 }

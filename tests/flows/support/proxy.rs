@@ -9,8 +9,6 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use url::Url;
 
-use super::process::free_port;
-
 /// How the way is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
@@ -79,8 +77,8 @@ impl Proxy {
 
     /// `server` is given the port that is listened at.
     async fn listen(server: impl FnOnce(u16) -> Server) -> Self {
-        let address = SocketAddr::from(([127, 0, 0, 1], free_port()));
-        let listener = TcpListener::bind(address).await.expect("a port");
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("it is bound");
         let (way, watched) = watch::channel(Way::Open);
         tokio::spawn(accept(listener, Arc::new(server(address.port())), watched));
         Self { address, way }

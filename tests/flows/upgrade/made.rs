@@ -87,7 +87,7 @@ async fn make(store: TestStore, to: &Path) {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "writes the corpus of this release: scripts/corpus"]
-async fn corpus() {
+async fn corpus_on_request() {
     let to = folder().join(env!("CARGO_PKG_VERSION"));
     std::fs::create_dir_all(&to).expect("the folder");
     make(TestStore::sqlite().await, &to).await;

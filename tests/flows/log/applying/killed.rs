@@ -3,6 +3,7 @@
 use super::*;
 
 on_both!(
+    long on_kafka:
     killed_at_random_moments_all_is_applied_once,
     a_killer_ends_few_workers_and_no_neighbour_is_taken_for_it,
     a_message_whose_workers_are_killed_is_not_taken_for_a_killer,
@@ -11,7 +12,7 @@ on_both!(
 /// A runner in a process of its own, which can be killed; not a test by itself.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "other tests start it as a process of its own"]
-async fn a_process_that_applies() {
+async fn a_process_that_applies_on_request() {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let config = Config::load(None, std::env::vars_os(), Mode::Command).unwrap();
     telemetry::init_tracing(&config).unwrap();
@@ -25,7 +26,7 @@ fn start_process(installation: &Installation, failpoints: &str) -> Process {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args([
         "--exact",
-        "log::applying::killed::a_process_that_applies",
+        "log::applying::killed::a_process_that_applies_on_request",
         "--ignored",
         "--nocapture",
     ]);
@@ -115,12 +116,12 @@ async fn a_message_whose_workers_are_killed_is_not_taken_for_a_killer(place: Pla
     log.close().await;
 }
 
-#[cfg(feature = "failpoints")]
+#[cfg(debug_assertions)]
 mod killed_around_the_commit {
     use super::super::repeated::{doubled, under_ids};
     use super::*;
 
-    on_both!(before_the_commit, after_the_commit, before_the_acknowledgement,);
+    on_both!(long on_kafka: before_the_commit, after_the_commit, before_the_acknowledgement,);
 
     /// Of messages some of which come twice under their ids, each is applied once.
     async fn killed_at(place: Place, point: &str) {
