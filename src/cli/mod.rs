@@ -15,6 +15,7 @@ mod doctor;
 mod export;
 mod gateway;
 mod generate;
+mod health;
 mod import;
 mod invalid_numbers;
 mod key;
@@ -125,6 +126,8 @@ enum Command {
     Demo(demo::Arguments),
     /// Try each configured connection and say how to mend what is wrong
     Doctor(doctor::Arguments),
+    /// Ask the process on this machine whether it is ready
+    Health(health::Arguments),
 }
 
 impl Command {
@@ -256,6 +259,7 @@ pub async fn main() -> ExitCode {
             Command::Log(arguments) => log::run(config, arguments).await,
             Command::Demo(arguments) => demo::run(config, arguments).await,
             Command::Doctor(arguments) => doctor::run(config, arguments).await,
+            Command::Health(arguments) => health::run(config, arguments).await,
         }
     }
     .await;

@@ -26,6 +26,7 @@ use futures::stream;
 use futures::{StreamExt as _, TryStreamExt as _};
 use tracing::instrument::WithSubscriber as _;
 use tracing::subscriber::NoSubscriber;
+use url::Url;
 
 use self::transport::{ServiceClock, Transport};
 use super::failure::{Failure, SKEW_ALLOWED, clock_is_off, innermost, may_pass};
@@ -53,6 +54,8 @@ pub struct Azure {
     container: ContainerClient,
     account: String,
     prefix: String,
+    /// The account's address for those who download, where it is another.
+    public_endpoint: Option<String>,
     credentials: Credentials,
     clock: Arc<ServiceClock>,
     sizes: Sizes,
@@ -123,7 +126,8 @@ impl Azure {
             .retry(RetryOptions::exponential(retry))
             .container_client(settings.container);
         let prefix = settings.prefix.trim_matches('/').to_owned();
-        Ok(Self { container, account, prefix, credentials, clock, sizes })
+        let public_endpoint = settings.public_endpoint;
+        Ok(Self { container, account, prefix, public_endpoint, credentials, clock, sizes })
     }
 
     pub(super) fn with_sizes(&self, sizes: Sizes) -> Self {
@@ -290,7 +294,19 @@ impl Azure {
                  itself: set the account's access_key"
             )));
         }
-        Ok(self.signed(path, valid, Some(file_name))?.into())
+        let signed = self.signed(path, valid, Some(file_name))?;
+        Ok(match &self.public_endpoint {
+            Some(endpoint) => self.below_public(endpoint, &signed),
+            None => signed.into(),
+        })
+    }
+
+    /// The address of a blob below another address of the account; signatures do not cover it.
+    fn below_public(&self, endpoint: &str, signed: &Url) -> String {
+        let container = self.container.container_name();
+        let own = self.container.url().map(String::from).unwrap_or_default();
+        let rest = signed.as_str().strip_prefix(own.trim_end_matches('/')).unwrap_or_default();
+        format!("{}/{container}{rest}", endpoint.trim_end_matches('/'))
     }
 
     fn full(&self, path: &str) -> String {

@@ -53,6 +53,8 @@ type Response = aws_sdk_s3::config::http::HttpResponse;
 #[derive(Clone)]
 pub struct S3 {
     client: Client,
+    /// Signs download addresses: those of the public endpoint, where there is one.
+    signer: Client,
     bucket: String,
     prefix: String,
     region: String,
@@ -127,8 +129,13 @@ impl S3 {
                     .build(),
             )
             .build();
+        let signer = match &settings.public_endpoint {
+            Some(endpoint) => config.to_builder().endpoint_url(endpoint).build(),
+            None => config.clone(),
+        };
         Ok(Self {
             client: Client::from_conf(config),
+            signer: Client::from_conf(signer),
             bucket: settings.bucket.clone(),
             prefix: settings.prefix.trim_matches('/').to_owned(),
             region,
@@ -374,7 +381,7 @@ impl S3 {
         let config = PresigningConfig::expires_in(valid)
             .map_err(|error| ObjectError::Settings(format!("a signed address: {error}")))?;
         let request = self
-            .client
+            .signer
             .get_object()
             .bucket(&self.bucket)
             .key(self.full(path))

@@ -32,6 +32,9 @@ pub struct S3Settings {
     /// `http(s)://host:port` of a compatible store.
     #[serde(default)]
     pub endpoint: Option<String>,
+    /// The same for those who download, where they reach the store by another address.
+    #[serde(default)]
+    pub public_endpoint: Option<String>,
     /// `endpoint/bucket/key` in place of `bucket.endpoint/key`.
     #[serde(default)]
     pub path_style: bool,
@@ -57,6 +60,9 @@ pub struct AzureSettings {
     /// Address of the account, where it is not that of the public cloud.
     #[serde(default)]
     pub endpoint: Option<String>,
+    /// The same for those who download, where they reach the account by another address.
+    #[serde(default)]
+    pub public_endpoint: Option<String>,
 }
 
 impl fmt::Debug for S3Settings {
@@ -66,6 +72,7 @@ impl fmt::Debug for S3Settings {
             .field("prefix", &self.prefix)
             .field("region", &self.region)
             .field("endpoint", &self.endpoint)
+            .field("public_endpoint", &self.public_endpoint)
             .finish_non_exhaustive()
     }
 }
@@ -95,7 +102,8 @@ impl S3Settings {
             self.session_token.is_some() && self.access_key_id.is_none(),
             "a session_token needs its access_key_id and secret_access_key",
         )?;
-        check_endpoint(self.endpoint.as_deref())
+        check_endpoint("endpoint", self.endpoint.as_deref())?;
+        check_endpoint("public_endpoint", self.public_endpoint.as_deref())
     }
 }
 
@@ -117,7 +125,8 @@ impl AzureSettings {
         )?;
         let broken = |key: &String| BASE64_STANDARD.decode(key).is_err();
         refuse(self.access_key.as_ref().is_some_and(broken), "the access_key is not base64")?;
-        check_endpoint(self.endpoint.as_deref())
+        check_endpoint("endpoint", self.endpoint.as_deref())?;
+        check_endpoint("public_endpoint", self.public_endpoint.as_deref())
     }
 }
 
@@ -129,9 +138,10 @@ fn any_empty<const N: usize>(texts: [&Option<String>; N]) -> bool {
     texts.into_iter().flatten().any(|text| text.is_empty())
 }
 
-fn check_endpoint(endpoint: Option<&str>) -> Result<(), ObjectError> {
+fn check_endpoint(name: &str, endpoint: Option<&str>) -> Result<(), ObjectError> {
     let unusable = endpoint.is_some_and(|endpoint| parse_endpoint(endpoint).is_none());
-    refuse(unusable, "endpoint: an address such as https://host:port, without credentials")
+    let text = format!("{name} must be an address such as https://host:port, without credentials");
+    refuse(unusable, &text)
 }
 
 /// An http(s) address that carries nothing secret.
@@ -202,6 +212,7 @@ impl Location {
         for (name, value) in pairs(url) {
             match name.as_str() {
                 "endpoint" => settings.endpoint = Some(value),
+                "public_endpoint" => settings.public_endpoint = Some(value),
                 "region" => settings.region = Some(value),
                 "access_key_id" => settings.access_key_id = Some(value),
                 "secret_access_key" => settings.secret_access_key = Some(value),
@@ -210,8 +221,8 @@ impl Location {
                 _ => {
                     return Err(unknown(
                         &name,
-                        "endpoint, region, access_key_id, secret_access_key, session_token, \
-                         path_style",
+                        "endpoint, public_endpoint, region, access_key_id, secret_access_key, \
+                         session_token, path_style",
                     ));
                 }
             }
@@ -228,7 +239,13 @@ impl Location {
                 "access_key" => settings.access_key = Some(value),
                 "sas_token" => settings.sas_token = Some(value),
                 "endpoint" => settings.endpoint = Some(value),
-                _ => return Err(unknown(&name, "account, access_key, sas_token, endpoint")),
+                "public_endpoint" => settings.public_endpoint = Some(value),
+                _ => {
+                    return Err(unknown(
+                        &name,
+                        "account, access_key, sas_token, endpoint, public_endpoint",
+                    ));
+                }
             }
         }
         Ok(Self::Azure(settings))
@@ -277,6 +294,7 @@ mod tests {
         assert_eq!(
             Location::parse(
                 "s3://acme-exports/a/b/?endpoint=http://127.0.0.1:9000&region=eu-west-1\
+                 &public_endpoint=https://files.example.com\
                  &access_key_id=AKIA&secret_access_key=a+b/c%3D&path_style=true"
             )
             .unwrap(),
@@ -288,6 +306,7 @@ mod tests {
                 secret_access_key: Some("a+b/c=".into()),
                 session_token: None,
                 endpoint: Some("http://127.0.0.1:9000".into()),
+                public_endpoint: Some("https://files.example.com".into()),
                 path_style: true,
             })
         );
@@ -323,7 +342,8 @@ mod tests {
         assert!(S3Settings { access_key_id: Some("k".into()), ..s3.clone() }.check().is_err());
         assert!(S3Settings { session_token: Some("k".into()), ..s3.clone() }.check().is_err());
         assert!(S3Settings { region: Some(String::new()), ..s3.clone() }.check().is_err());
-        assert!(S3Settings { endpoint: Some("ftp://x".into()), ..s3 }.check().is_err());
+        assert!(S3Settings { endpoint: Some("ftp://x".into()), ..s3.clone() }.check().is_err());
+        assert!(S3Settings { public_endpoint: Some("x".into()), ..s3 }.check().is_err());
         let azure = AzureSettings {
             account: "a".into(),
             container: "c".into(),

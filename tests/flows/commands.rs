@@ -148,6 +148,24 @@ async fn doctor_finds_what_is_well() {
     }
 }
 
+/// As containers ask, which have no shell.
+#[tokio::test(flavor = "multi_thread")]
+async fn health_ends_with_what_the_process_says_of_itself() {
+    let mut fleet = Fleet::start(Backend::Embedded, &[]).await;
+    let health = async |fleet: &Fleet| {
+        let mut command = process::command(fleet.directory(), fleet.environment());
+        command.env("LONGSHORE_OPS_LISTEN", &fleet.ops_addresses()[0]).arg("health");
+        process::output(command).await
+    };
+    let output = health(&fleet).await;
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stdout).lines().next(), Some("ready"));
+    fleet.kill("standalone");
+    let output = health(&fleet).await;
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stdout));
+    fleet.close().await;
+}
+
 /// As it is of a setting, though it is read only when it is needed.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_broken_key_file_ends_with_the_status_of_settings() {

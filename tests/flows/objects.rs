@@ -449,6 +449,30 @@ async fn a_copy_is_of_what_was_looked_at() {
     }
 }
 
+/// Those who download may reach the storage by another address than the service does.
+#[tokio::test]
+async fn a_signed_address_is_below_the_public_endpoint() {
+    servers::install_tls();
+    let (s3, _bucket) = servers::new_bucket().await;
+    let (azure, _container) = servers::new_container().await;
+    let by_name = |endpoint: &Option<String>| {
+        endpoint.as_ref().map(|endpoint| endpoint.replace("127.0.0.1", "localhost"))
+    };
+    let s3 = S3Settings { public_endpoint: by_name(&s3.endpoint), ..s3 };
+    let azure = AzureSettings { public_endpoint: by_name(&azure.endpoint), ..azure };
+    let public = [s3.public_endpoint.clone().unwrap(), azure.public_endpoint.clone().unwrap()];
+    let all = [Objects::s3(&s3).await.unwrap(), Objects::azure(&azure).unwrap()];
+    for (objects, public) in all.iter().zip(public) {
+        let (key, body) = (key("signed"), pattern(1000));
+        objects.put(&key, body.clone(), options(false)).await.unwrap();
+        let signed = objects.signed_get(&key, Duration::from_secs(60), "a.zip").await.unwrap();
+        assert!(signed.starts_with(&public), "{signed} is not below {public}");
+        let answer = reqwest::get(&signed).await.unwrap();
+        assert_eq!(answer.status(), 200, "{signed}");
+        assert_eq!(answer.bytes().await.unwrap(), body);
+    }
+}
+
 #[tokio::test]
 async fn azure_works_with_a_token_but_signs_no_addresses_with_it() {
     what_is_put_is_read_with_its_metadata(Backend::azure_sas().await).await;

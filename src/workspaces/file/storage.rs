@@ -58,6 +58,8 @@ impl Check<'_> {
                 file.endpoint.as_ref(),
                 values::endpoint,
             ),
+            // With own storage there is no download address.
+            public_endpoint: None,
             path_style: file.path_style,
         }))
     }
@@ -89,6 +91,7 @@ impl Check<'_> {
                 file.endpoint.as_ref(),
                 values::endpoint,
             ),
+            public_endpoint: None,
         }))
     }
 }

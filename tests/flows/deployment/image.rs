@@ -46,11 +46,17 @@ fn the_image_is_what_the_processes_need() {
     let authorities = &settings::of_image()["SSL_CERT_FILE"];
     let stages = read(project("deploy/Dockerfile"));
     assert!(stages.lines().any(|line| line.contains("cp ") && line.contains(&**authorities)));
-    // The volume of `standalone` belongs to the user.
-    let data = config.data.to_str().unwrap();
+    // The volume of `standalone` belongs to the user, and to nobody else. It is copied inside its
+    // parent: builders differ in the mode of the folder that they copy to.
+    let (parent, name) = config.data.to_str().unwrap().rsplit_once('/').unwrap();
     assert!(of("COPY").iter().any(|line| {
-        line.ends_with(&format!(" {data}")) && line.contains(&format!("--chown={user}:{user}"))
+        line.ends_with(&format!(" /data {parent}"))
+            && line.contains(&format!("--chown={user}:{user}"))
     }));
+    assert!(stages.contains(&format!("mkdir --mode=0700 /data/{name}")));
+    // No shell and no other client is there to ask it.
+    let healthcheck = of("HEALTHCHECK").concat();
+    assert!(healthcheck.ends_with("CMD [\"longshore\", \"health\"]"), "{healthcheck}");
 }
 
 /// The builder and what the image has of a system are of the same Debian, to whose libraries
@@ -102,6 +108,7 @@ fn compose() -> (Value, BTreeSet<String>) {
         filled.push_str(before);
         filled.push_str(match name {
             "LONGSHORE_PUBLIC_URL" => "http://127.0.0.1:8080",
+            "S3_PUBLIC_URL" => "http://127.0.0.1:7070",
             "LONGSHORE_SECRET_KEY" => "bG9uZ3Nob3JlLWxvbmdzaG9yZS1sb25nc2hvcmUtMTI=",
             _ => "secret",
         });
@@ -142,7 +149,7 @@ fn the_fleet_on_one_machine_is_read_by_compose() {
             }
         }
         let is_ours = ["gateway", "worker", "migrate"].contains(&name.as_str());
-        assert_eq!(service["healthcheck"].is_null(), is_ours, "{name}");
+        assert_eq!(service["healthcheck"].is_null(), name == "migrate", "{name}");
         if is_ours {
             check_process(name, service);
         }
@@ -194,6 +201,18 @@ fn servers_are_the_same_everywhere() {
         let pod = pods.iter().find(|pod| pod.name() == server).expect("a server");
         assert_eq!(services[server]["image"], pod.container()["image"]);
     }
+    // The S3 server has its lock files beside the buckets, in a folder that it must be able to
+    // write although its root is read-only; downloads come from it, at an address of the host.
+    assert_eq!(services["s3"]["read_only"], true);
+    assert!(list(&services["s3"]["tmpfs"]).contains(&Value::from("/data")));
+    let pods = laptop.pods();
+    let s3 = pods.iter().find(|pod| pod.name() == "s3").expect("the S3 server");
+    let mounts = list(&s3.container()["volumeMounts"]);
+    assert!(mounts.iter().any(|mount| mount["mountPath"] == "/data" && mount["readOnly"] != true));
+    let port = &services["s3"]["ports"][0];
+    assert_eq!((&port["target"], &port["published"]), (&7070.into(), &"7070".into()), "{port}");
+    let environment = services["gateway"]["environment"]["LONGSHORE_OBJECTS_URL"].to_string();
+    assert!(environment.contains("public_endpoint=http://127.0.0.1:7070"), "{environment}");
     let postgres = list(&services["postgres"]["command"]);
     assert!(postgres.contains(&Value::from("max_locks_per_transaction=1024")), "{postgres:?}");
     let prometheus = documents(&read(project("deploy/prometheus/prometheus.yaml"))).swap_remove(0);

@@ -1,0 +1,43 @@
+//! `longshore health`.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+use super::{CommandResult, Error};
+use crate::config::Config;
+
+/// A probe must answer within what its caller allows, which is 5 seconds in the image.
+const TIMEOUT: Duration = Duration::from_secs(4);
+
+/// Ask the process on this machine whether it is ready
+///
+/// For health checks of containers, which have no shell and no other HTTP client. Asks /readyz
+/// of the operations listener, prints the answer, and ends with 0 only if the process is ready.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  longshore health
+  LONGSHORE_OPS_LISTEN=127.0.0.1:9101 longshore health")]
+pub struct Arguments {}
+
+pub async fn run(config: Config, Arguments {}: Arguments) -> CommandResult {
+    let address = local(config.ops.listen);
+    let client = reqwest::Client::builder().no_proxy().timeout(TIMEOUT).build()?;
+    let response = client
+        .get(format!("http://{address}/readyz"))
+        .send()
+        .await
+        .map_err(|error| Error::from(format!("{address} does not answer: {error}")))?;
+    let ready = response.status().is_success();
+    print!("{}", response.text().await?);
+    if ready { Ok(()) } else { Err("the process is not ready".into()) }
+}
+
+/// Where a listener is reached from its own machine.
+fn local(listen: SocketAddr) -> SocketAddr {
+    let ip = match listen.ip() {
+        IpAddr::V4(Ipv4Addr::UNSPECIFIED) => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(Ipv6Addr::UNSPECIFIED) => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, listen.port())
+}
