@@ -228,9 +228,11 @@ impl Cursors {
 
     /// Makes a batch of what was read; none of nothing, or where the partition went meanwhile.
     /// Messages that do not begin where they should stop the partition: those between would be
-    /// passed over.
-    pub fn give_out(&self, from: Wanting, messages: Vec<Message>) -> Option<Fetched<Batch>> {
-        let (first, last) = (messages.first()?, messages.last()?);
+    /// skipped. For the same reason a batch ends before the first gap, which the next one then
+    /// finds. Nothing makes a gap on purpose: the topics are neither compacted nor written in
+    /// transactions of Kafka.
+    pub fn give_out(&self, from: Wanting, mut messages: Vec<Message>) -> Option<Fetched<Batch>> {
+        let first = messages.first()?;
         let mut at = self.lock();
         let cursor = at.get_mut(&from.partition).filter(|cursor| cursor.epoch == from.epoch)?;
         if first.offset != cursor.next {
@@ -238,6 +240,9 @@ impl Cursors {
             cursor.stop(self.topic, &reason, Some(Instant::now()));
             return None;
         }
+        let unbroken = messages.iter().zip(cursor.next..).take_while(|(m, at)| m.offset == *at);
+        messages.truncate(unbroken.count());
+        let (first, last) = (messages.first()?, messages.last()?);
         let offset = last.offset;
         let place = cursor.reached();
         cursor.times = Some((first.appended_at, last.appended_at));
@@ -460,6 +465,17 @@ mod tests {
             } else {
                 assert_eq!(cursors.lock()[&0].next, 5, "it goes on there");
             }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_batch_ends_before_a_gap_and_before_a_repeat() {
+        for offsets in [[5, 6, 8], [5, 6, 6]] {
+            let cursors = cursors();
+            let read = offsets.map(message).into();
+            let batch = cursors.give_out(cursors.wanting(-1)[0], read).unwrap();
+            assert_eq!((batch.offset, batch.count, batch.content.messages.len()), (6, 2, 2));
+            assert_eq!(cursors.lock()[&0].next, 7);
         }
     }
 

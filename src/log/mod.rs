@@ -103,6 +103,11 @@ pub struct NewMessage {
 }
 
 impl NewMessage {
+    /// The partition that it belongs to, of so many.
+    fn partition_of(&self, partitions: u32) -> i32 {
+        self.partition.unwrap_or_else(|| partition_of(&self.key, partitions))
+    }
+
     fn bytes(&self) -> usize {
         self.key.len() + self.payload.len() + self.request_id.len()
     }

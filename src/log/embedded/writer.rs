@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::rows::{self, Positions, Row};
 use crate::clock::Clock;
 use crate::faults::fail_point;
-use crate::log::{LogError, NewMessage, Topic, partition_of};
+use crate::log::{LogError, NewMessage, Topic};
 
 /// Commands of one transaction at most, and bytes of messages after which it is full.
 const BATCH: usize = 1_000;
@@ -222,9 +222,7 @@ impl Writer {
 
     /// Gives a message its partition and offset.
     fn place(&self, message: NewMessage, ends: &mut Positions, changed: &mut Positions) -> Row {
-        let partition = message
-            .partition
-            .unwrap_or_else(|| partition_of(&message.key, self.published.partitions()));
+        let partition = message.partition_of(self.published.partitions());
         let next = ends.entry((message.topic, partition)).or_insert(0);
         let offset = *next;
         *next += 1;

@@ -1,21 +1,33 @@
 //! Appends to Kafka: an idempotent producer that waits for all in-sync replicas.
+//!
+//! A broker rejects a batch that does not follow the one before it, but of a producer that it has
+//! no record of in a partition, it accepts any. So while a partition gets a leader, the first batch
+//! can be rejected and the second, which is under way already, accepted; librdkafka then reports
+//! both as written, and the first is lost (KAFKA-15591). Therefore the first message to a
+//! [`partition`] goes alone: others follow once the broker has confirmed it.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
+use futures::future::try_join_all;
 use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode};
 use rdkafka::message::{DeliveryResult, Header, OwnedHeaders};
 use rdkafka::producer::{BaseRecord, Producer as _, ProducerContext, ThreadedProducer};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout_at};
 
+use self::partition::{Alone, Partitions};
 use super::{
     BackgroundDrop, MAX_BATCH_BYTES, QUEUE_KBYTES, REQUEST_ID, Settings, Tracing, create, describe,
     unavailable,
 };
 use crate::faults::fail_point;
-use crate::log::{Extent, LogError, NewMessage};
+use crate::log::{Extent, LogError, NewMessage, Topic};
+
+mod partition;
 
 /// How long to wait for room in librdkafka's queue.
 const FULL_PAUSE: Duration = Duration::from_millis(10);
@@ -32,13 +44,15 @@ struct Client {
     confirmed: Confirmed,
     /// How long it may take until the first: names, TLS and logins may be slow.
     patience: Duration,
+    partitions: Arc<Partitions>,
     producer: BackgroundDrop<ThreadedProducer<Tracing>>,
 }
 
 impl Client {
     fn new(settings: &Settings, patience: Duration) -> Result<Self, LogError> {
         let producer = BackgroundDrop::new(producer(settings)?);
-        Ok(Self { made: Instant::now(), confirmed: Arc::default(), patience, producer })
+        let partitions = Arc::new(Partitions::new(settings.partitions));
+        Ok(Self { made: Instant::now(), confirmed: Arc::default(), patience, partitions, producer })
     }
 
     fn last_confirmed(&self) -> Option<Instant> {
@@ -71,15 +85,28 @@ pub(super) struct Append {
     answer: Mutex<Option<oneshot::Sender<KafkaResult<()>>>>,
     /// Its client's.
     confirmed: Confirmed,
+    partitions: Arc<Partitions>,
+    /// The partitions that its messages are for.
+    places: Vec<(Topic, i32)>,
+    /// Held until its only message is confirmed or given up, whoever still waits for that.
+    _alone: Option<Alone>,
 }
 
 impl Append {
-    fn of(messages: usize, client: &Client) -> (Arc<Self>, oneshot::Receiver<KafkaResult<()>>) {
+    fn of(
+        messages: &[&NewMessage],
+        client: &Client,
+        alone: Option<Alone>,
+    ) -> (Arc<Self>, oneshot::Receiver<KafkaResult<()>>) {
         let (sender, answer) = oneshot::channel();
+        let place = |message: &&NewMessage| (message.topic, client.partitions.of(message));
         let append = Self {
-            left: AtomicUsize::new(messages),
+            left: AtomicUsize::new(messages.len()),
             answer: Mutex::new(Some(sender)),
             confirmed: client.confirmed.clone(),
+            partitions: client.partitions.clone(),
+            places: messages.iter().map(place).collect(),
+            _alone: alone,
         };
         (Arc::new(append), answer)
     }
@@ -101,6 +128,7 @@ impl ProducerContext for Tracing {
                     Some(Instant::now());
                 fail_point!("log::delivered");
                 if append.left.fetch_sub(1, Ordering::AcqRel) == 1 {
+                    append.partitions.confirmed(&append.places);
                     append.answer(Ok(()));
                 }
             }
@@ -153,9 +181,42 @@ impl Producer {
         client.clone().ok_or_else(LogError::closed)
     }
 
-    /// Sends all, then waits for all, so that they share batches.
+    /// Sends all, in order within each partition.
     async fn send_all(&self, client: &Client, messages: &[NewMessage]) -> Result<(), LogError> {
-        let (append, answer) = Append::of(messages.len(), client);
+        let (mut first, mut rest) = (BTreeMap::new(), Vec::new());
+        for message in messages {
+            let place = (message.topic, client.partitions.of(message));
+            match first.entry(place) {
+                Entry::Vacant(entry) if !client.partitions.is_known(place) => {
+                    entry.insert(message);
+                }
+                _ => rest.push(message),
+            }
+        }
+        if !first.is_empty() {
+            let first = first.into_iter().map(async |(place, message)| {
+                let Some(alone) = client.partitions.alone(place).await else {
+                    return Ok(Some(message));
+                };
+                self.send_together(client, &[message], Some(alone)).await.map(|()| None)
+            });
+            // Those whose partition another append has made known meanwhile.
+            let mut known: Vec<&NewMessage> =
+                try_join_all(first).await?.into_iter().flatten().collect();
+            known.append(&mut rest);
+            rest = known;
+        }
+        if rest.is_empty() { Ok(()) } else { self.send_together(client, &rest, None).await }
+    }
+
+    /// Sends messages, then waits for all, so that they share batches.
+    async fn send_together(
+        &self,
+        client: &Client,
+        messages: &[&NewMessage],
+        alone: Option<Alone>,
+    ) -> Result<(), LogError> {
+        let (append, answer) = Append::of(messages, client, alone);
         for message in messages {
             let topic = self.settings.topic(message.topic);
             while let Err(error) = send(client, &topic, message, append.clone()) {
@@ -228,7 +289,7 @@ fn send(
         .key(&message.key)
         .payload(&message.payload)
         .headers(OwnedHeaders::new_with_capacity(1).insert(request_id));
-    record.partition = message.partition;
+    record.partition = Some(client.partitions.of(message));
     client.producer.send(record).map_err(|(error, _)| error)
 }
 
@@ -242,8 +303,6 @@ fn producer(settings: &Settings) -> Result<ThreadedProducer<Tracing>, LogError> 
         ("linger.ms", "5"),
         ("compression.codec", "none"),
         ("queue.buffering.max.kbytes", QUEUE_KBYTES),
-        // The one that other Kafka clients use, so that they find a key where it is.
-        ("partitioner", "murmur2_random"),
     ];
     let fixed = [
         ("enable.idempotence", "true"),
@@ -256,10 +315,10 @@ fn producer(settings: &Settings) -> Result<ThreadedProducer<Tracing>, LogError> 
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
+    use rdkafka::mocking::MockCluster;
+    use rdkafka::types::{RDKafkaApiKey, RDKafkaRespErr};
 
     use super::*;
-    use crate::log::Topic;
 
     fn settings(properties: &[(&str, &str)]) -> Arc<Settings> {
         Arc::new(Settings {
@@ -325,6 +384,43 @@ mod tests {
         let error = producer.append(&[large]).await.unwrap_err();
         assert!(matches!(error, LogError::Refused(_)), "{error}");
         assert!(Arc::ptr_eq(&second, &producer.current().unwrap()));
+    }
+
+    /// The brokers reject a first message, since the partition is getting a leader, while others
+    /// come right after it; librdkafka's own cluster accepts those, as Kafka does.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_rejected_first_message_is_not_lost_to_those_after_it() {
+        const APPENDS: usize = 8;
+        let cluster = MockCluster::new(1).unwrap();
+        let slow = Duration::from_millis(50);
+        cluster.broker_round_trip_time(1, slow).unwrap();
+        cluster.create_topic("t.exports", 2, 1).unwrap();
+        let settings = Settings {
+            brokers: cluster.bootstrap_servers(),
+            partitions: 2,
+            timeout: Duration::from_secs(30),
+            ..Arc::into_inner(settings(&[("linger.ms", "0")])).unwrap()
+        };
+        let producer = Producer::new(Arc::new(settings)).unwrap();
+        let written = || {
+            let client = producer.current().unwrap();
+            client.producer.client().fetch_watermarks("t.exports", 0, MOST_PATIENCE).unwrap().1
+        };
+        let to = |partition| NewMessage { partition: Some(partition), ..message() };
+        // It has its number and knows the leader; what is appended now is sent at once.
+        producer.append(&[to(1)]).await.unwrap();
+        assert_eq!(written(), 0);
+        let rejected = RDKafkaRespErr::RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION;
+        cluster.request_errors(RDKafkaApiKey::Produce, &[rejected]);
+        let appends = (0..APPENDS).map(async |number| {
+            sleep(slow / 5 * u32::try_from(number).unwrap()).await;
+            let payload = vec![u8::try_from(number).unwrap()];
+            producer.append(&[NewMessage { payload, ..to(0) }]).await
+        });
+        for appended in futures::future::join_all(appends).await {
+            appended.unwrap();
+        }
+        assert_eq!(written(), i64::try_from(APPENDS).unwrap());
     }
 
     #[tokio::test]
