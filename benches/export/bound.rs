@@ -10,6 +10,7 @@ use longshore::exports::archive::{Packer, Shape};
 use longshore::exports::fields::FieldSet;
 use longshore::exports::project::Projector;
 use longshore::users::Position;
+use longshore::users::moment::Moment;
 use longshore::users::scan::{self, Stretch, UserRow};
 use uuid::Uuid;
 
@@ -75,6 +76,7 @@ fn plan() -> Plan {
     let today = longshore::clock::utc_date(Timestamp::now());
     Plan {
         slices: (0..100).collect(),
+        moment: None,
         youngest: Uuid::max(),
         first_day: today.checked_sub(jiff::Span::new().days(89)).expect("a day"),
         last_day: today,
@@ -119,7 +121,7 @@ async fn read(
                 };
                 let mut users = Vec::new();
                 let mut tx = installation.store.snapshot().await.expect("the store answers");
-                let read = scan::read(&mut tx, &stretch, |user| {
+                let read = scan::read(&mut tx, &stretch, &Moment::endless(), |user| {
                     users.push(Stored {
                         service_id: user.service_id,
                         doc: user.doc.to_owned(),

@@ -58,6 +58,7 @@ impl Asker {
         let today = self.app.clock.today();
         let plan = Plan {
             slices: (0..100).collect(),
+            moment: None,
             youngest: Uuid::max(),
             first_day: today,
             last_day: today,

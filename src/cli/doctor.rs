@@ -28,7 +28,7 @@ the login, and providers and postback addresses are asked for nothing (HEAD, uns
 Example:
   $ longshore doctor
   ok   data directory: ./longshore-data can be written
-  ok   database: SQLite, at this version (schema 1)
+  ok   database: SQLite, at this version (schema 2)
   ok   log: embedded
   FAIL objects: access denied — allow put, get, list and delete on the bucket
   ok   email of acme: smtps://relay.acme.example:465 takes emails, under TLS, with the login")]

@@ -25,6 +25,7 @@ use uuid::Uuid;
 
 use crate::clock::{from_ms, utc_date};
 use crate::objects::{ObjectKey, key};
+use crate::users::moment::Moment;
 
 pub mod api;
 pub mod cleanup;
@@ -177,7 +178,11 @@ impl Progress {
 pub struct Plan {
     /// The group's slices, ascending.
     pub slices: Vec<i16>,
-    /// The youngest service_id seen: later users are not part of this export.
+    /// Who came later is not part of this export. None: the release before planned it, and went
+    /// by `youngest`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moment: Option<Moment>,
+    /// The youngest service_id seen, by which workers of the release before leave out later users.
     pub youngest: Uuid,
     /// The first and the last of the 90 UTC days of purchases and custom events.
     pub first_day: Date,

@@ -24,6 +24,7 @@ use super::{ExportError, Failure, Plan};
 use crate::app::App;
 use crate::compute::{Cores, Reserved};
 use crate::store::StoreError;
+use crate::users::moment::Moment;
 use crate::users::scan::{self, Stretch, UserRow};
 
 /// Stored bytes that are projected at once.
@@ -119,16 +120,21 @@ impl From<io::Error> for Halt {
 
 async fn read(app: &App, order: &Order, mut pipeline: Pipeline) -> Result<PackedPart, Halt> {
     let began = Instant::now();
+    let endless = Moment::endless();
+    let (moment, youngest) = match &order.plan.moment {
+        Some(moment) => (moment, Uuid::max()),
+        None => (&endless, order.plan.youngest),
+    };
     let stretch = Stretch {
         workspace: order.workspace,
         slices: &order.plan.slices,
         after: order.part.from,
         up_to: order.part.to,
-        youngest: order.plan.youngest,
+        youngest,
         activity: order.fields.needs_activity(),
     };
     let mut tx = app.store.snapshot().await?;
-    scan::read(&mut tx, &stretch, |user| pipeline.take(&user)).await??;
+    scan::read(&mut tx, &stretch, moment, |user| pipeline.take(&user)).await??;
     tx.commit().await?;
     let reading = began.elapsed().saturating_sub(pipeline.working);
     stage("read", reading, pipeline.stored_bytes);
@@ -296,6 +302,7 @@ mod tests {
             workspace: 1,
             plan: Plan {
                 slices: vec![0],
+                moment: None,
                 youngest: Uuid::max(),
                 first_day: date(2026, 8, 24),
                 last_day: date(2026, 11, 21),

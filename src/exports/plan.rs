@@ -16,6 +16,7 @@ use crate::faults::fail_point;
 use crate::retry::Retry;
 use crate::users::Position;
 use crate::users::activity::WINDOW_DAYS;
+use crate::users::moment::Moment;
 use crate::users::scan::{self, Cuts};
 use crate::workspaces::{self, Workspace};
 
@@ -71,6 +72,7 @@ async fn begin(app: &App, id: Uuid) -> Result<Option<(Job, u32)>, ExportError> {
 /// What the plan would be, from one snapshot.
 async fn look(app: &App, job: &Job) -> Result<(Plan, Cuts), ExportError> {
     let mut tx = app.store.snapshot().await?;
+    let moment = Moment::of(&mut tx).await?;
     let no_group = || {
         let (group, workspace) = (job.segment_id, job.workspace_id);
         let detail = format!("no group {group} or no workspace {workspace}");
@@ -87,13 +89,14 @@ async fn look(app: &App, job: &Job) -> Result<(Plan, Cuts), ExportError> {
     if job.storage_id.is_none() && cuts.users > limit {
         return Err(ExportError::Permanent(Failure::too_many_users(cuts.users, limit)));
     }
-    Ok((plan_of(app, workspace, slices, &cuts), cuts))
+    Ok((plan_of(app, workspace, slices, moment, &cuts), cuts))
 }
 
-fn plan_of(app: &App, workspace: Workspace, slices: Vec<i16>, cuts: &Cuts) -> Plan {
+fn plan_of(app: &App, workspace: Workspace, slices: Vec<i16>, moment: Moment, cuts: &Cuts) -> Plan {
     let today = app.clock.today();
     Plan {
         slices,
+        moment: Some(moment),
         youngest: cuts.youngest,
         first_day: today.saturating_sub((WINDOW_DAYS - 1).days()),
         last_day: today,

@@ -36,8 +36,8 @@ macro_rules! migrations {
     };
 }
 
-static POSTGRES: LazyLock<Migrator> = migrations!("postgres": "0001" "first");
-static SQLITE: LazyLock<Migrator> = migrations!("sqlite": "0001" "first");
+static POSTGRES: LazyLock<Migrator> = migrations!("postgres": "0001" "first", "0002" "creations");
+static SQLITE: LazyLock<Migrator> = migrations!("sqlite": "0001" "first", "0002" "creations");
 
 fn migration(version: &str, name: &'static str, sql: &'static str) -> Migration {
     let version = version.parse().expect("a file's name begins with a number");

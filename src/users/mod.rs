@@ -12,6 +12,7 @@
 //! | [`record`] | a user as one line: what import takes and `users show` gives |
 //! | [`import`] | from lines to rows, and who is meant by a line |
 //! | [`generate`] | lifelike users, the same for the same seed |
+//! | [`moment`] | who was there at a moment |
 //! | [`scan`] | users in order: what an export cuts into parts and reads |
 //! | [`devices`] | push tokens that are gone |
 //! | [`erase`] | finding one user, and erasing |
@@ -28,6 +29,7 @@ pub mod import;
 pub(crate) mod json;
 pub(crate) mod keys;
 pub mod large_rows;
+pub mod moment;
 pub mod money;
 pub mod profile;
 pub mod record;

@@ -13,7 +13,7 @@ use crate::log::Topic;
 use crate::log::message_ids::REMEMBERED;
 use crate::store::{StoreError, Tx, execute, on};
 
-/// Rows of one SQLite statement: of 8 columns, well below the parameters it may have.
+/// Rows of one SQLite statement: of 9 columns, well below the parameters it may have.
 pub(super) const SQLITE_ROWS: usize = 250;
 
 /// What an identifier is; the number is in the store.
@@ -272,7 +272,8 @@ where
 
 // Writing ------------------------------------------------------------------------------
 
-/// Writes whole users, new ones and known ones. Each at most once; ascending.
+/// Writes whole users, new ones and known ones. Each at most once; ascending. New ones have the
+/// transaction that creates them ([`moment`](super::moment)).
 pub async fn put_users(
     tx: &mut Tx,
     workspace: i32,
@@ -289,8 +290,10 @@ pub async fn put_users(
             let docs: Vec<&str> = users.iter().map(|user| user.doc.as_str()).collect();
             sqlx::query(
                 "INSERT INTO users
-                     (slice, workspace_id, service_id, external_id, email, attributes_at, doc)
-                 SELECT slice, $1, service_id, external_id, email, attributes_at, doc
+                     (slice, workspace_id, service_id, external_id, email, attributes_at, doc,
+                      created_in)
+                 SELECT slice, $1, service_id, external_id, email, attributes_at, doc,
+                        (SELECT server_number() << 48 | pg_current_xact_id()::text::bigint)
                  FROM unnest($2::smallint[], $3::uuid[], $4::text[], $5::text[], $6::bigint[],
                              $7::text[])
                       AS new (slice, service_id, external_id, email, attributes_at, doc)
@@ -309,10 +312,14 @@ pub async fn put_users(
             .await?;
         }
         Tx::Sqlite(tx) => {
+            let created_in: i64 =
+                sqlx::query_scalar("UPDATE creations SET number = number + 1 RETURNING number")
+                    .fetch_one(&mut **tx)
+                    .await?;
             for (users, slices) in users.chunks(SQLITE_ROWS).zip(slices.chunks(SQLITE_ROWS)) {
                 let mut sql = QueryBuilder::<Sqlite>::new(
                     "INSERT INTO users (key, slice, workspace_id, service_id, external_id, email,
-                                        attributes_at, doc) ",
+                                        attributes_at, doc, created_in) ",
                 );
                 sql.push_values(users.iter().zip(slices), |mut row, (user, slice)| {
                     row.push_bind(user.key)
@@ -322,7 +329,8 @@ pub async fn put_users(
                         .push_bind(user.external_id.as_deref())
                         .push_bind(user.email.as_deref())
                         .push_bind(user.attributes_at)
-                        .push_bind(user.doc.as_str());
+                        .push_bind(user.doc.as_str())
+                        .push_bind(created_in);
                 });
                 sql.push(
                     " ON CONFLICT (key) DO UPDATE

@@ -9,6 +9,7 @@ use sqlx::{Postgres, Row as _, Sqlite, Transaction};
 use uuid::Uuid;
 
 use super::keys::{first_key, last_key};
+use super::moment::Moment;
 use super::{Position, service_id};
 use crate::store::{StoreError, Tx, on};
 
@@ -27,7 +28,7 @@ pub struct Cuts {
     pub users: i64,
     /// The last user of each stretch, ascending; the last one ends with the last user.
     pub ends: Vec<Position>,
-    /// The largest service_id seen; later ones were created after this look.
+    /// The largest service_id seen.
     pub youngest: Uuid,
 }
 
@@ -173,19 +174,20 @@ impl Range {
     }
 }
 
-/// Reads a stretch in order, handing each user to `each`, whose error ends the reading and is
-/// answered in the inner result. Users stream past; only some activity is held. What the
+/// Reads a stretch in order, handing each user who was there at `moment` to `each`, whose error
+/// ends the reading and is answered in the inner result. Users stream past; only some activity is held. What the
 /// transaction sees is what is read: give it a [snapshot](crate::store::Store::snapshot).
 pub async fn read<E>(
     tx: &mut Tx,
     stretch: &Stretch<'_>,
+    moment: &Moment,
     mut each: impl FnMut(UserRow<'_>) -> Result<(), E>,
 ) -> Result<Result<(), E>, StoreError> {
     walk_in_order(tx).await?;
     for range in stretch.ranges() {
         let done = match tx {
-            Tx::Postgres(tx) => read_postgres(tx, range, &mut each).await?,
-            Tx::Sqlite(tx) => read_sqlite(tx, range, &mut each).await?,
+            Tx::Postgres(tx) => read_postgres(tx, range, moment, &mut each).await?,
+            Tx::Sqlite(tx) => read_sqlite(tx, range, moment, &mut each).await?,
         };
         if done.is_err() {
             return Ok(done);
@@ -232,6 +234,7 @@ async fn walk_in_order(tx: &mut Tx) -> Result<(), StoreError> {
 async fn read_postgres<E>(
     tx: &mut Transaction<'static, Postgres>,
     mut range: Range,
+    moment: &Moment,
     each: &mut impl FnMut(UserRow<'_>) -> Result<(), E>,
 ) -> Result<Result<(), E>, StoreError> {
     while range.after < range.up_to {
@@ -251,12 +254,17 @@ async fn read_postgres<E>(
         let mut users = sqlx::query(
             "SELECT service_id, doc FROM users
              WHERE slice = $1 AND workspace_id = $2 AND service_id > $3 AND service_id <= $4
+               AND (created_in IS NULL OR created_in < $5
+                    OR created_in < $6 AND created_in <> ALL($7))
              ORDER BY service_id",
         )
         .bind(range.slice)
         .bind(range.workspace)
         .bind(range.after)
         .bind(up_to)
+        .bind(moment.ended)
+        .bind(moment.next)
+        .bind(&moment.open)
         .fetch(&mut **tx);
         while let Some(row) = users.try_next().await? {
             let service_id = row.try_get(0)?;
@@ -275,6 +283,7 @@ async fn read_postgres<E>(
 async fn read_sqlite<E>(
     tx: &mut Transaction<'static, Sqlite>,
     mut range: Range,
+    moment: &Moment,
     each: &mut impl FnMut(UserRow<'_>) -> Result<(), E>,
 ) -> Result<Result<(), E>, StoreError> {
     if range.after >= range.up_to {
@@ -295,10 +304,11 @@ async fn read_sqlite<E>(
         let mut activity = bodies.into_iter().peekable();
         let mut users = sqlx::query(
             "SELECT key, workspace_id, service_id, doc FROM users
-             WHERE key > $1 AND key <= $2 ORDER BY key",
+             WHERE key > $1 AND key <= $2 AND created_in < $3 ORDER BY key",
         )
         .bind(after)
         .bind(up_to)
+        .bind(moment.next)
         .fetch(&mut **tx);
         while let Some(row) = users.try_next().await? {
             let (key, workspace): (i64, i32) = (row.try_get(0)?, row.try_get(1)?);

@@ -20,6 +20,7 @@ mod idempotency;
 mod ingestion;
 mod log;
 mod lost_commit;
+mod membership;
 mod messages;
 mod metrics;
 mod midnight;

@@ -1,23 +1,19 @@
 //! Parts of an export on both databases: every user is in a file once, an attempt that comes
 //! late harms nothing, and what is broken is told.
 
-use std::io::Read as _;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures::TryStreamExt as _;
 use longshore::app::App;
 use longshore::claims::{self, Claim, Kind};
-use longshore::clock::from_ms;
-use longshore::exports::archive::{Entry, central_directory};
 use longshore::exports::rows::{self, PartResult, Winner};
 use longshore::exports::{Cause, ExportError, Job, State, part, state};
-use longshore::objects::{ObjectKey, Objects, PutOptions};
+use longshore::objects::{ObjectKey, PutOptions};
 use longshore::users::Position;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::support::export_world::{self, LEASE, SLICES};
+use crate::support::export_world::{self, LEASE, SLICES, read};
 use crate::support::stores::{TestStore, on_both_stores};
 
 on_both_stores!(
@@ -77,39 +73,9 @@ impl World {
         self.base.winners(&self.job).await
     }
 
-    /// What is in the ZIP that the winners' segments make, by entry.
     async fn zip(&self) -> Vec<(String, String)> {
-        let mut zip = Vec::new();
-        let mut entries = Vec::new();
-        for winner in self.winners().await.into_iter().filter(|winner| winner.bytes > 0) {
-            let Winner { part, attempt, bytes, .. } = winner;
-            let key = ObjectKey::ExportSegment { job: self.job.id, part, attempt };
-            let segment = read(&self.app.objects, &key).await;
-            assert_eq!(segment.len() as u64, bytes);
-            zip.extend(segment);
-            entries.push(Entry {
-                name: self.job.entry_name(part),
-                crc32: winner.crc32,
-                raw_bytes: winner.raw_bytes,
-                stored_bytes: bytes,
-            });
-        }
-        zip.extend(central_directory(&entries, from_ms(self.job.requested_at)));
-        let mut zip = zip::ZipArchive::new(std::io::Cursor::new(zip)).unwrap();
-        (0..zip.len())
-            .map(|index| {
-                let mut entry = zip.by_index(index).unwrap();
-                let mut text = String::new();
-                entry.read_to_string(&mut text).unwrap();
-                (entry.name().unwrap().into_owned(), text)
-            })
-            .collect()
+        self.base.zip(&self.job).await
     }
-}
-
-async fn read(objects: &Objects, key: &ObjectKey) -> Vec<u8> {
-    let chunks: Vec<Bytes> = objects.get(key).await.unwrap().try_collect().await.unwrap();
-    chunks.concat()
 }
 
 async fn every_user_is_in_a_file_once(test: TestStore) {

@@ -11,6 +11,7 @@ use longshore::users::activity::Activity;
 use longshore::users::erase::{self, FindError};
 use longshore::users::generate::Users;
 use longshore::users::import::{BadLine, Importer, Input, Progress, Summary};
+use longshore::users::moment::Moment;
 use longshore::users::scan::{Cuts, Stretch, cut, read};
 use longshore::users::{Position, record, service_id};
 use longshore::workspaces::{ChoiceError, Workspace, only_or_named};
@@ -120,7 +121,7 @@ impl World {
             let stretch = Stretch { workspace, slices, after, up_to, youngest, activity: true };
             let mut users = Vec::new();
             let mut tx = self.store().snapshot().await.unwrap();
-            let done = read(&mut tx, &stretch, |user| {
+            let done = read(&mut tx, &stretch, &Moment::endless(), |user| {
                 let activity = user.activity.map(|body| Activity::decode(body).unwrap());
                 let record = record::show(
                     user.doc,

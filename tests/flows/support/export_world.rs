@@ -2,16 +2,21 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
+use futures::TryStreamExt as _;
 use longshore::app::App;
 use longshore::claims::{self, Claim, Kind};
 use longshore::clock::{from_ms, utc_date};
+use longshore::exports::archive::{Entry, central_directory};
 use longshore::exports::rows::{self, Winner};
 use longshore::exports::{Format, Job, Plan, Progress};
+use longshore::objects::{ObjectKey, Objects};
 use longshore::store::Store;
 use longshore::users::Position;
 use longshore::users::activity::Activity;
 use uuid::Uuid;
 
+use super::archives;
 use super::stores::{TestStore, on_pool};
 
 /// Those of the control group.
@@ -125,6 +130,7 @@ impl World {
         let day = utc_date(from_ms(CREATED));
         let plan = Plan {
             slices: SLICES.into(),
+            moment: None,
             youngest: Uuid::max(),
             first_day: day,
             last_day: day,
@@ -160,4 +166,32 @@ impl World {
         let mut tx = self.app.store.snapshot().await.unwrap();
         rows::winners(&mut tx, job.id).await.unwrap()
     }
+
+    /// What is in the ZIP that the winners' segments make, by entry.
+    pub async fn zip(&self, job: &Job) -> Vec<(String, String)> {
+        let mut zip = Vec::new();
+        let mut entries = Vec::new();
+        for winner in self.winners(job).await.into_iter().filter(|winner| winner.bytes > 0) {
+            let Winner { part, attempt, bytes, .. } = winner;
+            let key = ObjectKey::ExportSegment { job: job.id, part, attempt };
+            let segment = read(&self.app.objects, &key).await;
+            assert_eq!(segment.len() as u64, bytes);
+            zip.extend(segment);
+            entries.push(Entry {
+                name: job.entry_name(part),
+                crc32: winner.crc32,
+                raw_bytes: winner.raw_bytes,
+                stored_bytes: bytes,
+            });
+        }
+        zip.extend(central_directory(&entries, from_ms(job.requested_at)));
+        let text = |bytes| String::from_utf8(bytes).expect("files are UTF-8");
+        archives::unzip(&zip).into_iter().map(|file| (file.name, text(file.bytes))).collect()
+    }
+}
+
+/// All of an object.
+pub async fn read(objects: &Objects, key: &ObjectKey) -> Vec<u8> {
+    let chunks: Vec<Bytes> = objects.get(key).await.unwrap().try_collect().await.unwrap();
+    chunks.concat()
 }

@@ -7,8 +7,8 @@ use crate::support::{eventually, stores};
 /// The next schema, which adds only.
 const NEXT: &str = "INSERT INTO _sqlx_migrations
         (version, description, success, checksum, execution_time)
-    SELECT max(version) + 1, 'of a newer program', success, checksum, 0
-    FROM _sqlx_migrations GROUP BY success, checksum";
+    SELECT version + 1, 'of a newer program', success, checksum, 0
+    FROM _sqlx_migrations ORDER BY version DESC LIMIT 1";
 
 /// What a migration does that takes away what the schema before has.
 const PAST: &str = "INSERT INTO settings (name, value)
@@ -24,26 +24,26 @@ async fn runs_on_a_newer_schema(backend: Backend) {
     let api = fleet.apply(&[WorkspaceFile::new("acme")]).await.remove(0);
     let (database, names) = (fleet.database_url(), names(backend));
     let own = fleet.run(&["doctor"]).await;
-    assert!(own.contains("at this version (schema 1)"), "{own}");
+    assert!(own.contains("at this version (schema 2)"), "{own}");
 
     stores::execute(&database, NEXT).await;
     for name in names {
         let (status, text) = fleet.readiness(name).await;
         assert_eq!(status, 200, "{text}");
-        assert!(text.contains("at schema 2, newer than this program's 1"), "{text}");
+        assert!(text.contains("at schema 3, newer than this program's 2"), "{text}");
         fleet.terminate(name).await;
         fleet.launch(name).await;
     }
     let told = fleet.run(&["migrate"]).await;
-    assert!(told.contains("at schema 2, newer than this program's 1, which still runs"), "{told}");
+    assert!(told.contains("at schema 3, newer than this program's 2, which still runs"), "{told}");
     assert!(told.contains("there is nothing to migrate"), "{told}");
     let found = fleet.run(&["doctor"]).await;
-    assert!(found.contains("at schema 2, newer"), "{found}");
+    assert!(found.contains("at schema 3, newer"), "{found}");
     api.done(&api.export_all().await.prefix).await;
 
     // From now on the program is too old.
     stores::execute(&database, PAST).await;
-    const TOLD: &str = "on which programs of schema 2 or newer run, and this program's is 1: run \
+    const TOLD: &str = "on which programs of schema 3 or newer run, and this program's is 2: run \
                         a newer longshore";
     for name in names {
         let (status, text) = fleet.readiness(name).await;
@@ -96,13 +96,13 @@ async fn an_older_schema_is_refused() {
     for name in ["gateway", "worker-1"] {
         eventually("it is not ready", || async { fleet.readiness(name).await.0 == 503 }).await;
         let (_, text) = fleet.readiness(name).await;
-        assert!(text.contains("needs 1: run `longshore migrate` of this version"), "{text}");
+        assert!(text.contains("needs 2: run `longshore migrate` of this version"), "{text}");
         fleet.terminate(name).await;
         fleet.launch_with(name, &[]).await;
         fleet.has_ended(name).await;
     }
     let said = fleet.printed();
-    assert!(said.contains("needs 1: run `longshore migrate` of this version"), "{said}");
+    assert!(said.contains("needs 2: run `longshore migrate` of this version"), "{said}");
 }
 
 /// Who does not know all that is sealed must not rotate the key.

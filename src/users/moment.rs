@@ -1,0 +1,55 @@
+//! Who was there at a moment: exactly those whom a transaction created that had ended by then.
+//!
+//! A user's row has the transaction that created it (`created_in`), and keeps it whatever is
+//! written of the user later. In SQLite, which has one writer, transactions that create users are
+//! counted. In PostgreSQL it is the number of the server's transaction, and above its bits that of
+//! the server's start (`server_starts`): transactions of an earlier start have all ended, whichever
+//! server it was.
+
+use serde::{Deserialize, Serialize};
+
+use crate::store::{StoreError, Tx};
+
+/// What a snapshot sees of the transactions that create users.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Moment {
+    /// All transactions before this one had ended.
+    pub(super) ended: i64,
+    /// Neither this one nor a later one had.
+    pub(super) next: i64,
+    /// Those between the two that had not.
+    pub(super) open: Vec<i64>,
+}
+
+impl Moment {
+    /// After all that will ever be.
+    pub const fn endless() -> Self {
+        Self { ended: i64::MAX, next: i64::MAX, open: Vec::new() }
+    }
+
+    /// The moment of a [snapshot](crate::store::Store::snapshot).
+    pub async fn of(tx: &mut Tx) -> Result<Self, StoreError> {
+        let (ended, next, open) = match tx {
+            Tx::Postgres(tx) => {
+                // All from one snapshot, which is the transaction's.
+                sqlx::query_as::<_, (i64, i64, Vec<i64>)>(
+                    "SELECT server << 48 | pg_snapshot_xmin(seen)::text::bigint,
+                            server << 48 | pg_snapshot_xmax(seen)::text::bigint,
+                            ARRAY(SELECT server << 48 | open::text::bigint
+                                  FROM pg_snapshot_xip(seen) AS open)
+                     FROM (SELECT server_number() AS server, pg_current_snapshot() AS seen
+                           OFFSET 0) AS now",
+                )
+                .fetch_one(&mut **tx)
+                .await?
+            }
+            Tx::Sqlite(tx) => {
+                let next = sqlx::query_scalar("SELECT number + 1 FROM creations")
+                    .fetch_one(&mut **tx)
+                    .await?;
+                (next, next, Vec::new())
+            }
+        };
+        Ok(Self { ended, next, open })
+    }
+}
