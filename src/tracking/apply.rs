@@ -5,8 +5,9 @@
 //! ```
 //!
 //! Whatever a batch reads it reads with one statement a kind, and writes likewise; of each
-//! user once, and only what changed. Locks are taken in the order identifiers, profiles,
-//! activity, each in the order of their keys. The one lock out of order is on activity that
+//! user once, and only what changed. Locks are taken in the order identifiers (and
+//! [emails](crate::users::name_locks) that users are made by), profiles, activity, each in the
+//! order of their keys. The one lock out of order is on activity that
 //! another partition began in this very moment: should two wait for each other there, one is
 //! tried again.
 //!
@@ -67,8 +68,8 @@ pub enum ApplyError {
     #[error("an identifier belongs to {0}, of whom there is no profile")]
     Nobody(Uuid),
     /// The next try sees it whole.
-    #[error("a user was erased meanwhile")]
-    Erased,
+    #[error("a user was erased meanwhile, or given another email")]
+    Changed,
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -76,7 +77,7 @@ pub enum ApplyError {
 impl Retry for ApplyError {
     fn can_retry(&self) -> bool {
         match self {
-            Self::Erased => true,
+            Self::Changed => true,
             Self::Store(error) => error.can_retry(),
             Self::Message(error) => error.can_retry(),
             Self::Activity(_, error) => error.can_retry(),
@@ -93,7 +94,7 @@ impl Retry for ApplyError {
             Self::Store(error) => error.needs_newer(),
             Self::Message(error) => error.needs_newer(),
             Self::Activity(_, error) => error.needs_newer(),
-            Self::Erased | Self::Workspace(_) | Self::Profile(..) | Self::Nobody(_) => false,
+            Self::Changed | Self::Workspace(_) | Self::Profile(..) | Self::Nobody(_) => false,
         }
     }
 }

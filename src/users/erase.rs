@@ -1,14 +1,17 @@
 //! One user: finding, and erasing with all that belongs to it.
 
+use std::borrow::Cow;
+
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
 use super::activity::{Activity, ActivityError};
 use super::profile::{Field, Profile};
 use super::rows::{self, For, Identifier, Kind, StoredUser};
-use super::{activity_rows, record, service_id};
+use super::{activity_rows, name_locks, record, service_id};
 use crate::claims::now;
 use crate::clock::Clock;
+use crate::faults::fail_point;
 use crate::messages::channels::cards;
 use crate::messages::{dispatch, transactional};
 use crate::retry::Retry;
@@ -74,22 +77,24 @@ pub async fn identify(tx: &mut Tx, workspace: i32, id: &str) -> Result<Uuid, Fin
 /// before: this makes nobody anew. So it is where nobody has the id
 /// ([`FindError::NobodyYet`]): all that there is of them may be in the log.
 pub async fn erase(store: &Store, workspace: &Workspace, id: &str) -> Result<Uuid, FindError> {
-    let mut tx = store.write().await?;
-    let user = match find(&mut tx, workspace.id, id, For::Erasing).await {
-        Err(FindError::Nobody(_)) => None,
-        found => Some(found?),
+    let (mut tx, user) = loop {
+        let mut tx = store.write().await?;
+        let seen = find_some(&mut tx, workspace.id, id, For::Telling).await?;
+        fail_point!("erase::looked");
+        // Before the profile, as all who lock both.
+        name_locks::lock(&mut tx, workspace.id, &names(id, seen.as_ref())).await?;
+        let user = find_some(&mut tx, workspace.id, id, For::Erasing).await?;
+        // Else another writer was first, and made the user or gave it another name.
+        if names(id, user.as_ref()) == names(id, seen.as_ref()) {
+            break (tx, user);
+        }
     };
     if let Some(user) = &user {
         remove_identifiers(&mut tx, workspace.id, user).await?;
     }
-    let email = id.to_lowercase();
-    let names = match &user {
-        Some(user) => names(user.external_id.as_deref(), user.email.as_deref()),
-        None => names(Some(id), Some(&email)),
-    };
     let now = now(&mut tx).await?;
-    for (kind, value) in names {
-        rows::add_erased(&mut tx, workspace.id, who(kind, value), now).await?;
+    for (kind, value) in names(id, user.as_ref()) {
+        rows::add_erased(&mut tx, workspace.id, who(kind, &value), now).await?;
     }
     if let Some(user) = &user {
         rows::remove_user(&mut tx, workspace.id, user).await?;
@@ -97,6 +102,7 @@ pub async fn erase(store: &Store, workspace: &Workspace, id: &str) -> Result<Uui
         cards::forget_user(&mut tx, workspace.id, user.service_id).await?;
         transactional::rows::erase_user(&mut tx, workspace.id, user.service_id).await?;
     }
+    fail_point!("erase::written");
     tx.commit().await?;
     user.map(|user| user.service_id).ok_or_else(|| FindError::NobodyYet(id.to_owned()))
 }
@@ -108,12 +114,14 @@ pub(crate) enum Name {
     Email,
 }
 
-fn names<'a>(
-    external_id: Option<&'a str>,
-    email: Option<&'a str>,
-) -> impl Iterator<Item = (Name, &'a str)> {
-    let external_id = external_id.map(|id| (Name::ExternalId, id));
-    external_id.into_iter().chain(email.map(|email| (Name::Email, email)))
+/// By what `user` can be made anew; where `id` is nobody's, by that.
+fn names<'a>(id: &'a str, user: Option<&'a StoredUser>) -> Vec<(Name, Cow<'a, str>)> {
+    let (external_id, email) = match user {
+        Some(user) => (user.external_id.as_deref(), user.email.as_deref().map(Cow::Borrowed)),
+        None => (Some(id), Some(Cow::Owned(id.to_lowercase()))),
+    };
+    let external_id = external_id.map(|id| (Name::ExternalId, Cow::Borrowed(id)));
+    external_id.into_iter().chain(email.map(|email| (Name::Email, email))).collect()
 }
 
 /// How it is remembered who was erased: not by a name that could be read.
@@ -151,6 +159,18 @@ async fn remove_identifiers(
     Ok(())
 }
 
+async fn find_some(
+    tx: &mut Tx,
+    workspace: i32,
+    id: &str,
+    purpose: For,
+) -> Result<Option<StoredUser>, FindError> {
+    match find(tx, workspace, id, purpose).await {
+        Err(FindError::Nobody(_)) => Ok(None),
+        found => found.map(Some),
+    }
+}
+
 async fn find(
     tx: &mut Tx,
     workspace: i32,
@@ -162,10 +182,14 @@ async fn find(
         .into_iter()
         .map(|identifier| identifier.service_id)
         .collect();
-    if ids.is_empty() {
+    let is_external = !ids.is_empty();
+    if !is_external {
         ids.extend(Uuid::parse_str(id).ok().filter(|id| service_id::bucket(id).is_some()));
     }
     let mut users = rows::find_users(tx, workspace, &ids, purpose).await?;
+    // Who was waited for may have given it another external_id.
+    let has_id = |user: &StoredUser| user.external_id.as_deref() == Some(id);
+    users.retain(|user| !is_external || has_id(user));
     if users.is_empty() {
         let email = id.to_lowercase();
         let hinted = rows::find_emails(tx, workspace, &[&email]).await?;

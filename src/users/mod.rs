@@ -31,6 +31,7 @@ pub(crate) mod keys;
 pub mod large_rows;
 pub mod moment;
 pub mod money;
+pub(crate) mod name_locks;
 pub mod profile;
 pub mod record;
 pub(crate) mod rows;

@@ -36,6 +36,8 @@ mod shares;
 mod sms;
 mod support;
 mod sweeping;
+#[cfg(debug_assertions)]
+mod taking_turns;
 mod track_api;
 mod tracking;
 mod upgrade;

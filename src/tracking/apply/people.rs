@@ -19,12 +19,13 @@ use super::draft::{Draft, TooLarge};
 use super::tally::Dropped;
 use super::wanted::{Wanted, compared};
 use crate::clock::format_time;
+use crate::faults::fail_point;
 use crate::store::{Room, Tx};
 use crate::users::erase::{Name, who};
 use crate::users::profile::{Alias, Field, Profile};
 use crate::users::rows::{self, For, Kind, StoredUser};
 use crate::users::service_id::{self, Generator};
-use crate::users::{activity_rows, keys, large_rows};
+use crate::users::{activity_rows, keys, large_rows, name_locks};
 
 /// Bytes that a custom attribute or an element of one takes up beside its text.
 const PIECE: usize = 64;
@@ -71,8 +72,12 @@ pub struct People<'a> {
     aliases: HashMap<(&'a str, &'a str), usize>,
     /// Who has an email, or had it.
     emails: HashMap<String, Vec<usize>>,
+    /// By which users may be made.
+    locked_emails: HashSet<String>,
     /// When who had a name was erased.
     erased: HashMap<Vec<u8>, i64>,
+    /// A user was given another email since it was looked up.
+    is_outdated: bool,
 }
 
 impl<'a> People<'a> {
@@ -94,7 +99,9 @@ impl<'a> People<'a> {
             external_ids: HashMap::with_capacity(wanted.external_ids.len()),
             aliases: HashMap::new(),
             emails: HashMap::new(),
+            locked_emails: HashSet::new(),
             erased: HashMap::new(),
+            is_outdated: false,
         };
         let mut changed = Vec::new();
         people.look_up_external_ids(tx, wanted, &mut changed).await?;
@@ -104,6 +111,7 @@ impl<'a> People<'a> {
             changed.extend(wish.changes.then_some(*id));
         }
         people.look_up_emails(tx, wanted, &mut changed).await?;
+        fail_point!("tracking::named");
         people.open(tx, &changed).await?;
         Ok(people)
     }
@@ -118,7 +126,8 @@ impl<'a> People<'a> {
         let mut owners = self.owners(tx, &values).await?;
         let unknown: Vec<&'a str> =
             values.into_iter().filter(|value| !owners.contains_key(*value)).collect();
-        let mut new = self.new_owners(tx, wanted, &unknown).await?;
+        let mut new = self.new_owners(wanted, &unknown);
+        fail_point!("tracking::looked");
         if rows::add_identifiers(tx, self.workspace, &new).await? != new.len() as u64 {
             // Another partition made some of them first.
             let values: Vec<&str> = new.iter().map(|new| new.value.as_str()).collect();
@@ -127,6 +136,7 @@ impl<'a> People<'a> {
             let new: HashSet<Uuid> = new.iter().map(|new| new.service_id).collect();
             owners.extend(now.into_iter().filter(|(_, id)| !new.contains(id)));
         }
+        self.leave_out_erased(tx, wanted, &mut new).await?;
         let mut new: HashMap<String, Uuid> =
             new.into_iter().map(|new| (new.value, new.service_id)).collect();
         for (value, wish) in &wanted.external_ids {
@@ -152,33 +162,43 @@ impl<'a> People<'a> {
         Ok(known.into_iter().map(|known| (known.value, known.service_id)).collect())
     }
 
-    /// The identifiers to be added, ascending: of those whom an object makes that was not
-    /// taken in before they were erased.
-    async fn new_owners(
-        &mut self,
-        tx: &mut Tx,
-        wanted: &Wanted<'a>,
-        unknown: &[&'a str],
-    ) -> Result<Vec<rows::Identifier>, ApplyError> {
-        let mut makes: Vec<(i64, i64, &'a str)> = unknown
+    /// The identifiers to be added, ascending.
+    fn new_owners(&self, wanted: &Wanted<'a>, unknown: &[&'a str]) -> Vec<rows::Identifier> {
+        let mut makes: Vec<(i64, &'a str)> = unknown
             .iter()
-            .filter_map(|value| {
-                let (first, last) = wanted.external_ids[value].makes?;
-                Some((first, last, *value))
-            })
+            .filter_map(|value| Some((wanted.external_ids[value].makes?.0, *value)))
             .collect();
-        self.look_up_erased(tx, Name::ExternalId, makes.iter().map(|(_, _, value)| *value)).await?;
-        makes.retain(|(_, last, value)| !self.is_erased(Name::ExternalId, value, *last));
         // Who came first is the older one.
         makes.sort_unstable();
-        let identifier = |(first, _, value): (i64, i64, &str)| rows::Identifier {
+        let identifier = |(first, value): (i64, &str)| rows::Identifier {
             kind: Kind::ExternalId,
             value: value.to_owned(),
             service_id: self.ids.next_anywhere(first),
         };
         let mut new: Vec<rows::Identifier> = makes.into_iter().map(identifier).collect();
         new.sort_unstable();
-        Ok(new)
+        new
+    }
+
+    /// Removes added identifiers again if all objects that would create the user were received
+    /// before the user was erased. An erasure that comes later waits for this transaction.
+    async fn leave_out_erased(
+        &mut self,
+        tx: &mut Tx,
+        wanted: &Wanted<'a>,
+        new: &mut Vec<rows::Identifier>,
+    ) -> Result<(), ApplyError> {
+        let values = new.iter().map(|new| new.value.as_str());
+        self.look_up_erased(tx, Name::ExternalId, values).await?;
+        let is_erased = |new: &mut rows::Identifier| {
+            let makes = wanted.external_ids.get(new.value.as_str()).and_then(|wish| wish.makes);
+            makes.is_some_and(|(_, last)| self.is_erased(Name::ExternalId, &new.value, last))
+        };
+        let erased: Vec<rows::Identifier> = new.extract_if(.., is_erased).collect();
+        for gone in &erased {
+            rows::remove_identifier(tx, self.workspace, gone).await?;
+        }
+        Ok(())
     }
 
     async fn look_up_erased<'n>(
@@ -235,10 +255,16 @@ impl<'a> People<'a> {
                 self.take(user);
             }
         }
-        // Also of who is there now: they may be somebody else by the time of the object.
+        // Also of who is there now, if they may be somebody else by the time of the object.
         let makes = wanted.emails.iter().filter(|(_, wish)| wish.makes.is_some());
-        let makes: Vec<&str> = makes.map(|(email, _)| email.as_ref()).collect();
-        self.look_up_erased(tx, Name::Email, makes.into_iter()).await
+        let names: Vec<(Name, Cow<'_, str>)> = makes
+            .filter(|(email, _)| wanted.changes_emails || self.addressee(email).is_none())
+            .map(|(email, _)| (Name::Email, Cow::Borrowed(email.as_ref())))
+            .collect();
+        fail_point!("tracking::looked_for_emails");
+        name_locks::lock(tx, self.workspace, &names).await?;
+        self.locked_emails = names.iter().map(|(_, email)| email.to_string()).collect();
+        self.look_up_erased(tx, Name::Email, names.iter().map(|(_, email)| email.as_ref())).await
     }
 
     /// Locks and reads the profiles that are to be changed.
@@ -325,7 +351,7 @@ impl<'a> People<'a> {
                 return Err(ApplyError::Nobody(known.service_id));
             }
         }
-        Err(ApplyError::Erased)
+        Err(ApplyError::Changed)
     }
 
     /// Whom an object means, by their place; it may make them.
@@ -359,6 +385,7 @@ impl<'a> People<'a> {
                         return Err(Dropped::Erased);
                     }
                     None => {
+                        self.is_outdated |= !self.locked_emails.contains(compared.as_ref());
                         let id = self.ids.next_anywhere(received_at);
                         Some(self.make(id, None, Some(email), received_at))
                     }
@@ -450,6 +477,9 @@ impl<'a> People<'a> {
         tx: &mut Tx,
         places: &[usize],
     ) -> Result<HashMap<usize, Vec<u8>>, ApplyError> {
+        if self.is_outdated {
+            return Err(ApplyError::Changed);
+        }
         let stored = places.iter().map(|place| &self.people[*place]);
         let ids: Vec<Uuid> =
             stored.filter(|p| p.found.is_some()).map(|p| p.user.service_id).collect();

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use uuid::Uuid;
 
 use super::super::message::{Identifier, Object};
+use crate::users::profile::Field;
 use crate::users::service_id;
 
 /// What objects do with an identifier.
@@ -37,6 +38,8 @@ pub struct Wanted<'a> {
     pub service_ids: HashMap<Uuid, Wish>,
     /// As emails are compared.
     pub emails: HashMap<Cow<'a, str>, Wish>,
+    /// An object gives somebody another email, or takes theirs.
+    pub changes_emails: bool,
 }
 
 impl<'a> Wanted<'a> {
@@ -57,6 +60,10 @@ impl<'a> Wanted<'a> {
                 Identifier::Email(email) => wanted.emails.entry(compared(email)).or_default(),
             };
             wish.add(object, *received_at);
+            if let Object::Attributes(attributes) = object {
+                let mut names = attributes.fields.0.iter().map(|(name, _)| name);
+                wanted.changes_emails |= names.any(|name| name == Field::Email.name());
+            }
         }
         wanted
     }

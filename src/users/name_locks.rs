@@ -1,0 +1,69 @@
+//! Locks on names that nobody has yet: who creates a user by one and who erases it take turns.
+//!
+//! A lock is a row of `identifiers` that its transaction removes again. It is there for nobody, but
+//! who inserts the same key waits for the end of the transaction. So an external id is locked by
+//! whoever gives it to a user as well, without asking. SQLite has one writer.
+
+use std::borrow::Cow;
+
+use sqlx::{Postgres, Transaction};
+use uuid::Uuid;
+
+use super::erase::Name;
+use super::rows::Kind;
+use crate::store::{StoreError, Tx};
+
+/// Among the kinds of identifiers, that of emails, which are there as locks alone.
+const EMAIL: i16 = 3;
+
+impl Name {
+    fn kind(self) -> i16 {
+        match self {
+            Self::ExternalId => Kind::ExternalId as i16,
+            Self::Email => EMAIL,
+        }
+    }
+}
+
+/// Locks names until the end of the transaction, in the order of their keys. An external id that
+/// somebody has is not locked: their profile is what to lock.
+pub(crate) async fn lock(
+    tx: &mut Tx,
+    workspace: i32,
+    names: &[(Name, Cow<'_, str>)],
+) -> Result<(), StoreError> {
+    let Tx::Postgres(tx) = tx else { return Ok(()) };
+    if names.is_empty() {
+        return Ok(());
+    }
+    let mut names: Vec<(i16, &str)> =
+        names.iter().map(|(name, value)| (name.kind(), value.as_ref())).collect();
+    names.sort_unstable();
+    names.dedup();
+    let added = add(tx, workspace, names.into_iter().unzip()).await?;
+    sqlx::query("DELETE FROM identifiers WHERE ctid = ANY($1::text[]::tid[])")
+        .bind(added)
+        .execute(&mut **tx)
+        .await?;
+    Ok(())
+}
+
+/// Where the rows are that were added.
+async fn add(
+    tx: &mut Transaction<'static, Postgres>,
+    workspace: i32,
+    (kinds, values): (Vec<i16>, Vec<&str>),
+) -> Result<Vec<String>, StoreError> {
+    Ok(sqlx::query_scalar(
+        "INSERT INTO identifiers (workspace_id, kind, value, service_id)
+         SELECT $1, kind, value, $4 FROM unnest($2::smallint[], $3::text[]) AS new (kind, value)
+         ON CONFLICT (workspace_id, kind, value) DO NOTHING
+         RETURNING ctid::text",
+    )
+    .bind(workspace)
+    .bind(kinds)
+    .bind(values)
+    .bind(Uuid::nil())
+    .fetch_all(&mut **tx)
+    .await?)
+}
