@@ -77,6 +77,16 @@ pub fn format_time(ms: i64) -> String {
     format!("{:.3}", from_ms(ms))
 }
 
+/// Whether a text has the form that [`format_time`] gives.
+pub fn is_formatted(text: &str) -> bool {
+    const FORM: &[u8; 24] = b"0000-00-00T00:00:00.000Z";
+    let fits = |(byte, form): (u8, &u8)| match form {
+        b'0' => byte.is_ascii_digit(),
+        _ => byte == *form,
+    };
+    text.len() == FORM.len() && text.bytes().zip(FORM).all(fits)
+}
+
 /// [`format_time`] for a member of a type that is serialized.
 pub fn serialize_time<S: Serializer>(ms: &i64, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(&format_args!("{:.3}", from_ms(*ms)))
@@ -179,6 +189,10 @@ mod tests {
         }
         assert_eq!(format_time(1_624_899_763_032), "2021-06-28T17:02:43.032Z");
         assert_eq!(format_time(1_624_899_763_910), "2021-06-28T17:02:43.910Z");
+        assert!(is_formatted("2021-06-28T17:02:43.910Z"));
+        for text in ["2021-06-28T17:02:43.91Z", "2021-06-28 17:02:43.910Z", "", "é"] {
+            assert!(!is_formatted(text), "{text}");
+        }
         for text in [
             "28/06/2021",
             "",

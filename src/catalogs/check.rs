@@ -290,7 +290,10 @@ fn item<'a>(
         match check(&name, value, fields) {
             Ok(value) => values.push((name, value)),
             Err(codes) => {
-                codes.into_iter().for_each(|code| faults.note(code, &label, Some(&name)));
+                for code in codes {
+                    let value = if code == Code::ItemArrayInvalid { &place } else { &label };
+                    faults.note(code, value, Some(&name));
+                }
             }
         }
     }
@@ -330,7 +333,9 @@ fn check<'a>(
     let kind = fields.map(|fields| fields.kind(name));
     let is_too_deep = json::depth(json) > MOST_LEVELS;
     // What reads values by recursion must not be given one that is too deep.
-    let can_be_read = is_too_deep || json::check(json).is_ok();
+    let can_be_read = is_too_deep || json::check_readable(json).is_ok();
+    let is_too_large = characters(json) > MOST_CHARACTERS;
+    let has_duplicate = !is_too_deep && !is_too_large && json::repeated_name(json).is_some();
     let coerced = match kind.flatten() {
         Some(kind) if json != "null" => coerce(kind, value),
         _ => Some(Cow::Borrowed(value)),
@@ -338,10 +343,11 @@ fn check<'a>(
     let coerced = coerced.filter(|_| can_be_read);
     let is_reserved_name = |name: &str| name.contains(is_reserved);
     let faults = [
+        (Code::ItemArrayInvalid, has_duplicate),
         (Code::InvalidFields, kind == Some(None)),
         (Code::InvalidKeys, is_reserved_name(name) || json::any_name(json, is_reserved_name)),
         (Code::TooDeepNesting, is_too_deep),
-        (Code::ItemsTooLarge, characters(json) > MOST_CHARACTERS),
+        (Code::ItemsTooLarge, is_too_large),
         (Code::UnableToCoerce, coerced.is_none()),
     ];
     let codes = faults.into_iter().filter(|(_, is_so)| *is_so).map(|(code, _)| code);

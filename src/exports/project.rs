@@ -4,6 +4,7 @@
 //! The document is gone through once and no tree is made of it: what is wanted is copied as
 //! text, the rest is skipped.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -17,12 +18,23 @@ use super::Plan;
 use super::fields::{
     CUSTOM_ATTRIBUTES, CUSTOM_EVENTS, FieldSet, OF_ACTIVITY, PURCHASES, TOTAL_REVENUE,
 };
+use crate::clock;
 use crate::retry::Retry as _;
 use crate::users::activity::{Activity, ActivityError, Summary};
+use crate::users::profile::{Field, check};
 use crate::users::scan::UserRow;
 use crate::users::{json, money};
 
 const SERVICE_ID: &str = "service_id";
+const CREATED_AT: &str = "created_at";
+const UNINSTALLED_AT: &str = "uninstalled_at";
+const APPS: &str = "apps";
+
+/// How the names of an app's times end.
+const USED: &str = "_used\"";
+
+/// Bytes of a time in the form of exports, with its quotes.
+const TIME_BYTES: usize = "\"2021-06-28T17:02:43.032Z\"".len();
 
 /// A user of whom no line can be made, and why. The reason quotes nothing of what is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -241,7 +253,8 @@ impl<'de> Visitor<'de> for Document<'_, '_, '_> {
 impl Document<'_, '_, '_> {
     fn copy(&mut self, member: &'static str, value: &RawValue) {
         if has_data(value.get()) {
-            copy_value(value, self.compact, self.line.member(member));
+            let value = in_export_form(member, value.get());
+            copy_value(&value, self.compact, self.line.member(member));
             self.has_service_id |= member == SERVICE_ID;
         }
     }
@@ -305,8 +318,9 @@ impl<'de> Visitor<'de> for Attributes<'_, '_, '_> {
         while let Some(name) = map.next_key_seed(AttributeName(self.names))? {
             match name {
                 Some(name) => {
-                    let value = map.next_value()?;
-                    copy_value(value, self.compact, object.attribute(name));
+                    let value: &RawValue = map.next_value()?;
+                    let value = json::last_wins(value.get());
+                    copy_value(&value, self.compact, object.attribute(name));
                 }
                 None => {
                     map.next_value::<IgnoredAny>()?;
@@ -360,11 +374,40 @@ fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-fn copy_value(value: &RawValue, compact: bool, out: &mut Vec<u8>) {
+/// A field's value in the form that new values have, whichever version stored it.
+fn in_export_form<'v>(member: &str, value: &'v str) -> Cow<'v, str> {
+    let is_in_form = match member {
+        // Their own names are unique. Only objects inside can have a name twice, for which some
+        // readers refuse the whole file.
+        CUSTOM_ATTRIBUTES if value.get(1..).is_some_and(|inside| inside.contains('{')) => {
+            return json::last_wins(value);
+        }
+        CREATED_AT | UNINSTALLED_AT => is_time(value),
+        APPS => value.match_indices(USED).all(|(at, _)| {
+            let rest = value[at + USED.len()..].strip_prefix(':');
+            rest.and_then(|rest| rest.get(..TIME_BYTES)).is_some_and(is_time)
+        }),
+        _ => true,
+    };
+    let checked = || check::value(Field::from_name(member)?, value, &mut Vec::new()).ok()?;
+    match is_in_form {
+        true => Cow::Borrowed(value),
+        // What cannot be read stays as it is.
+        false => checked().map_or(Cow::Borrowed(value), Cow::Owned),
+    }
+}
+
+/// Whether JSON is a time in the form of exports.
+fn is_time(json: &str) -> bool {
+    let text = json.strip_prefix('"').and_then(|json| json.strip_suffix('"'));
+    text.is_some_and(clock::is_formatted)
+}
+
+fn copy_value(value: &str, compact: bool, out: &mut Vec<u8>) {
     if compact {
-        out.extend_from_slice(value.get().as_bytes());
+        out.extend_from_slice(value.as_bytes());
     } else {
-        json::compact(value.get(), |piece| out.extend_from_slice(piece.as_bytes()));
+        json::compact(value, |piece| out.extend_from_slice(piece.as_bytes()));
     }
 }
 

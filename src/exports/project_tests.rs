@@ -69,6 +69,37 @@ fn project<S: AsRef<str>>(
     })
 }
 
+#[test]
+fn stored_values_come_in_the_form_of_new_ones() {
+    for (field, doc, line) in [
+        ("created_at", r#"{"created_at":"2021-06-28T19:02:43+0200"}"#, "2021-06-28T17:02:43.000Z"),
+        ("uninstalled_at", r#"{"uninstalled_at":"2021-06-28"}"#, "2021-06-28T00:00:00.000Z"),
+        ("created_at", r#"{"created_at":"some day"}"#, "some day"),
+    ] {
+        let expected = format!(r#"{{"{field}":"{line}"}}"#);
+        assert_eq!(project(&[field], doc, None), Ok(expected), "{doc}");
+    }
+    let apps = |time: &str| {
+        format!(
+            r#"{{"apps":[{{"name":"first_used","first_used":"{time}","last_used":"{time}"}}]}}"#
+        )
+    };
+    let stored = apps("2021-06-28 17:02:43Z").replace("\":\"2021", "\" : \"2021");
+    let expected = apps("2021-06-28T17:02:43.000Z");
+    assert_eq!(project(&["apps"], &stored, None), Ok(expected.clone()));
+    assert_eq!(project(&["apps"], &expected, None), Ok(expected));
+}
+
+#[test]
+fn no_object_of_a_line_has_a_name_twice() {
+    let doc =
+        r#"{"custom_attributes":{"o":{"a":1,"b":{"x":1,"x":2},"a":3},"l":[{"a":1,"a":2}],"n":1}}"#;
+    let all = r#"{"custom_attributes":{"o":{"b":{"x":2},"a":3},"l":[{"a":2}],"n":1}}"#;
+    assert_eq!(project(&["custom_attributes"], doc, None).as_deref(), Ok(all));
+    let one = r#"{"custom_attributes":{"l":[{"a":2}]}}"#;
+    assert_eq!(project(&["custom_attributes.l"], doc, None).as_deref(), Ok(one));
+}
+
 /// The members of an object in their order.
 #[derive(Debug, PartialEq)]
 struct Ordered(Vec<(String, Value)>);

@@ -110,7 +110,7 @@ impl<'a> Changes<'_, 'a> {
         let read = check::attribute_name(&name).and_then(|()| custom_value(value.get()));
         let read = read.and_then(|read| match self.names.insert(name.clone()) {
             true => Ok(read),
-            false => Err("is there twice".to_owned()),
+            false => Err("duplicate field".to_owned()),
         });
         match read {
             Ok((change, value)) => self.entries(change).0.push((name, value)),

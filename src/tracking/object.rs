@@ -115,7 +115,7 @@ impl<'a> Reader<'a> {
         let members = json::members(element.get(), json::MOST_MEMBERS)
             .map_err(|why| problem(format!("the object: {why}")))?;
         if let Some(name) = members.repeated() {
-            return Err(problem(format!("{}: is there twice", Place(name))));
+            return Err(problem(json::duplicate(name)));
         }
         Ok(Self { members, beside: Vec::new(), received_at, problems: Vec::new() })
     }

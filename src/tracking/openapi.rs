@@ -18,7 +18,7 @@ use crate::gateway::openapi::shapes::{
 };
 use crate::gateway::{Access, ApiError, Operation};
 use crate::users::money::MILLION;
-use crate::users::profile::{Field, MAX_BYTES, MAX_TEXT, check};
+use crate::users::profile::{Field, MAX_BYTES, MAX_TEXT, check, codes};
 use crate::workspaces;
 
 const TAG: Tag = Tag { name: "Tracking", about: "What customers' servers say about their users." };
@@ -195,6 +195,7 @@ fn is_identifier(field: Field) -> bool {
 /// What a field of the profile may be set to; none of those that are told otherwise.
 fn field_schema(field: Field, generator: &mut SchemaGenerator) -> Option<Value> {
     let matching = |pattern: &str| json!({ "type": "string", "pattern": pattern });
+    let one_of = |codes: &mut dyn Iterator<Item = &'static str>| json!({ "type": "string", "enum": codes.collect::<Vec<_>>() });
     let objects = |properties: Value, required: &[&str]| {
         json!({ "type": "array", "items": {
             "type": "object", "properties": properties, "required": required,
@@ -226,8 +227,8 @@ fn field_schema(field: Field, generator: &mut SchemaGenerator) -> Option<Value> 
             "description": "Male, female, other, not applicable, prefer not to say; `nil` removes.",
         }),
         Field::Dob => json!({ "type": "string", "format": "date" }),
-        Field::Country => saying("ISO 3166-1 alpha-2.", matching("^[A-Z]{2}$")),
-        Field::Language => saying("ISO 639-1.", matching("^[a-z]{2}$")),
+        Field::Country => saying("ISO 3166-1 alpha-2.", one_of(&mut codes::countries())),
+        Field::Language => saying("ISO 639-1.", one_of(&mut codes::languages())),
         Field::TimeZone => json!({
             "type": "string", "format": "iana-time-zone", "examples": ["Europe/Oslo"],
             "description": "A name of the IANA time zone database.",

@@ -23,24 +23,21 @@ const MEMBER: &str = "properties";
 /// Reads the member `properties`: those that are not null, as compact JSON. None where there
 /// are none, or something is wrong, which is noted.
 pub(super) fn read<'a>(reader: &mut Reader<'a>, reserved: &[&str]) -> Option<Json<'a>> {
-    let (json, members) = reader.optional(MEMBER, |json| {
-        let members: Members<'a> = json::members(json, json::MOST_MEMBERS)?;
-        match members.repeated() {
-            Some(name) => Err(format!("{}: is there twice", Place(name))),
-            None => Ok((json, members)),
-        }
+    let (json, members) = reader.optional(MEMBER, |json: &'a str| {
+        Ok((json, json::unique_members(json, json::MOST_MEMBERS)?))
     })?;
     let Members(members) = members;
+    let compact = without_nulls(json, &members);
+    let is_nested = |value: &RawValue| value.get().starts_with(['[', '{']);
+    if compact.len() > MAX_NESTED_BYTES && members.iter().any(|(_, value)| is_nested(value)) {
+        let why = format!("with arrays or objects, {MAX_NESTED_BYTES} bytes are the most");
+        reader.note(MEMBER, why);
+        return None;
+    }
     for (name, value) in &members {
         if let Err(why) = check_name(name, reserved).and_then(|()| check_value(value.get())) {
             reader.note_at(MEMBER, format_args!("{MEMBER}.{}", Place(name)), why);
         }
-    }
-    let compact = without_nulls(json, &members);
-    let is_nested = |value: &RawValue| value.get().starts_with(['[', '{']);
-    if compact.len() > MAX_NESTED_BYTES && members.iter().any(|(_, value)| is_nested(value)) {
-        reader
-            .note(MEMBER, format!("with arrays or objects, {MAX_NESTED_BYTES} bytes are the most"));
     }
     if compact == "{}" {
         return None;

@@ -33,7 +33,7 @@ pub fn service_id(json: &str) -> Checked<Uuid> {
 pub fn user_alias(json: &str) -> Checked<UserAlias<'static>> {
     let members = json::members(json, json::MOST_MEMBERS)?;
     if let Some(name) = members.repeated().filter(|name| name.starts_with("alias_")) {
-        return Err(format!("{name}: is there twice"));
+        return Err(json::duplicate(name));
     }
     let alias = check::alias(&members)?;
     Ok(UserAlias { alias_name: alias.name.into(), alias_label: alias.label.into() })

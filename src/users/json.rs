@@ -8,6 +8,11 @@ use std::fmt;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
+pub use self::repeats::{last_wins, repeated_name};
+use crate::words::beginning;
+
+mod repeats;
+
 /// Members that an object usually has at most.
 const FEW: usize = 16;
 
@@ -222,14 +227,42 @@ fn in_words(error: &serde_json::Error) -> String {
     }
 }
 
-/// Whether every reader can read the value.
+/// [`members`] of an object that has no name twice.
+pub fn unique_members(json: &str, most: usize) -> Result<Members<'_>, String> {
+    let members = members(json, most)?;
+    match members.repeated() {
+        Some(name) => Err(duplicate(name)),
+        None => Ok(members),
+    }
+}
+
+/// What is said of a name that an object has twice. Names are a customer's, and may be long.
+pub fn duplicate(name: &str) -> String {
+    const MOST: usize = 64;
+    format!("{}: duplicate field", beginning(name, MOST))
+}
+
+/// Whether every reader can read the value, and reads the same: no object has a name twice.
 pub fn check(json: &str) -> Result<(), String> {
     check_texts(json, |_, _| Ok(()))
+}
+
+/// Whether every reader can read the value.
+pub fn check_readable(json: &str) -> Result<(), String> {
+    readable(json, |_, _| Ok(()))
 }
 
 /// [`check`], and whether `text` accepts every string that is not a name; it is told whether
 /// the string is inside an array, at any depth.
 pub fn check_texts(
+    json: &str,
+    text: impl Fn(&str, bool) -> Result<(), &'static str> + Copy,
+) -> Result<(), String> {
+    readable(json, text)?;
+    repeated_name(json).map_or(Ok(()), |name| Err(duplicate(&name)))
+}
+
+fn readable(
     json: &str,
     text: impl Fn(&str, bool) -> Result<(), &'static str> + Copy,
 ) -> Result<(), String> {

@@ -7,6 +7,7 @@
 //! texts that were checked once and are passed on as they came.
 
 pub(crate) mod check;
+pub(crate) mod codes;
 
 use serde_json::value::RawValue;
 
@@ -291,7 +292,6 @@ mod tests {
             (Field::LastCoordinates, "[-73.9900,40.7]"),
             (Field::RandomBucket, "9999"),
             (Field::CreatedAt, r#""2021-06-28T17:02:43.032Z""#),
-            (Field::UninstalledAt, r#""2021-06-28 17:02:43+0200""#),
             (Field::UserAliases, r#"[{"alias_name":"a","alias_label":"b"}]"#),
             (
                 Field::CustomAttributes,
@@ -310,6 +310,17 @@ mod tests {
     fn values_come_out_in_one_form() {
         for (field, json, kept) in [
             (Field::FirstName, r#""Zo\u00eb""#, r#""Zoë""#),
+            (
+                Field::UninstalledAt,
+                r#""2021-06-28 19:02:43+0200""#,
+                r#""2021-06-28T17:02:43.000Z""#,
+            ),
+            (Field::CreatedAt, r#""2021-06-28""#, r#""2021-06-28T00:00:00.000Z""#),
+            (
+                Field::Apps,
+                r#"[{"name":"A","first_used":"2021-06-28T17:02:43:032+0000"}]"#,
+                r#"[{"name":"A","first_used":"2021-06-28T17:02:43.032Z"}]"#,
+            ),
             (Field::LastCoordinates, "[ 1 , 2 ]", "[1,2]"),
             (Field::CustomAttributes, "{ \"a\" : [ 1 ] , \"b\" : null }", r#"{"a":[1]}"#),
             (

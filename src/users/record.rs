@@ -55,7 +55,7 @@ impl Record {
     pub fn parse(line: &str, now_ms: i64, currency: &str) -> Result<Self, RecordError> {
         let members: Members<'_> = json::parse(line).map_err(RecordError::Json)?;
         if let Some(name) = members.repeated() {
-            return Err(FieldError::new(name, "is there twice").into());
+            return Err(FieldError::new(name, "duplicate field").into());
         }
         let mut ignored = Vec::new();
         let mut profile = Profile::default();
@@ -152,6 +152,9 @@ fn entries(
         let refuse = |member: &str, reason: &str| {
             FieldError::new(format!("{field}[{index}].{member}"), reason)
         };
+        if let Some(name) = members.repeated() {
+            return Err(refuse(name, "duplicate field"));
+        }
         let get = |member: &str| members.get(member).ok_or_else(|| refuse(member, "is missing"));
         let text = |member: &str| {
             let json::Text(text) =
@@ -266,7 +269,7 @@ mod tests {
             ("{\"a\":".to_owned(), "not a JSON object"),
             ("{}".to_owned(), "it names nobody"),
             (r#"{"first_name":"Ann","random_bucket":5}"#.to_owned(), "it names nobody"),
-            (r#"{"email":"a@b","email":"a@b"}"#.to_owned(), "email: is there twice"),
+            (r#"{"email":"a@b","email":"a@b"}"#.to_owned(), "email: duplicate field"),
             (format!(r#"{{"service_id":"{future}"}}"#), "service_id: is of a time to come"),
             (format!(r#"{{"service_id":"{foreign}"}}"#), "service_id: is not one"),
             (format!(r#"{{"service_id":"{past}","random_bucket":2}}"#), "random_bucket: "),

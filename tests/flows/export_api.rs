@@ -7,6 +7,7 @@ use reqwest::{Method, header};
 use serde_json::{Value, json};
 
 use crate::support::api::{ALL_FIELDS, Api, EXPORT, answer};
+use crate::support::archives::unzip;
 use crate::support::checker::{self, Wanted};
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::places::Place;
@@ -420,5 +421,29 @@ async fn only_wanted_fields_are_exported() {
     let files = checker::downloaded(&api.download(accepted.address()).await);
     let users = checker::lines(&files, &wanted);
     assert_eq!(users, vec![json!({}); records.len()]);
+    fleet.close().await;
+}
+
+/// What an earlier version stored comes as what is stored now does.
+#[tokio::test(flavor = "multi_thread")]
+async fn stored_values_are_exported_in_the_form_of_new_ones() {
+    let fleet = Fleet::start(Backend::Embedded, &[]).await;
+    let api = fleet.apply(&[WorkspaceFile::new("acme")]).await.remove(0);
+    let record = json!({ "external_id": "ann", "created_at": "2021-06-28T19:02:43+0200" });
+    fleet.import("acme", &[record.to_string()]).await;
+    let sql = r#"UPDATE users SET doc = replace(doc, '"2021-06-28T17:02:43.000Z"',
+                 '"2021-06-28T19:02:43+0200","custom_attributes":{"a":{"b":1,"b":2}}')
+                 WHERE doc LIKE '%"2021-06-28T17:02:43.000Z"%'"#;
+    assert_eq!(stores::execute(&fleet.database_url(), sql).await, 1);
+    let fields = ["external_id", "created_at", "custom_attributes"];
+    let accepted = api.export(&json!({ "fields_to_export": fields })).await;
+    api.done(&accepted.prefix).await;
+    let archive = api.download(accepted.address()).await;
+    let lines: Vec<u8> = unzip(&archive).into_iter().flat_map(|file| file.bytes).collect();
+    assert_eq!(
+        String::from_utf8_lossy(&lines),
+        "{\"external_id\":\"ann\",\"created_at\":\"2021-06-28T17:02:43.000Z\",\
+         \"custom_attributes\":{\"a\":{\"b\":2}}}\n"
+    );
     fleet.close().await;
 }

@@ -181,7 +181,12 @@ fn one(member: &str, value: &str) -> String {
     json!({ "purchases": [purchase] }).to_string().replace("\"HERE\"", value)
 }
 
-/// The same, of about `FULL` bytes, which `fill` is repeated to.
+/// A body of one attribute object with more members as JSON.
+fn written(members: &str) -> String {
+    format!(r#"{{"attributes":[{{"external_id":"e",{members}}}]}}"#)
+}
+
+/// The same as [`one`], of about `FULL` bytes, which `fill` is repeated to.
 fn filled(member: &str, before: &str, fill: &str, after: &str) -> String {
     let rest = one(member, &format!("{before}{after}")).len();
     one(member, &format!("{before}{}{after}", fill.repeat((FULL - rest) / fill.len())))
@@ -221,7 +226,7 @@ async fn hostile_bodies_are_refused_by_name() {
         (r#"{"purchases":[[],"",0,null,true]}"#.into(), "purchases 4 the object"),
         (r#"{"events":[{"\ud800":1}]}"#.into(), "events 0 the object"),
         (r#"{"events":[{"\u0000":1}]}"#.into(), "events 0 the object: has a NUL"),
-        (r#"{"events":[{"name":"a","name":"b"}]}"#.into(), "events 0 name: is there twice"),
+        (r#"{"events":[{"name":"a","name":"b"}]}"#.into(), "events 0 name: duplicate field"),
         (one("external_id", r#""\ud800""#), "purchases 0 external_id"),
         (one("external_id", r#""\u0000""#), "purchases 0 external_id: has a NUL"),
         (one("external_id", "[]"), "purchases 0 external_id: expected a string"),
@@ -245,8 +250,18 @@ async fn hostile_bodies_are_refused_by_name() {
         (filled("time", "\"", "9", "\""), "purchases 0 time: has more than 255"),
         (filled("properties", "\"", "x", "\""), "purchases 0 properties: expected an object"),
         (filled("properties", "{\"a\":[", "0,", "0]}"), "51200"),
-        (one("properties", r#"{"$":0,"$":0}"#), "properties: $: is there twice"),
+        (one("properties", r#"{"$":0,"$":0}"#), "properties: $: duplicate field"),
         (filled("properties", "{", "\"$\":0,", "\"b\":0}"), "properties: has more than 10000"),
+        (one("properties", r#"{"a":{"b":1,"b":2}}"#), "purchases 0 properties.a"),
+        (one("properties", r#"{"a":[[{"b":1,"\u0062":2}]]}"#), "purchases 0 properties.a"),
+        (written(r#""a":{"b":[{"c":1,"c":2}]}"#), "attributes 0 custom_attributes.a"),
+        (written(r#""custom_attributes":{"a":{"b":1,"b":2}}"#), "attributes 0 custom_attributes.a"),
+        (written(r#""a":{"inc":1,"inc":2}"#), "attributes 0 custom_attributes.a"),
+        (written(r#""push_tokens":[{"app_id":"a","token":"t","token":"u"}]"#), "push_tokens[0]"),
+        (written(r#""email":"a@b.co>""#), "attributes 0 email"),
+        (written(r#""email":"a@b@c.co""#), "attributes 0 email"),
+        (written(r#""country":"ZZ""#), "attributes 0 country"),
+        (written(r#""language":"zz""#), "attributes 0 language"),
         (filled("product_id", "\"", "\\u0041", "\""), "product_id: has more than 255"),
         (filled("currency", "\"", "é", "\""), "currency: has more than 255"),
         (filled("app_id", "[", "{},", "{}]"), "app_id: expected a string"),

@@ -1,5 +1,7 @@
 //! Users on both databases: import, order, resolution, erasure; and the commands.
 
+mod checked;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::io::{Cursor, Write as _};
@@ -562,7 +564,8 @@ async fn what_is_never_exported_is_kept_as_well(world: World) {
         "push_tokens": [{"app_id": "a", "token": "t", "device_id": "d", "kind": "live_activity"}],
         "subscription_groups": [{"subscription_group_id": "g", "subscription_state": "subscribed"}],
         "current_location": {"longitude": 1.5, "latitude": -2},
-        "date_of_first_session": "2021-06-28T17:02:43.032Z", "date_of_last_session": "2021-06-29",
+        "date_of_first_session": "2021-06-28T17:02:43.032Z",
+        "date_of_last_session": "2021-06-29T00:00:00.000Z",
     });
     let mut line = stored.clone();
     line["external_id"] = json!("ann");

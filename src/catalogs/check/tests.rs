@@ -66,6 +66,12 @@ fn each_code_is_given_for_what_it_means() {
         ("[]".to_owned(), "item-array-invalid", "items", &["[]"]),
         (r#"[{"id":"a"},7,[]]"#.to_owned(), "item-array-invalid", "items", &["1", "2"]),
         (r#"[{"id":"a","City":"x","City":"y"}]"#.to_owned(), "item-array-invalid", "items", &["0"]),
+        (
+            r#"[{"id":"b"},{"id":"a","Address":{"x":[{"y":1,"y":2}]}}]"#.to_owned(),
+            "item-array-invalid",
+            "items",
+            &["1"],
+        ),
         (format!("[{}]", many.join(",")), "request-includes-too-many-items", "items", &["51"]),
         (
             r#"[{"id":"a"},{"City":"x"},{"id":null}]"#.into(),

@@ -4,6 +4,7 @@ use schemars::{Schema, SchemaGenerator};
 use serde_json::{Value, json};
 
 use crate::users::profile::MAX_TEXT;
+use crate::users::profile::check::{MAX_LABEL, MAX_LOCAL};
 
 /// Declares a type that stands for a schema: of what is read by hand. Its documentation is the
 /// description.
@@ -99,12 +100,20 @@ shape! {
 }
 
 shape! {
-    /// An email address in its outer form.
-    pub Email = |_| json!({
-        "type": "string", "maxLength": MAX_TEXT,
-        "pattern": format!(r"^[^\s{CONTROLS}]+@[^@\s{CONTROLS}]+$"),
-        "examples": ["ann@example.com"],
-    })
+    /// An email address by its form, without quotes, comments or address literals.
+    pub Email = |_| {
+        let local = format!(r#"[^\s{CONTROLS}"(),:;<>@\[\\\]]{{1,{MAX_LOCAL}}}"#);
+        // Of ASCII only letters, digits and hyphens; those not at an end.
+        let inside = format!(r"[^\s{CONTROLS}!-,./:-@\[-`{{-~]");
+        let end = format!(r"[^\s{CONTROLS}!-/:-@\[-`{{-~]");
+        let most = MAX_LABEL - 2;
+        let label = format!("{end}(?:{inside}{{0,{most}}}{end})?");
+        json!({
+            "type": "string", "maxLength": MAX_TEXT,
+            "pattern": format!(r"^{local}@{label}(?:\.{label})*$"),
+            "examples": ["ann@example.com"],
+        })
+    }
 }
 
 shape! {

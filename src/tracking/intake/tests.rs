@@ -124,7 +124,7 @@ fn objects_become_one_form() {
                 "tier":"","on":false,"old":null,"list":[ 1 ],"visits":{"inc":-1.5},
                 "more":{"add":["a"]},"less":{"remove":[{}]},"object":{"inc":1,"x":2},"none":{},
                 "custom_attributes":{"deep":{"add":[]},"n":1.10}}"#,
-            r#"{"attributes":{"user":{"external_id":"e"},"fields":{"email":"A@b","first_name":"Zoë","phone":null,"gender":null,"email_subscribe":"opted_in","current_location":{"longitude":1,"latitude":2},"date_of_last_session":"2023-01-01","push_tokens":[{"app_id":"a","token":"t"}]},"custom":{"tier":"","on":false,"old":null,"list":[1],"object":{"inc":1,"x":2},"none":{},"n":1.10},"inc":{"visits":-1.5},"add":{"more":["a"],"deep":[]},"remove":{"less":[{}]}}}"#,
+            r#"{"attributes":{"user":{"external_id":"e"},"fields":{"email":"A@b","first_name":"Zoë","phone":null,"gender":null,"email_subscribe":"opted_in","current_location":{"longitude":1,"latitude":2},"date_of_last_session":"2023-01-01T00:00:00.000Z","push_tokens":[{"app_id":"a","token":"t"}]},"custom":{"tier":"","on":false,"old":null,"list":[1],"object":{"inc":1,"x":2},"none":{},"n":1.10},"inc":{"visits":-1.5},"add":{"more":["a"],"deep":[]},"remove":{"less":[{}]}}}"#,
         ),
         (
             Kind::Attributes,
@@ -157,7 +157,7 @@ fn what_is_wrong_is_said_by_its_member() {
         (
             "user_alias",
             r#"{"alias_label":"x","alias_label":"x","alias_name":"y"}"#,
-            "user_alias: alias_label: is there twice",
+            "user_alias: alias_label: duplicate field",
         ),
         ("email", r#""nobody""#, "email: expected an email address"),
         ("email", "[]", "email: expected a string"),
@@ -194,7 +194,7 @@ fn what_is_wrong_is_said_by_its_member() {
         ("properties", r#"{"":1}"#, "properties.: a property has an empty name"),
         ("properties", r#"{"$a":1}"#, "properties.$a: the name begins with a dollar sign"),
         ("properties", r#"{"price":1}"#, "properties.price: the name is reserved"),
-        ("properties", r#"{"a":1,"a":1}"#, "properties: a: is there twice"),
+        ("properties", r#"{"a":1,"a":1}"#, "properties: a: duplicate field"),
         ("properties", r#"{"a":1e999}"#, "properties.a: "),
         ("properties", r#"{"a":"\u0000"}"#, "properties.a: has a NUL character"),
         ("properties", r#"{"a":["\udc00"]}"#, "properties.a: "),
@@ -314,9 +314,9 @@ fn attributes_and_events_have_their_own_rules() {
         (
             Kind::Attributes,
             r#"{"external_id":"e","a":1,"custom_attributes":{"a":2}}"#.into(),
-            "custom_attributes.a: is there twice",
+            "custom_attributes.a: duplicate field",
         ),
-        (Kind::Attributes, r#"{"external_id":"e","a":1,"a":2}"#.into(), "a: is there twice"),
+        (Kind::Attributes, r#"{"external_id":"e","a":1,"a":2}"#.into(), "a: duplicate field"),
         (
             Kind::Attributes,
             format!(r#"{{"external_id":"e","a":"{}"}}"#, "x".repeat(1 << 20)),

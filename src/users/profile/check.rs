@@ -6,8 +6,8 @@ use jiff::civil::Date;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use super::{Alias, Field, FieldError, MAX_TEXT};
-use crate::clock::parse_time;
+use super::{Alias, Field, FieldError, MAX_TEXT, codes};
+use crate::clock::{format_time, parse_time};
 use crate::users::BUCKETS;
 use crate::users::json::{self, Members, Text};
 
@@ -47,6 +47,10 @@ pub fn value(
                 .map(|id| Some(quoted(&id.to_string())))
                 .map_err(|_| "expected a UUID".to_owned())
         }),
+        Field::CreatedAt
+        | Field::UninstalledAt
+        | Field::DateOfFirstSession
+        | Field::DateOfLastSession => text(json).and_then(|text| Ok(Some(quoted(&time(&text)?)))),
         _ => text(json).and_then(|text| {
             plain(field, &text)?;
             Ok((field != Field::Gender || text != "nil").then(|| quoted(&text)))
@@ -70,23 +74,22 @@ fn plain(field: Field, text: &str) -> Result<(), String> {
         }
         Field::Gender => one_of(GENDERS, text),
         Field::EmailSubscribe | Field::PushSubscribe => one_of(SUBSCRIPTION, text),
-        Field::Country => form(
-            text.len() == 2 && text.bytes().all(|b| b.is_ascii_uppercase()),
-            "expected an ISO 3166-1 code of two upper-case letters",
-        ),
-        Field::Language => form(
-            text.len() == 2 && text.bytes().all(|b| b.is_ascii_lowercase()),
-            "expected an ISO 639-1 code of two lower-case letters",
-        ),
+        Field::Country => {
+            form(codes::is_country(text), "expected an ISO 3166-1 code of two upper-case letters")
+        }
+        Field::Language => {
+            form(codes::is_language(text), "expected an ISO 639-1 code of two lower-case letters")
+        }
         Field::TimeZone => {
             form(jiff::tz::db().get(text).is_ok(), "expected a name of the IANA time zone database")
         }
-        Field::CreatedAt
-        | Field::UninstalledAt
-        | Field::DateOfFirstSession
-        | Field::DateOfLastSession => parse_time(text).map(|_| ()),
         _ => Ok(()),
     }
+}
+
+/// A time in the one form in which times are stored and exported.
+fn time(text: &str) -> Result<String, String> {
+    parse_time(text).map(format_time)
 }
 
 fn one_of(values: &[&str], text: &str) -> Result<(), String> {
@@ -105,14 +108,39 @@ fn is_e164(text: &str) -> bool {
     })
 }
 
-/// An address in its outer form; whether mail gets there is another question.
+/// Characters that the parts of an address may have (RFC 5321).
+pub const MAX_LOCAL: usize = 64;
+pub const MAX_LABEL: usize = 63;
+
+/// An address by its form: `local@domain`, without quotes, comments or address literals, where
+/// letters may be of any script. Whether mail gets there is another question.
 pub fn email(text: &str) -> Result<(), String> {
-    let good = text.rsplit_once('@').is_some_and(|(local, domain)| {
-        !local.is_empty()
-            && !domain.is_empty()
-            && !text.chars().any(|c| c.is_whitespace() || c.is_control())
-    });
+    let good = text
+        .split_once('@')
+        .is_some_and(|(local, domain)| is_local_part(local) && is_domain(domain));
     if good { Ok(()) } else { Err("expected an email address".to_owned()) }
+}
+
+/// Dots may be anywhere: some providers gave such addresses out.
+fn is_local_part(local: &str) -> bool {
+    const SIGNS: &str = "!#$%&'*+-/=?^_`{|}~.";
+    let serves = |c: char| c.is_ascii_alphanumeric() || SIGNS.contains(c) || is_foreign(c);
+    (1..=MAX_LOCAL).contains(&local.chars().count()) && local.chars().all(serves)
+}
+
+fn is_domain(domain: &str) -> bool {
+    let is_label = |label: &str| {
+        (1..=MAX_LABEL).contains(&label.chars().count())
+            && label.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || is_foreign(c))
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    domain.split('.').all(is_label)
+}
+
+/// A character outside ASCII that is written, and is no space.
+fn is_foreign(c: char) -> bool {
+    !c.is_ascii() && !c.is_whitespace() && !c.is_control()
 }
 
 /// External ids and aliases are compared byte by byte and typed by people: no control
@@ -187,7 +215,7 @@ fn last_coordinates(json: &str) -> Result<String, String> {
 }
 
 fn current_location(json: &str) -> Result<String, String> {
-    let members = json::members(json, json::MOST_MEMBERS)?;
+    let members = json::unique_members(json, json::MOST_MEMBERS)?;
     let (Some(longitude), Some(latitude)) = (members.get("longitude"), members.get("latitude"))
     else {
         return Err("expected an object with longitude and latitude".to_owned());
@@ -205,7 +233,7 @@ pub fn aliases(json: &str) -> Result<Vec<Alias>, String> {
     };
     let mut aliases = Vec::with_capacity(items.len());
     for item in items {
-        let alias = alias(&json::members(item.get(), json::MOST_MEMBERS)?)?;
+        let alias = alias(&json::unique_members(item.get(), json::MOST_MEMBERS)?)?;
         if !aliases.contains(&alias) {
             aliases.push(alias);
         }
@@ -254,7 +282,7 @@ fn custom_attributes(json: &str) -> Result<Option<String>, FieldError> {
         json::push_compact(&mut out, value.get());
     }
     if let Some(name) = members.repeated() {
-        return Err(FieldError::new(format!("{field}.{name}"), "is there twice"));
+        return Err(FieldError::new(format!("{field}.{name}"), "duplicate field"));
     }
     if out.is_empty() {
         return Ok(None);
@@ -334,7 +362,7 @@ fn objects(
         json::parse(json).map_err(|reason| FieldError::new(field, reason))?;
     let mut out = String::with_capacity(json.len());
     for (index, item) in items.iter().enumerate() {
-        let members = json::members(item.get(), json::MOST_MEMBERS)
+        let members = json::unique_members(item.get(), json::MOST_MEMBERS)
             .map_err(|reason| FieldError::new(format!("{field}[{index}]"), reason))?;
         out.push(if index == 0 { '[' } else { ',' });
         let start = out.len();
@@ -375,7 +403,7 @@ fn member(kind: Kind, json: &str) -> Result<Option<String>, String> {
         _ => text(json)?,
     };
     match kind {
-        Kind::Time => parse_time(&text).map(|_| ())?,
+        Kind::Time => return Ok(Some(quoted(&time(&text)?))),
         Kind::OneOf(values) | Kind::RequiredOneOf(values) => one_of(values, &text)?,
         _ => {}
     }
