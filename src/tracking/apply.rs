@@ -17,6 +17,7 @@
 
 mod conversions;
 mod custom;
+mod decimal;
 pub(crate) mod draft;
 mod heeded;
 mod people;
@@ -188,6 +189,7 @@ impl Ingest {
         let wanted = self.cores.compute_here(|| Wanted::of(&objects));
         let mut people = People::look_up(tx, workspace.id, &wanted, &self.ids, room).await?;
         let mut deeds = self.cores.compute_here(|| go_through(&objects, &mut people, tally))?;
+        tally.name_request(batches.iter().map(|of| (of.batch.objects.len(), of.request_id)));
         deeds.sort_by_key(|(place, _)| *place);
         let mut places: Vec<usize> = deeds.iter().map(|(place, _)| *place).collect();
         places.dedup();
@@ -304,7 +306,7 @@ fn go_through<'a>(
     tally: &mut Tally,
 ) -> Result<Vec<(usize, Deed<'a>)>, ApplyError> {
     let mut deeds = Vec::with_capacity(objects.len());
-    for (received_at, object) in objects {
+    for (at, (received_at, object)) in objects.iter().enumerate() {
         let place = match people.meant(object, *received_at) {
             Ok(place) => place,
             Err(why) => {
@@ -318,7 +320,9 @@ fn go_through<'a>(
             Object::Attributes(attributes) => {
                 match people.change(place, attributes, *received_at)? {
                     Ok(misfits) => {
-                        tally.misfits += misfits;
+                        if misfits > 0 {
+                            tally.misfit(misfits, at, people.service_id(place));
+                        }
                         tally.apply(Kind::Attributes);
                     }
                     Err(why) => tally.drop(Kind::Attributes, why),

@@ -30,6 +30,7 @@ on_both_stores!(World =>
     an_email_means_who_was_written_last_of_those_with_an_external_id,
     earlier_objects_of_a_batch_count_for_later_ones,
     attributes_change_the_profile_and_what_is_looked_up_by_it,
+    increments_add_as_decimals_do,
     purchases_and_events_count_with_their_latest_properties,
     any_split_into_batches_comes_to_what_the_model_says,
     what_cannot_be_applied_changes_nothing,
@@ -307,6 +308,22 @@ async fn earlier_objects_of_a_batch_count_for_later_ones(world: World) {
     assert_eq!(user["custom_attributes"], json!({"by": "email"}));
     assert_eq!(world.bought("new@acme.example", "tea").await, 4);
     assert_eq!(world.ids().await.len(), 2);
+}
+
+async fn increments_add_as_decimals_do(world: World) {
+    let change = |more: Value| {
+        let mut object = json!({"attributes": {"user": {"external_id": "ann"}}});
+        object["attributes"].as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        object
+    };
+    let tenth = || change(json!({"inc": {"n": 0.1}}));
+    world.track(&[tenth(), tenth(), tenth()]).await;
+    assert_eq!(world.show("ann").await["custom_attributes"]["n"].to_string(), "0.3");
+    let set = change(json!({"custom": {"t": "text"}}));
+    // What does not fit stays, and the rest of the object is applied.
+    world.track(&[set, change(json!({"inc": {"t": 1, "n": -0.3}}))]).await;
+    let attributes = world.show("ann").await["custom_attributes"].clone();
+    assert_eq!(attributes, json!({"n": 0.0, "t": "text"}));
 }
 
 async fn attributes_change_the_profile_and_what_is_looked_up_by_it(world: World) {

@@ -1,7 +1,7 @@
 //! Custom attributes that objects change.
 //!
-//! One is replaced as a whole; null removes it. `inc` adds to a number, and to nothing as to
-//! 0. `add` appends the elements that an array does not have yet, to nothing as to an empty
+//! One is replaced as a whole; null removes it. `inc` [adds](super::decimal) to a number, and to
+//! nothing as to 0. `add` appends the elements that an array does not have yet, to nothing as to an empty
 //! array; `remove` takes every equal element out of one. Elements are equal where they are
 //! written the same. What does not fit the value that is there leaves it as it is.
 //!
@@ -15,6 +15,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use serde_json::value::RawValue;
 
 use super::super::message::{Attributes, Entries};
+use super::decimal::sum;
 use crate::users::json::{self, Members};
 
 /// What an object says of one custom attribute.
@@ -274,18 +275,6 @@ fn json_bytes(name: &str) -> usize {
     let mut text = String::with_capacity(name.len() + 2);
     json::push_string(&mut text, name);
     text.len()
-}
-
-/// The sum of two JSON numbers: exact for whole ones, else as doubles. None where one is no
-/// number, or the sum is none.
-fn sum(one: &str, other: &str) -> Option<String> {
-    let whole = |text: &str| text.parse::<i128>().ok();
-    if let (Some(one), Some(other)) = (whole(one), whole(other)) {
-        return one.checked_add(other).map(|sum| sum.to_string());
-    }
-    let number = |text: &str| json::parse::<f64>(text).ok();
-    let sum = number(one)? + number(other)?;
-    serde_json::Number::from_f64(sum).map(|sum| sum.to_string())
 }
 
 fn elements(json: &str) -> Option<Vec<&RawValue>> {

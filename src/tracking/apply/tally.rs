@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use uuid::Uuid;
+
 use super::super::Kind;
 use super::products::Listed;
 
@@ -26,6 +28,15 @@ impl Dropped {
     }
 }
 
+/// A change that did not fit, for somebody who looks for its cause.
+#[derive(Debug)]
+struct Misfit {
+    user: Uuid,
+    /// The object's place among those that were applied together, until the request is known.
+    at: usize,
+    request_id: Option<String>,
+}
+
 /// What became of objects.
 #[derive(Debug, Default)]
 pub struct Tally {
@@ -33,7 +44,9 @@ pub struct Tally {
     dropped: BTreeMap<(&'static str, Dropped), u64>,
     pub users_created: u64,
     /// Changes of custom attributes that did not fit their values.
-    pub misfits: u64,
+    misfits: u64,
+    /// The first of them.
+    first_misfit: Option<Misfit>,
     /// Names of products and events that went since a user has too many.
     pub names_forgotten: u64,
     /// Purchases of products that are not listed.
@@ -55,6 +68,27 @@ impl Tally {
 
     pub(super) fn drop(&mut self, kind: Kind, why: Dropped) {
         *self.dropped.entry((kind.name(), why)).or_default() += 1;
+    }
+
+    /// Notes changes of one object that did not fit.
+    pub(super) fn misfit(&mut self, changes: u64, at: usize, user: Uuid) {
+        self.misfits += changes;
+        self.first_misfit.get_or_insert(Misfit { user, at, request_id: None });
+    }
+
+    /// Notes which request the first misfit is of; `requests` are those of the objects that were
+    /// applied together, each with how many it has.
+    pub(super) fn name_request<'r>(&mut self, requests: impl Iterator<Item = (usize, &'r str)>) {
+        let misfit = self.first_misfit.as_mut().filter(|misfit| misfit.request_id.is_none());
+        let Some(Misfit { at, request_id, .. }) = misfit else { return };
+        let mut end = 0;
+        for (objects, request) in requests {
+            end += objects;
+            if *at < end {
+                *request_id = Some(request.to_owned());
+                return;
+            }
+        }
     }
 
     /// Whether an object came to nothing for this reason.
@@ -83,6 +117,14 @@ impl Tally {
         }
         metrics::counter!("longshore_track_users_created_total").increment(self.users_created);
         metrics::counter!("longshore_track_changes_ignored_total").increment(self.misfits);
+        if let Some(Misfit { user, request_id, .. }) = self.first_misfit {
+            tracing::warn!(
+                changes = self.misfits,
+                %user,
+                request_id,
+                "changes of custom attributes ignored: they do not fit the stored values"
+            );
+        }
         metrics::counter!("longshore_track_names_forgotten_total").increment(self.names_forgotten);
         metrics::counter!("longshore_track_products_unlisted_total").increment(self.unlisted);
         metrics::counter!("longshore_track_revenue_outside_windows_total")

@@ -1,0 +1,137 @@
+//! The sum of two JSON numbers as people add them: 0.1 and 0.2 are 0.3.
+
+use crate::users::json;
+
+/// Places after the point, and zeros before it, that are added digit by digit; what has more is
+/// added as a double.
+const MOST_PLACES: i64 = 30;
+
+/// The sum of two JSON numbers: exact, or as doubles where one is too large or too small for
+/// that. None where one is no number, or the sum is none that a double can hold. A sum of whole
+/// numbers is written without a point, any other with one.
+pub fn sum(one: &str, other: &str) -> Option<String> {
+    let whole = |text: &str| text.parse::<i128>().ok();
+    if let (Some(one), Some(other)) = (whole(one), whole(other)) {
+        return one.checked_add(other).map(|sum| sum.to_string());
+    }
+    let exact = || Decimal::parse(one)?.checked_add(Decimal::parse(other)?);
+    if let Some(sum) = exact() {
+        return Some(sum.to_text());
+    }
+    let number = |text: &str| json::parse::<f64>(text).ok();
+    let sum = number(one)? + number(other)?;
+    serde_json::Number::from_f64(sum).map(|sum| sum.to_string())
+}
+
+/// `digits` divided by 10 to the power of `places`.
+#[derive(Clone, Copy)]
+struct Decimal {
+    digits: i128,
+    places: u32,
+}
+
+impl Decimal {
+    /// Reads a JSON number. None where it is no number, or has too many digits.
+    fn parse(text: &str) -> Option<Self> {
+        let (mantissa, exponent) = match text.split_once(['e', 'E']) {
+            Some((mantissa, exponent)) => (mantissa, exponent.parse::<i64>().ok()?),
+            None => (text, 0),
+        };
+        let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+        let places = i64::try_from(fraction.len()).ok()?.checked_sub(exponent)?;
+        if !(-MOST_PLACES..=MOST_PLACES).contains(&places) {
+            return None;
+        }
+        let digits: i128 = format!("{whole}{fraction}").parse().ok()?;
+        match u32::try_from(places) {
+            Ok(places) => Some(Self { digits, places }),
+            Err(_) => Self { digits, places: 0 }.scaled(places.unsigned_abs().try_into().ok()?),
+        }
+    }
+
+    /// The same digits with so many zeros behind them.
+    fn scaled(self, zeros: u32) -> Option<Self> {
+        let digits = self.digits.checked_mul(10_i128.checked_pow(zeros)?)?;
+        Some(Self { digits, ..self })
+    }
+
+    fn checked_add(self, other: Self) -> Option<Self> {
+        let places = self.places.max(other.places);
+        let one = self.scaled(places - self.places)?.digits;
+        let other = other.scaled(places - other.places)?.digits;
+        Some(Self { digits: one.checked_add(other)?, places })
+    }
+
+    /// With one digit behind the point at least, and no zeros at the end past that.
+    fn to_text(self) -> String {
+        let sign = if self.digits < 0 { "-" } else { "" };
+        let places = self.places.max(1) as usize;
+        let missing = places - self.places as usize;
+        let digits = format!("{}{}", self.digits.unsigned_abs(), "0".repeat(missing));
+        let digits = format!("{digits:0>width$}", width = places + 1);
+        let (whole, fraction) = digits.split_at(digits.len() - places);
+        let (first, rest) = fraction.split_at(1);
+        format!("{sign}{whole}.{first}{}", rest.trim_end_matches('0'))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn decimals_are_added_exactly() {
+        for (one, other, expected) in [
+            ("0.1", "0.2", "0.3"),
+            ("0.30000000000000004", "0", "0.30000000000000004"),
+            ("1.5", "1", "2.5"),
+            ("1.5", "1.5", "3.0"),
+            ("-0.05", "0.04", "-0.01"),
+            ("-1.0", "1", "0.0"),
+            ("1e2", "1", "101.0"),
+            ("12e-1", "1E+1", "11.2"),
+            ("1.10", "0.90", "2.0"),
+            ("9007199254740993", "1", "9007199254740994"),
+            ("123456789012345678.9", "0.1", "123456789012345679.0"),
+            ("1e-200", "1", "1.0"),
+        ] {
+            let sum = sum(one, other);
+            assert_eq!(sum.as_deref(), Some(expected), "{one} + {other}");
+            assert_eq!(super::sum(other, one), sum);
+        }
+    }
+
+    #[test]
+    fn what_is_no_number_has_no_sum() {
+        for other in [r#""1""#, "true", "null", "[1]", "{}", r#""x""#] {
+            assert_eq!(sum("1", other), None, "{other}");
+            assert_eq!(sum("1.5", other), None, "{other}");
+        }
+        assert_eq!(sum("1e308", "1e308"), None);
+        assert_eq!(sum("1e300", "1e300").unwrap().parse(), Ok(2e300));
+        assert_eq!(sum(&i128::MAX.to_string(), "1"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn sums_are_those_of_the_same_digits_as_whole_numbers(
+            one in -1_000_000_000_000_i64..1_000_000_000_000,
+            other in -1_000_000_000_000_i64..1_000_000_000_000,
+            places in 1_u32..12,
+        ) {
+            let text = |digits: i64| {
+                Decimal { digits: digits.into(), places }.to_text()
+            };
+            prop_assert_eq!(sum(&text(one), &text(other)), Some(text(one + other)));
+        }
+
+        #[test]
+        fn a_sum_is_near_that_of_doubles(one in -1e30..1e30_f64, other in -1e30..1e30_f64) {
+            let text = |number: f64| serde_json::Number::from_f64(number).unwrap().to_string();
+            let sum: f64 = sum(&text(one), &text(other)).unwrap().parse().unwrap();
+            prop_assert!((sum - (one + other)).abs() <= 1e-9 * one.abs().max(other.abs()));
+        }
+    }
+}
