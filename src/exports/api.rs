@@ -371,7 +371,7 @@ pub(super) struct Status {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "date-time"))]
     expires_at: Option<String>,
-    /// Why it failed.
+    /// Why it failed. Of an export that goes on, why its files cannot be stored for now.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
     /// The first of the users whose stored profile cannot be read. Never in the list.

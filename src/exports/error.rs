@@ -3,6 +3,7 @@
 use tokio_util::sync::CancellationToken;
 
 use super::Failure;
+use super::failure::Cause;
 use crate::claims::ClaimError;
 use crate::log::{LogError, PayloadError};
 use crate::objects::ObjectError;
@@ -84,6 +85,13 @@ impl Retry for ExportError {
 }
 
 impl ExportError {
+    /// What the storage of files answered, where that is why and another try may help.
+    pub(super) fn storage_failure(&self) -> Option<Failure> {
+        let is_waiting = self.can_retry() && !self.needs_newer();
+        let failure = is_waiting.then(|| self.failure())?;
+        matches!(failure.cause, Cause::OwnStorage | Cause::Objects).then_some(failure)
+    }
+
     /// What the job fails with when this was the last try.
     pub fn failure(&self) -> Failure {
         match self {

@@ -175,6 +175,15 @@ impl Failure {
         }
     }
 
+    /// What the status says of a failure of storage while the export goes on trying.
+    pub(super) fn while_retrying(&self) -> String {
+        let what = match self.cause {
+            Cause::Objects => "The file of the export could not be stored",
+            _ => self.message.trim_end_matches('.'),
+        };
+        format!("{what}. The export keeps trying.")
+    }
+
     /// What must not happen.
     pub fn internal(detail: impl Into<String>) -> Self {
         Self {

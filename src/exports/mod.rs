@@ -39,6 +39,8 @@ pub mod plan;
 pub mod requeue;
 pub mod rows;
 pub mod state;
+pub mod storage_health;
+mod storage_rows;
 mod telemetry;
 
 pub use error::ExportError;

@@ -376,7 +376,8 @@ pub async fn done(
 ) -> Result<bool, StoreError> {
     let changed = on!(tx, c => sqlx::query(
         "UPDATE export_jobs
-         SET state = 'done', archive = $2, expires_at = $3, finished_at = $4
+         SET state = 'done', archive = $2, expires_at = $3, finished_at = $4,
+             error = NULL, error_detail = NULL
          WHERE id = $1 AND state = 'finishing'",
     )
     .bind(id).bind(archive).bind(expires_at).bind(now)
@@ -405,7 +406,8 @@ pub async fn failed(
 /// Any state before `finishing` to `cancelled`.
 pub async fn cancelled(tx: &mut Tx, id: Uuid, now: i64) -> Result<bool, StoreError> {
     let changed = on!(tx, c => sqlx::query(
-        "UPDATE export_jobs SET state = 'cancelled', finished_at = $2
+        "UPDATE export_jobs
+         SET state = 'cancelled', finished_at = $2, error = NULL, error_detail = NULL
          WHERE id = $1 AND state IN ('queued', 'planning', 'running')",
     )
     .bind(id).bind(now).execute(c).await?.rows_affected());

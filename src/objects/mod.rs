@@ -74,6 +74,10 @@ impl Retry for ObjectError {
     }
 }
 
+/// Why a store cannot hold the files of exports.
+const NO_CONDITIONAL_WRITES: &str = "the store has no conditional writes (PutObject with If-None-Match: *), so a worker that was \
+     paused could replace a file that is counted already; use a store that has them";
+
 #[derive(Clone, Debug, Default)]
 pub struct PutOptions {
     /// `application/octet-stream` when empty.

@@ -7,22 +7,33 @@ use bytes::Bytes;
 use futures::TryStreamExt as _;
 use uuid::Uuid;
 
-use super::{ObjectError, ObjectKey, Objects, Put, PutOptions, key};
+use super::{NO_CONDITIONAL_WRITES, ObjectError, ObjectKey, Objects, Put, PutOptions, key};
 
 const BODY: &[u8] = b"longshore looks whether it can write here; this may be removed\n";
 
 /// Tries a workspace's own storage: puts, puts if absent, looks, reads, copies and deletes small
-/// objects below `longshore-probe/`. Only a failing put is an error; what exports go without,
-/// where something else fails, is answered in a sentence each.
+/// objects below `longshore-probe/`. A put that fails is an error, and so is a store that writes
+/// over objects although asked not to; what exports go without, where something else fails, is
+/// answered in a sentence each.
 pub async fn own_storage(objects: &Objects) -> Result<Vec<String>, ObjectError> {
     let id = Uuid::new_v4();
     let (first, second) =
         (ObjectKey::Probe { id, name: "put" }, ObjectKey::Probe { id, name: "copy" });
     put(objects, &first, false).await?;
     // Every file of an export is written so.
-    let again = put(objects, &first, true).await?;
+    let again = match put(objects, &first, true).await {
+        Ok(Put::Exists) => Ok(()),
+        Ok(Put::Written) => {
+            Err(ObjectError::Refused(format!("{objects}: {NO_CONDITIONAL_WRITES}")))
+        }
+        Err(error) => Err(error),
+    };
+    if again.is_err() {
+        // The storage is refused either way.
+        let _ = objects.delete(&first).await;
+    }
+    again?;
     let tried = [
-        if_absent(again),
         try_head(objects, &first).await,
         try_get(objects, &first).await,
         try_copy(objects, &first, &second).await,
@@ -46,6 +57,14 @@ pub async fn building_place(objects: &Objects) -> Result<(), ObjectError> {
     tried.and(removed).map(drop)
 }
 
+/// Tries whether objects can be written there at all: puts a small one, under the same name for
+/// the same `id`, and deletes it.
+pub async fn can_write(objects: &Objects, id: Uuid) -> Result<(), ObjectError> {
+    let key = ObjectKey::Probe { id, name: "put" };
+    put(objects, &key, false).await?;
+    objects.delete(&key).await
+}
+
 async fn put(objects: &Objects, key: &ObjectKey, if_absent: bool) -> Result<Put, ObjectError> {
     let options = PutOptions { content_type: "text/plain", metadata: metadata(), if_absent };
     objects.put(key, Bytes::from_static(BODY), options).await
@@ -53,15 +72,6 @@ async fn put(objects: &Objects, key: &ObjectKey, if_absent: bool) -> Result<Put,
 
 fn metadata() -> BTreeMap<String, String> {
     [("probe".to_owned(), "1".to_owned())].into()
-}
-
-fn if_absent(put: Put) -> Result<(), String> {
-    match put {
-        Put::Exists => Ok(()),
-        Put::Written => Err("the store writes over objects although asked not to: a worker that \
-                             was taken for dead may write a file a second time"
-            .into()),
-    }
 }
 
 async fn try_head(objects: &Objects, key: &ObjectKey) -> Result<(), String> {

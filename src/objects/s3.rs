@@ -179,16 +179,10 @@ impl S3 {
                     let (base, cap) = (Duration::from_millis(100), Duration::from_secs(2));
                     tokio::time::sleep(retry::pause(tries, base, cap)).await;
                 }
-                // The store has no conditional writes; a look before is the best there is, and
-                // not every key may look.
+                // To look first and then write leaves room for another write in between.
                 Some(501) if options.if_absent => {
-                    match self.head(path).await {
-                        Ok(Some(_)) => return Ok(Put::Exists),
-                        Ok(None) | Err(ObjectError::Refused(_)) => {}
-                        Err(error) => return Err(error),
-                    }
-                    let plain = PutOptions { if_absent: false, ..options.clone() };
-                    return Box::pin(self.put(path, body, &plain)).await;
+                    let why = format!("{self}: {}", super::NO_CONDITIONAL_WRITES);
+                    return Err(ObjectError::Refused(why));
                 }
                 _ => return Err(failure.error),
             }

@@ -1,20 +1,45 @@
 //! What this process tells an operator for as long as it is so: at `/readyz`, a line each.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The notices of this process. Cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub struct Notices(Arc<Mutex<BTreeMap<&'static str, Vec<String>>>>);
+pub struct Notices(Arc<Mutex<Kept>>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    lines: BTreeMap<&'static str, Vec<String>>,
+    /// Whether each subject that was tried has ever worked.
+    worked: BTreeMap<&'static str, bool>,
+}
 
 impl Notices {
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Says what is so about `subject` now; none takes back what was said.
     pub fn set(&self, subject: &'static str, lines: Vec<String>) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(subject, lines);
+        self.kept().lines.insert(subject, lines);
+    }
+
+    /// What the process needs works, and from now on counts as set up right.
+    pub fn works(&self, subject: &'static str) {
+        self.kept().worked.insert(subject, true);
+    }
+
+    /// What the process needs was tried and failed.
+    pub fn has_failed(&self, subject: &'static str) {
+        self.kept().worked.entry(subject).or_default();
+    }
+
+    /// Whether something that the process needs was tried and has never worked.
+    pub fn never_worked(&self) -> bool {
+        self.kept().worked.values().any(|worked| !worked)
     }
 
     pub fn all(&self) -> Vec<String> {
-        let notices = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        notices.values().flatten().cloned().collect()
+        self.kept().lines.values().flatten().cloned().collect()
     }
 }

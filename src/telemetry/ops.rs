@@ -96,7 +96,9 @@ async fn readyz(State(ops): State<Ops>) -> impl IntoResponse {
         Err(error) if ops.goes_on_with(&error) => notes.push(error.to_string()),
         Err(error) => missing.push(error.to_string()),
     }
-    let (status, mut lines) = match missing.is_empty() {
+    // Calls are taken all the same; a process that only works is set up wrong.
+    let is_set_up = ops.process.takes_calls() || !ops.app.notices.never_worked();
+    let (status, mut lines) = match missing.is_empty() && is_set_up {
         true => (StatusCode::OK, vec!["ready".to_owned()]),
         false => (StatusCode::SERVICE_UNAVAILABLE, missing),
     };

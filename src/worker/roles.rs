@@ -11,7 +11,7 @@ use crate::app::App;
 use crate::catalogs::{self, apply::ApplyEdits};
 use crate::claims::{self, Claim, ClaimError, Kind};
 use crate::deliveries::{self, DeliveryError};
-use crate::exports::{ExportError, cleanup, finish, part, plan, requeue, state};
+use crate::exports::{ExportError, cleanup, finish, part, plan, requeue, state, storage_health};
 use crate::log::{Message, Topic};
 use crate::messages::channels::cards;
 use crate::messages::dispatch::{self, BeginOrders, DispatchError, Engine};
@@ -61,6 +61,7 @@ impl Role {
                 let removals = options(app, CLEANUPS_IN_FLIGHT);
                 share(app, ExportCleanup(app.clone()), removals, shutdown, loops);
                 spawn(loops, requeue_waiting(app.clone(), shutdown.clone()));
+                spawn(loops, storage_health::watch(app.clone(), shutdown.clone()));
             }
             Self::Ingest => {
                 take_batches(app, "ingest", Topic::Tracking, Ingest::new(app), shutdown, loops);
@@ -238,7 +239,9 @@ impl shares::Handler for ExportPart {
     const RINGS: bool = false;
 
     async fn handle(&self, claim: &Claim, stop: &CancellationToken) -> Result<(), ExportError> {
-        part::run(&self.0, claim, stop).await
+        let result = part::run(&self.0, claim, stop).await;
+        storage_health::note(&self.0, claim, &result).await;
+        result
     }
 
     async fn give_up(&self, claim: &Claim, error: Option<&ExportError>) -> Result<(), ClaimError> {
@@ -255,7 +258,9 @@ impl shares::Handler for ExportFinish {
     const KIND: Kind = Kind::ExportFinish;
 
     async fn handle(&self, claim: &Claim, stop: &CancellationToken) -> Result<(), ExportError> {
-        finish::finish(&self.0, claim, stop).await
+        let result = finish::finish(&self.0, claim, stop).await;
+        storage_health::note(&self.0, claim, &result).await;
+        result
     }
 
     async fn give_up(&self, claim: &Claim, error: Option<&ExportError>) -> Result<(), ClaimError> {

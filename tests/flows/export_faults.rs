@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::support::api::{ALL_FIELDS, Accepted, Api};
 use crate::support::checker::{self, Wanted};
 use crate::support::fleet::{Backend, Fleet};
+use crate::support::middleman::{Middleman, NO_TRICK, PlayTrick, Trick};
 use crate::support::places::Place;
 use crate::support::process::free_port;
 use crate::support::proxy::{Proxy, Way};
@@ -136,6 +137,105 @@ async fn an_outage_of_the_storage_is_waited_out() {
     scene.proxy.set(Way::Open);
     scene.ends_whole(&accepted).await;
     scene.fleet.close().await;
+}
+
+/// While a storage takes nothing the export's status says why, long before its last attempt, and
+/// so does `/readyz`, which stays 200: the rest goes on. Once it takes files again, neither does.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_storage_that_fails_is_told_at_once() {
+    let scene = Scene::new(Backend::Embedded, 1_000).await;
+    scene.proxy.set(Way::Closed);
+    let accepted = scene.api.export_all().await;
+    let is_told = |status: &Value| status["error"].is_string();
+    let status = scene.api.status_when(&accepted.prefix, "its storage fails", is_told).await;
+    assert_eq!(status["state"], "running", "{status}");
+    let error = status["error"].as_str().expect("a text");
+    assert!(error.contains("cloud storage"), "{error}");
+    for secret in scene.workspace.secrets() {
+        assert!(!error.contains(&secret), "a secret is in the error");
+    }
+    eventually("the worker tells it", || async {
+        let (status, text) = scene.fleet.readiness("standalone").await;
+        assert_eq!(status, 200, "{text}");
+        text.contains(&accepted.prefix)
+    })
+    .await;
+    scene.proxy.set(Way::Open);
+    scene.ends_whole(&accepted).await;
+    assert_eq!(scene.api.status(&accepted.prefix).await.get("error"), None);
+    eventually("the worker tells nothing more", || async {
+        scene.fleet.readiness("standalone").await == (200, "ready\n".into())
+    })
+    .await;
+    scene.fleet.close().await;
+}
+
+/// A worker that has never been able to write where exports are built is not ready, and says why.
+/// A gateway writes none, and needs none.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_tells_that_objects_cannot_be_written() {
+    let place = Place::s3().await;
+    let proxy = Proxy::to(place.endpoint()).await;
+    let objects = place.at(&proxy.endpoint()).objects_url();
+    let settings = [("LONGSHORE_OBJECTS_URL", objects)];
+    let mut fleet = Fleet::prepare(Backend::Fleet(1), &settings, |_| {}).await;
+    let tells = async |fleet: &Fleet, status: u16| {
+        eventually("the worker tells it", || async {
+            let (answered, text) = fleet.readiness("worker-1").await;
+            text.contains("objects cannot be written") && answered == status
+        })
+        .await;
+    };
+    // It is ready until it has tried.
+    proxy.set(Way::Stuck);
+    fleet.launch("worker-1").await;
+    proxy.set(Way::Closed);
+    tells(&fleet, 503).await;
+    fleet.launch("gateway").await;
+    assert_eq!(fleet.readiness("gateway").await, (200, "ready\n".into()));
+    proxy.set(Way::Open);
+    eventually("the worker is ready", || async {
+        fleet.readiness("worker-1").await == (200, "ready\n".into())
+    })
+    .await;
+    assert_eq!(place.list().await, [""; 0], "nothing is left of the looks");
+    fleet.close().await;
+}
+
+/// Where a store cannot write only if nothing is there, a worker that slept could replace a file
+/// that is counted: `doctor` refuses such a store, and no export is written to it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_without_conditional_writes_is_refused() {
+    const NOT_IMPLEMENTED: PlayTrick = |method, _| {
+        let body = "<Error><Code>NotImplemented</Code><Message>no</Message></Error>";
+        (method == "PUT").then_some(Trick::AnswerConditional(501, body))
+    };
+    const IGNORED: PlayTrick =
+        |method, _| (method == "PUT").then_some(Trick::AnswerConditional(200, ""));
+    let place = Place::s3().await;
+    let middleman = Middleman::start(place.endpoint(), NO_TRICK).await;
+    let fleet = Fleet::start(Backend::Embedded, &settings(3)).await;
+    let workspace = WorkspaceFile::new("acme").with_storage(&place.at(&middleman.endpoint()));
+    let api = fleet.apply(&[workspace]).await.remove(0);
+    fleet.import("acme", &[people::simple(1, 1)]).await;
+    let doctor = async || fleet.command(&["doctor", "--json"]).await;
+    assert!(doctor().await.status.success(), "{:?}", doctor().await);
+    for trick in [IGNORED, NOT_IMPLEMENTED] {
+        middleman.play(trick);
+        let output = doctor().await;
+        assert!(!output.status.success(), "{output:?}");
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(said.contains("conditional writes"), "{said}");
+    }
+    let accepted = api.export_all().await;
+    let error = api.failed(&accepted.prefix).await;
+    assert!(error.contains("conditional writes"), "{error}");
+    assert_eq!(place.list().await, [""; 0]);
+    middleman.play(NO_TRICK);
+    let accepted = api.export_all().await;
+    api.done(&accepted.prefix).await;
+    assert_eq!(place.list().await.len(), 1);
+    fleet.close().await;
 }
 
 /// A storage that stays away, or that has gone for good: the job fails, and its status, the

@@ -21,6 +21,8 @@ pub enum Trick {
     LoseAnswerThen(u16, &'static str),
     /// It is not led on, and answered so.
     Answer(u16, &'static str),
+    /// The same where it is to write only if nothing is there.
+    AnswerConditional(u16, &'static str),
 }
 
 /// Chooses by a request's method and query.
@@ -102,7 +104,12 @@ async fn lead(State(way): State<Way>, request: Request) -> Response {
             StatusCode::INTERNAL_SERVER_ERROR.into_response()
         }
         Trick::LoseAnswer => lead_on(&way, request).await,
-        Trick::LoseAnswerThen(status, text) | Trick::Answer(status, text) => {
+        Trick::AnswerConditional(..) if !request.headers().contains_key("if-none-match") => {
+            lead_on(&way, request).await
+        }
+        Trick::LoseAnswerThen(status, text)
+        | Trick::Answer(status, text)
+        | Trick::AnswerConditional(status, text) => {
             // Read to its end, so that the connection can be used again.
             to_bytes(request.into_body(), usize::MAX).await.expect("a body");
             let status = StatusCode::from_u16(status).expect("a status");

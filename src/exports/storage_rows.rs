@@ -1,0 +1,54 @@
+//! The SQL of what storage answers while a job goes on.
+
+use uuid::Uuid;
+
+use crate::store::{StoreError, Tx, execute, on};
+
+/// Notes why the files of a job that goes on cannot be stored: what the customer is told, and
+/// what the operator is.
+pub async fn note_failure(
+    tx: &mut Tx,
+    id: Uuid,
+    message: &str,
+    detail: &str,
+) -> Result<(), StoreError> {
+    execute!(
+        tx,
+        sqlx::query(
+            "UPDATE export_jobs SET error = $2, error_detail = $3
+             WHERE id = $1 AND state IN ('running', 'finishing')
+               AND (error IS NULL OR error <> $2)",
+        )
+        .bind(id)
+        .bind(message)
+        .bind(detail)
+    );
+    Ok(())
+}
+
+/// Takes that back.
+pub async fn clear_failure(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
+    execute!(
+        tx,
+        sqlx::query(
+            "UPDATE export_jobs SET error = NULL, error_detail = NULL
+             WHERE id = $1 AND state IN ('running', 'finishing') AND error IS NOT NULL",
+        )
+        .bind(id)
+    );
+    Ok(())
+}
+
+/// Jobs that go on although their files cannot be stored, the oldest first: workspace,
+/// `object_prefix` and why.
+pub async fn failures(
+    tx: &mut Tx,
+    limit: i64,
+) -> Result<Vec<(String, String, String)>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_as(
+        "SELECT name, object_prefix, error
+         FROM export_jobs JOIN workspaces ON workspaces.id = workspace_id
+         WHERE finished_at IS NULL AND error IS NOT NULL ORDER BY requested_at LIMIT $1",
+    )
+    .bind(limit).fetch_all(c).await?))
+}
