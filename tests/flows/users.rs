@@ -1,5 +1,6 @@
 //! Users on both databases: import, order, resolution, erasure; and the commands.
 
+mod bodies;
 mod checked;
 
 use std::collections::{BTreeMap, BTreeSet};

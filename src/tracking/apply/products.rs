@@ -1,7 +1,7 @@
 //! The products that a workspace lists: the first [`MOST`] that were bought.
 //! A purchase of another one counts for its user all the same.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::rows;
@@ -10,78 +10,176 @@ use crate::store::{StoreError, Tx};
 /// Products that a workspace lists at most.
 pub const MOST: usize = 5_000;
 
-/// What this process knows of the lists, which only grow.
+/// Bytes of names in each of the two generations of [`Known`].
+const MOST_BYTES: usize = 4 << 20;
+
+/// What a name takes beside its bytes: its place in the map, about.
+const NAME_OVERHEAD: usize = 48;
+
+/// What this process knows of the lists.
 #[derive(Debug, Default)]
 pub struct Products {
-    known: Mutex<HashMap<i32, HashSet<Box<str>>>>,
+    known: Mutex<Known>,
+}
+
+/// Names of products, by workspace, and whether each is listed. A product that is listed stays
+/// so, and one for which there was no room never is.
+type Names = HashMap<i32, HashMap<Box<str>, bool>>;
+
+/// What was asked about in two generations: a new one begins when the current one is full, and
+/// what is not asked about in a whole generation is forgotten.
+#[derive(Debug, Default)]
+struct Known {
+    current: Names,
+    former: Names,
+    /// Of the current names.
+    bytes: usize,
+}
+
+impl Known {
+    /// Whether a product is listed, as far as that is known.
+    fn is_listed(&mut self, workspace: i32, product: &str) -> Option<bool> {
+        let of = |names: &Names| names.get(&workspace)?.get(product).copied();
+        if let Some(is_listed) = of(&self.current) {
+            return Some(is_listed);
+        }
+        let is_listed = of(&self.former)?;
+        self.learn(workspace, product, is_listed);
+        Some(is_listed)
+    }
+
+    fn learn(&mut self, workspace: i32, product: &str, is_listed: bool) {
+        let names = self.current.entry(workspace).or_default();
+        if names.insert(product.into(), is_listed).is_some() {
+            return;
+        }
+        self.bytes += product.len() + NAME_OVERHEAD;
+        if self.bytes >= MOST_BYTES {
+            self.former = std::mem::take(&mut self.current);
+            self.bytes = 0;
+        }
+    }
 }
 
 /// What became of purchases of a workspace.
 #[derive(Debug, Default)]
 pub struct Listed {
     workspace: i32,
-    /// All that are listed now, where the store was asked.
-    products: HashSet<Box<str>>,
+    /// The products that the store was asked about, and whether each is listed now.
+    products: BTreeMap<Box<str>, bool>,
     /// Purchases of products that are not listed.
     pub unlisted: u64,
 }
 
 impl Products {
-    fn known(&self) -> MutexGuard<'_, HashMap<i32, HashSet<Box<str>>>> {
+    fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Lists what was bought, as far as there is room. Asks the store only about products that
-    /// this process has not seen; whoever else lists any waits for the end of the transaction.
+    /// this process has not seen lately; whoever else lists any waits for the end of the
+    /// transaction.
     pub async fn list<'a>(
         &self,
         tx: &mut Tx,
         workspace: i32,
         bought: impl Iterator<Item = &'a str>,
     ) -> Result<Listed, StoreError> {
-        let unknown = self.unknown(workspace, bought);
         let mut listed = Listed { workspace, ..Listed::default() };
-        if !unknown.is_empty() && !self.is_full(workspace) {
-            listed.products = all_with(tx, workspace, unknown.iter().copied().collect()).await?;
+        let unknown = self.unknown(&mut listed, bought);
+        if !unknown.is_empty() {
+            let asked: BTreeSet<&str> = unknown.iter().copied().collect();
+            listed.products = list_new(tx, workspace, asked).await?;
         }
-        let is_unlisted = |product: &&&str| !listed.products.contains(**product);
-        listed.unlisted = unknown.iter().filter(is_unlisted).count() as u64;
+        let is_unlisted = |product: &&&str| listed.products.get(**product) == Some(&false);
+        listed.unlisted += unknown.iter().filter(is_unlisted).count() as u64;
         Ok(listed)
     }
 
     /// Takes note of what is listed, once that is committed.
-    pub fn learn(&self, listed: Listed) {
-        if !listed.products.is_empty() {
-            self.known().entry(listed.workspace).or_default().extend(listed.products);
+    pub fn learn(&self, Listed { workspace, products, .. }: Listed) {
+        let mut known = self.known();
+        for (product, is_listed) in products {
+            known.learn(workspace, &product, is_listed);
         }
     }
 
-    fn unknown<'a>(&self, workspace: i32, bought: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-        match self.known().get(&workspace) {
-            Some(known) => bought.filter(|product| !known.contains(*product)).collect(),
-            None => bought.collect(),
+    /// The purchases of which it is not known whether their product is listed. Counts those that
+    /// are known not to be.
+    fn unknown<'a>(
+        &self,
+        listed: &mut Listed,
+        bought: impl Iterator<Item = &'a str>,
+    ) -> Vec<&'a str> {
+        let mut known = self.known();
+        let mut unknown = Vec::new();
+        for product in bought {
+            match known.is_listed(listed.workspace, product) {
+                None => unknown.push(product),
+                Some(is_listed) => listed.unlisted += u64::from(!is_listed),
+            }
         }
-    }
-
-    fn is_full(&self, workspace: i32) -> bool {
-        self.known().get(&workspace).is_some_and(|known| known.len() >= MOST)
+        unknown
     }
 }
 
-/// The list of a workspace with what of `new` there was room for.
-async fn all_with(
+/// Lists what of `asked` is not listed and has room; answers of each whether it is listed now.
+async fn list_new(
     tx: &mut Tx,
     workspace: i32,
-    mut new: BTreeSet<&str>,
-) -> Result<HashSet<Box<str>>, StoreError> {
-    rows::lock_products(tx, workspace).await?;
-    let listed = rows::products(tx, workspace).await?;
-    listed.iter().for_each(|product| _ = new.remove(product.as_str()));
-    let room = MOST.saturating_sub(listed.len());
-    let new: Vec<&str> = new.into_iter().take(room).collect();
+    asked: BTreeSet<&str>,
+) -> Result<BTreeMap<Box<str>, bool>, StoreError> {
+    let names: Vec<&str> = asked.iter().copied().collect();
+    let mut new = without(asked, &rows::listed_of(tx, workspace, &names).await?);
     if !new.is_empty() {
-        rows::add_products(tx, workspace, &new).await?;
+        rows::lock_products(tx, workspace).await?;
+        // Others may have listed some until the lock was there.
+        let names: Vec<&str> = new.iter().copied().collect();
+        new = without(new, &rows::listed_of(tx, workspace, &names).await?);
+        let room = MOST.saturating_sub(rows::count_products(tx, workspace).await?);
+        let added: Vec<&str> = new.iter().copied().take(room).collect();
+        if !added.is_empty() {
+            rows::add_products(tx, workspace, &added).await?;
+        }
+        new = new.into_iter().skip(room).collect();
     }
-    let listed = listed.into_iter().map(String::into_boxed_str);
-    Ok(listed.chain(new.into_iter().map(Box::from)).collect())
+    Ok(names.into_iter().map(|name| (name.into(), !new.contains(name))).collect())
+}
+
+fn without<'a>(mut names: BTreeSet<&'a str>, listed: &[String]) -> BTreeSet<&'a str> {
+    listed.iter().for_each(|name| _ = names.remove(name.as_str()));
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_known_is_bounded_over_all_workspaces() {
+        let mut known = Known::default();
+        let name = |number: usize| format!("{number:0200}");
+        for workspace in 0..100 {
+            for number in 0..MOST {
+                known.learn(workspace, &name(number), number % 2 == 0);
+            }
+        }
+        let names = known.current.values().chain(known.former.values());
+        let bytes: usize = names.flat_map(|names| names.keys()).map(|name| name.len()).sum();
+        assert!(bytes <= 2 * MOST_BYTES, "{bytes}");
+        // What was learned last is known still.
+        assert_eq!(known.is_listed(99, &name(MOST - 1)), Some(false));
+        assert_eq!(known.is_listed(99, &name(MOST - 2)), Some(true));
+        assert_eq!(known.is_listed(0, &name(0)), None);
+    }
+
+    #[test]
+    fn what_is_asked_about_stays_known() {
+        let mut known = Known::default();
+        known.learn(1, "tea", true);
+        for number in 0..300_000 {
+            known.learn(2, &number.to_string(), false);
+            assert_eq!(known.is_listed(1, "tea"), Some(true));
+        }
+    }
 }

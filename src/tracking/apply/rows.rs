@@ -14,9 +14,42 @@ pub async fn lock_products(tx: &mut Tx, workspace: i32) -> Result<(), StoreError
     Ok(())
 }
 
-pub async fn products(tx: &mut Tx, workspace: i32) -> Result<Vec<String>, StoreError> {
-    Ok(on!(tx, c => sqlx::query_scalar("SELECT product_id FROM products WHERE workspace_id = $1")
-        .bind(workspace).fetch_all(c).await?))
+/// Those of `products` that are listed.
+pub async fn listed_of(
+    tx: &mut Tx,
+    workspace: i32,
+    products: &[&str],
+) -> Result<Vec<String>, StoreError> {
+    Ok(match tx {
+        Tx::Postgres(tx) => {
+            sqlx::query_scalar(
+                "SELECT product_id FROM products WHERE workspace_id = $1 AND product_id = ANY ($2)",
+            )
+            .bind(workspace)
+            .bind(products)
+            .fetch_all(&mut **tx)
+            .await?
+        }
+        Tx::Sqlite(tx) => {
+            sqlx::query_scalar(
+                "SELECT product_id FROM products
+                 WHERE workspace_id = $1 AND product_id IN (SELECT value FROM json_each($2))",
+            )
+            .bind(workspace)
+            .bind(serde_json::Value::from(products).to_string())
+            .fetch_all(&mut **tx)
+            .await?
+        }
+    })
+}
+
+/// How many products a workspace lists.
+pub async fn count_products(tx: &mut Tx, workspace: i32) -> Result<usize, StoreError> {
+    let count: i64 = on!(tx, c => sqlx::query_scalar(
+        "SELECT count(*) FROM products WHERE workspace_id = $1",
+    )
+    .bind(workspace).fetch_one(c).await?);
+    Ok(usize::try_from(count).unwrap_or_default())
 }
 
 /// Adds products that the list does not have.

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
@@ -45,6 +46,7 @@ impl Way {
 pub struct Proxy {
     address: SocketAddr,
     way: watch::Sender<Way>,
+    server: Arc<Server>,
 }
 
 /// What it leads to.
@@ -54,6 +56,14 @@ struct Server {
     /// Of Kafka, how brokers call themselves in answers, and what is put in its place: clients
     /// would go on without the proxy.
     renamed: Option<[Vec<u8>; 2]>,
+    /// Bytes of its answers.
+    answered: AtomicU64,
+}
+
+impl Server {
+    fn new(address: String, renamed: Option<[Vec<u8>; 2]>) -> Self {
+        Self { address, renamed, answered: AtomicU64::new(0) }
+    }
 }
 
 impl Proxy {
@@ -63,7 +73,7 @@ impl Proxy {
         let port =
             server.port().or_else(|| server.scheme().starts_with("postgres").then_some(5432));
         let address = format!("{}:{}", server.host_str().expect("a host"), port.unwrap_or(80));
-        Self::listen(|_| Server { address, renamed: None }).await
+        Self::listen(|_| Server::new(address, None)).await
     }
 
     /// A way to the Kafka broker that is advertised as `broker` (`127.0.0.1:port`).
@@ -72,7 +82,7 @@ impl Proxy {
         let port = broker.strip_prefix("127.0.0.1:").and_then(|port| port.parse().ok());
         let port = port.unwrap_or_else(|| panic!("no broker on this machine: {broker}"));
         let address = broker.to_owned();
-        Self::listen(|own| Server { address, renamed: Some([named(port), named(own)]) }).await
+        Self::listen(|own| Server::new(address, Some([named(port), named(own)]))).await
     }
 
     /// `server` is given the port that is listened at.
@@ -80,8 +90,9 @@ impl Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("it is bound");
         let (way, watched) = watch::channel(Way::Open);
-        tokio::spawn(accept(listener, Arc::new(server(address.port())), watched));
-        Self { address, way }
+        let server = Arc::new(server(address.port()));
+        tokio::spawn(accept(listener, server.clone(), watched));
+        Self { address, way, server }
     }
 
     /// Its address, `http://host:port`.
@@ -100,6 +111,11 @@ impl Proxy {
         address.set_ip_host(self.address.ip()).expect("an address with a host");
         address.set_port(Some(self.address.port())).expect("an address with a port");
         address.into()
+    }
+
+    /// Bytes that the server answered.
+    pub fn answered(&self) -> u64 {
+        self.server.answered.load(Ordering::Relaxed)
     }
 
     /// Changes the way. Connections that it closes are cut at once, and those that were stuck
@@ -204,6 +220,7 @@ async fn copy_answers(
     way: watch::Receiver<Way>,
 ) {
     while let Some(mut piece) = next_answer(&mut from, server).await {
+        server.answered.fetch_add(piece.len() as u64, Ordering::Relaxed);
         match *way.borrow() {
             Way::Unanswered => continue,
             Way::Garbled => piece.iter_mut().for_each(|byte| *byte = !*byte),
