@@ -1,5 +1,6 @@
 use std::process::ExitCode;
 
+use longshore::telemetry::lines::FlushAtEnd;
 use rustix::process::{Resource, getrlimit, setrlimit};
 
 /// Work on messages is made of many small pieces on several threads, for which glibc's allocator
@@ -8,6 +9,8 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    // Outside of the runtime, whose end may be worth a line too.
+    let _flush = FlushAtEnd;
     take_all_descriptors();
     longshore::cli::main()
 }

@@ -6,6 +6,8 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
+use crate::telemetry::lines;
+
 /// Waits for `work`. A signal ends the process in the middle of it, as it would have anyway,
 /// after what `hint` answers was said.
 pub async fn with_hint<T>(
@@ -22,7 +24,7 @@ pub async fn with_hint<T>(
         _ = interrupt.recv() => {}
     }
     // A line of its own after a bar and the terminal's ^C.
-    eprintln!("\nlongshore: {}", hint());
+    lines::say(&format!("\nlongshore: {}", hint()));
     std::process::exit(130)
 }
 
@@ -42,12 +44,17 @@ pub fn signals(patience: Duration) -> std::io::Result<CancellationToken> {
         tracing::info!(signal = name, "stopping; a second signal ends the process at once");
         stop.cancel();
         tokio::select! {
-            _ = terminate.recv() => std::process::exit(130),
-            _ = interrupt.recv() => std::process::exit(130),
+            _ = terminate.recv() => exit(130),
+            _ = interrupt.recv() => exit(130),
             () = tokio::time::sleep(patience) => {}
         }
         tracing::warn!("not all came to its end in time; stopped all the same");
-        std::process::exit(0);
+        exit(0);
     });
     Ok(token)
+}
+
+fn exit(status: i32) -> ! {
+    lines::flush();
+    std::process::exit(status)
 }

@@ -44,6 +44,7 @@ use crate::app::App;
 use crate::config::{Config, ConfigError, Mode};
 use crate::setup;
 use crate::store::Tx;
+use crate::telemetry::lines;
 use crate::users::erase;
 use crate::workspaces::{ChoiceError, Workspace, only_or_named};
 
@@ -266,7 +267,7 @@ pub async fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("longshore: {error}");
+            lines::say(&format!("longshore: {error}"));
             status(error.as_ref())
         }
     }

@@ -8,6 +8,7 @@ use rustix::fs::statvfs;
 use rustix::process::{Resource, getrlimit};
 use rustix::time::{ClockId, clock_gettime};
 
+use super::lines;
 use super::metrics::recorder::render_apart;
 use crate::app::App;
 use crate::store::pools::Standing;
@@ -78,6 +79,7 @@ impl Process {
 
 /// What the system says of the process; nothing where it says nothing.
 fn usage() {
+    metrics::counter!("longshore_log_lines_dropped_total").absolute(lines::dropped());
     let used = Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default();
     metrics::counter!("process_cpu_seconds_total").absolute(used.as_secs());
     if let Some(bytes) = fs::read_to_string("/proc/self/status").ok().and_then(|s| resident(&s)) {

@@ -19,6 +19,7 @@ mod gateway;
 mod idempotency;
 mod ingestion;
 mod log;
+mod log_lines;
 mod lost_commit;
 mod membership;
 mod messages;

@@ -26,6 +26,11 @@ const METRICS: &[Metric] = &[
     gauge("process_open_fds", &[], "File descriptors that are open"),
     gauge("process_max_fds", &[], "File descriptors that may be open at most"),
     gauge("process_start_time_seconds", &[], "When this process started, in seconds since 1970"),
+    counter(
+        "longshore_log_lines_dropped_total",
+        &[],
+        "Log lines that were not written, since nobody read standard error or it failed",
+    ),
     gauge(
         "longshore_compute_jobs",
         &["state"],

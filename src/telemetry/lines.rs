@@ -1,0 +1,251 @@
+//! Log lines on their way to standard error. Whoever logs puts a line into memory and goes on; one
+//! thread writes. A reader that is slow, or gone, costs lines and no work.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, ErrorKind, Write};
+use std::os::fd::AsFd as _;
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// Bytes of lines that wait for the reader. What comes when they are taken is dropped.
+const MOST_WAITING: usize = 1 << 20;
+
+/// Bytes that are written at once, unless a line is longer: what a pipe takes whole, so that lines
+/// of several processes do not run into each other (`PIPE_BUF`).
+const PIECE: usize = 4_096;
+
+/// How long the end of a process waits for a reader that takes nothing.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Before a terminal or pipe that takes nothing now is asked again.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Those of this process, once it logs.
+static STARTED: OnceLock<Lines> = OnceLock::new();
+
+/// Lines that wait to be written.
+#[derive(Default)]
+pub struct Lines {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: VecDeque<u8>,
+    /// Whether a piece is being written that is no longer in `waiting`.
+    is_writing: bool,
+    /// Pieces that were written, or could not be.
+    written: u64,
+    dropped: u64,
+}
+
+/// The lines of this process, with the thread that writes them; called again, the same.
+pub(super) fn start() -> io::Result<&'static Lines> {
+    // Not by `io::stderr()`, whose lock a writer that hangs would keep from everybody else.
+    let stderr = File::from(io::stderr().as_fd().try_clone_to_owned()?);
+    if STARTED.set(Lines::default()).is_ok() {
+        let lines = STARTED.wait();
+        thread::Builder::new().name("log".into()).spawn(|| lines.write_to(stderr))?;
+    }
+    Ok(STARTED.wait())
+}
+
+/// How many lines this process dropped.
+pub fn dropped() -> u64 {
+    STARTED.get().map_or(0, |lines| lines.lock().dropped)
+}
+
+/// Writes a line after all others. A process that logs waits for the reader as at its end.
+pub fn say(text: &str) {
+    match STARTED.get() {
+        Some(mut lines) => {
+            let _ = lines.write_all(format!("{text}\n").as_bytes());
+            lines.flush_with(PATIENCE);
+        }
+        None => eprintln!("{text}"),
+    }
+}
+
+/// Waits until everything is written, unless nobody reads.
+pub fn flush() {
+    if let Some(lines) = STARTED.get() {
+        lines.flush_with(PATIENCE);
+    }
+}
+
+/// Flushes when it is dropped, also where a panic ends the process.
+pub struct FlushAtEnd;
+
+impl Drop for FlushAtEnd {
+    fn drop(&mut self) {
+        flush();
+    }
+}
+
+/// Every call is one event: a line, or several that belong together.
+impl Write for &Lines {
+    fn write(&mut self, event: &[u8]) -> io::Result<usize> {
+        let mut state = self.lock();
+        if state.waiting.len() + event.len() > MOST_WAITING {
+            state.dropped += 1;
+        } else {
+            state.waiting.extend(event);
+            self.changed.notify_all();
+        }
+        Ok(event.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Lines {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes what comes, for ever.
+    fn write_to(&self, mut to: impl Write) {
+        let mut told = 0;
+        loop {
+            let piece = self.next_piece();
+            let lines = piece.iter().filter(|byte| **byte == b'\n').count() as u64;
+            let is_written = write_whole(&mut to, &piece).is_ok();
+            let mut state = self.lock();
+            state.is_writing = false;
+            state.written += 1;
+            state.dropped += if is_written { 0 } else { lines };
+            let (dropped, is_over) = (state.dropped, state.waiting.is_empty());
+            drop(state);
+            self.changed.notify_all();
+            if is_over && is_written && dropped > told {
+                tracing::warn!(lines = dropped - told, "log lines were dropped: nobody read them");
+                told = dropped;
+            }
+        }
+    }
+
+    /// Takes whole lines, no more of them than are written at once.
+    fn next_piece(&self) -> Vec<u8> {
+        let mut state = self.lock();
+        while state.waiting.is_empty() {
+            state = self.wait(state);
+        }
+        let is_end = |byte: &u8| *byte == b'\n';
+        let most = state.waiting.len().min(PIECE);
+        let whole = state.waiting.range(..most).rposition(is_end);
+        let end = whole.or_else(|| state.waiting.iter().position(is_end));
+        let end = end.map_or(state.waiting.len(), |at| at + 1);
+        state.is_writing = true;
+        state.waiting.drain(..end).collect()
+    }
+
+    /// Waits until everything is written; gives up once nothing was for so long.
+    fn flush_with(&self, patience: Duration) {
+        let mut state = self.lock();
+        while !state.waiting.is_empty() || state.is_writing {
+            let written = state.written;
+            let waited = self.changed.wait_timeout_while(state, patience, |state| {
+                state.written == written && (!state.waiting.is_empty() || state.is_writing)
+            });
+            let (now, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+            if timeout.timed_out() {
+                return;
+            }
+            state = now;
+        }
+    }
+}
+
+/// Writes all of it, also to what does not block.
+fn write_whole(to: &mut impl Write, mut piece: &[u8]) -> io::Result<()> {
+    while !piece.is_empty() {
+        match to.write(piece) {
+            Ok(0) => return Err(ErrorKind::WriteZero.into()),
+            Ok(written) => piece = &piece[written..],
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => thread::sleep(PAUSE),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead as _, BufReader, pipe};
+    use std::sync::Arc;
+
+    use super::*;
+
+    fn started(to: impl Write + Send + 'static) -> Arc<Lines> {
+        let lines = Arc::new(Lines::default());
+        let of_thread = lines.clone();
+        thread::spawn(move || of_thread.write_to(to));
+        lines
+    }
+
+    fn log(mut lines: &Lines, text: &str) {
+        lines.write_all(format!("{text}\n").as_bytes()).unwrap();
+    }
+
+    #[test]
+    fn who_logs_never_waits_and_what_finds_no_room_is_counted() {
+        let (reader, writer) = pipe().unwrap();
+        let lines = started(writer);
+        let text = "x".repeat(999);
+        for number in 0..5_000 {
+            log(&lines, &format!("{number} {text}"));
+        }
+        let dropped = lines.lock().dropped;
+        assert!(dropped > 3_000, "{dropped}");
+        // Nobody reads: the end comes all the same.
+        lines.flush_with(Duration::from_millis(1));
+        // What was not dropped comes whole and in order.
+        let mut read = BufReader::new(reader).lines();
+        let mut last = -1;
+        for _ in 0..5_000 - dropped {
+            let line = read.next().unwrap().unwrap();
+            let number = line.strip_suffix(&text).unwrap().trim().parse().unwrap();
+            assert!(number > last, "{number} after {last}");
+            last = number;
+        }
+        lines.flush_with(PATIENCE);
+        log(&lines, "after all");
+        assert_eq!(read.next().unwrap().unwrap(), "after all");
+    }
+
+    #[test]
+    fn all_is_written_at_the_end() {
+        let (reader, writer) = pipe().unwrap();
+        let lines = started(writer);
+        let long = "y".repeat(3 * PIECE);
+        for text in ["short", &long, "last"] {
+            log(&lines, text);
+        }
+        let read = thread::spawn(move || {
+            BufReader::new(reader).lines().take(3).map(Result::unwrap).collect::<Vec<_>>()
+        });
+        lines.flush_with(PATIENCE);
+        assert!(lines.lock().waiting.is_empty());
+        assert_eq!(read.join().unwrap(), ["short", &long, "last"]);
+    }
+
+    #[test]
+    fn a_reader_that_is_gone_costs_lines_alone() {
+        let (reader, writer) = pipe().unwrap();
+        drop(reader);
+        let lines = started(writer);
+        log(&lines, "one");
+        lines.flush_with(PATIENCE);
+        assert_eq!(lines.lock().dropped, 1);
+    }
+}
