@@ -142,17 +142,14 @@ impl Delivery {
     }
 }
 
-/// An address without its password and its query, which are for the receiver alone.
+/// The scheme, host and port of an address. The rest is for the receiver alone: some take a path
+/// for a password.
 pub(crate) fn shown(url: &str) -> String {
-    let Ok(mut url) = Url::parse(url) else { return HIDDEN.into() };
-    if url.password().is_some() {
-        // Fails only for addresses that cannot have a password.
-        let _ = url.set_password(Some(HIDDEN));
+    let origin = Url::parse(url).map(|url| url.origin());
+    match origin {
+        Ok(origin) if origin.is_tuple() => origin.ascii_serialization(),
+        _ => HIDDEN.into(),
     }
-    if url.query().is_some() {
-        url.set_query(Some(HIDDEN));
-    }
-    url.into()
 }
 
 fn serialize_shown<S: Serializer>(url: &str, serializer: S) -> Result<S::Ok, S::Error> {
@@ -508,8 +505,10 @@ mod tests {
     #[test]
     fn an_address_is_shown_without_its_secrets() {
         for (url, expected) in [
-            ("https://ann:pass@h/p?token=hidden123#f", "https://ann:***@h/p?***#f"),
-            ("https://h:8443/p", "https://h:8443/p"),
+            ("https://ann:pass@h/services/T1/hidden?token=hidden123#f", "https://h"),
+            ("https://h:8443/p", "https://h:8443"),
+            ("http://[::1]:80/", "http://[::1]"),
+            ("mailto:hidden@h", "***"),
             ("no address?token=hidden123", "***"),
         ] {
             assert_eq!(shown(url), expected);

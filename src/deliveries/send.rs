@@ -209,14 +209,17 @@ async fn beginning(mut answer: Response, most: usize) -> Vec<u8> {
     bytes
 }
 
-/// What of an address a receiver may repeat and nobody may read: its password and its
-/// query.
+/// What of an address a receiver may repeat and nobody may read: its user and password, its path
+/// and its query.
 fn secrets_of(url: &Url) -> Vec<String> {
     let query = url.query().into_iter().map(str::to_owned);
     let values = url.query_pairs().map(|(_, value)| value.into_owned());
-    let password = url.password().map(str::to_owned);
+    let user = [Some(url.username()), url.password()].into_iter().flatten();
     // A short value is no secret, and would make the text unreadable.
-    query.chain(values).chain(password).filter(|secret| secret.len() >= 6).collect()
+    let named = query.chain(values).chain(user.map(str::to_owned)).filter(|one| one.len() >= 6);
+    // Nor is a step of a path that is a word.
+    let steps = url.path().split('/').filter(|step| step.len() >= 12);
+    named.chain(steps.map(str::to_owned)).collect()
 }
 
 /// An error's text with that of its causes.
@@ -263,9 +266,11 @@ mod tests {
     }
 
     #[test]
-    fn passwords_and_queries_of_an_address_are_secrets() {
+    fn passwords_paths_and_queries_of_an_address_are_secrets() {
         let url = Url::parse("https://user:pass-word@h/p?token=abcdef%21&a=1").unwrap();
         assert_eq!(secrets_of(&url), ["token=abcdef%21&a=1", "abcdef!", "pass-word"]);
+        let url = Url::parse("https://h/services/T012/B345/hidden-in-the-path").unwrap();
+        assert_eq!(secrets_of(&url), ["hidden-in-the-path"]);
         assert!(secrets_of(&Url::parse("https://h/p").unwrap()).is_empty());
     }
 }

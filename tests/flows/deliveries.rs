@@ -178,19 +178,29 @@ async fn failures_are_tried_again_under_the_same_id(store: TestStore) {
 
 async fn what_went_wrong_is_kept_short_and_without_secrets(store: TestStore) {
     let world = World::open(store).await;
-    let text = format!("no such token: token-of-acme {}", "x\0".repeat(10_000));
+    let text = format!("no such token: token-of-acme path-of-the-acme {}", "x\0".repeat(10_000));
     let says = Answer::Says(403, text);
     let receiver = Receiver::start(std::iter::repeat_n(says, 1_000)).await;
-    let url = receiver.url("/hook?key=token-of-acme").replace("://", "://acme:pass-word@");
+    let url = receiver.url("/hook/path-of-the-acme?key=token-of-acme");
+    let url = url.replace("://", "://acme:pass-word@");
     let id = world.enqueue(url).await;
     let delivery = world.wait_for_failure(id).await;
     assert_eq!(delivery.last_status, Some(403));
     let error = delivery.last_error.clone().unwrap();
     assert!(error.starts_with("the receiver answered 403 Forbidden: no such token: …"), "{error}");
     assert!(error.chars().count() <= 500, "{}", error.len());
-    for shown in [delivery.shown_url(), serde_json::to_string(&delivery).unwrap()] {
-        assert!(!shown.contains("pass-word") && !shown.contains("token-of-acme"), "{shown}");
+    let id = id.to_string();
+    let mut shown = vec![error, delivery.shown_url(), serde_json::to_string(&delivery).unwrap()];
+    for command in [&["list"][..], &["list", "--json"], &["show", &id], &["show", &id, "--json"]] {
+        let command = [&["deliveries"], command].concat();
+        shown.push(world.installation.printed(&command).await.join("\n"));
     }
+    for shown in shown {
+        for secret in ["pass-word", "token-of-acme", "path-of-the-acme"] {
+            assert!(!shown.contains(secret), "{shown}");
+        }
+    }
+    assert_eq!(delivery.shown_url(), receiver.url(""));
     // The receiver itself is given the credentials of its address.
     assert!(receiver.received()[0].header("authorization").starts_with("Basic "));
     world.close().await;
