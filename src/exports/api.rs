@@ -6,7 +6,7 @@ use axum::Extension;
 use axum::extract::{FromRequestParts, Path, RawQuery, State};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
-use axum::routing::{get, post};
+use axum::routing::{any, get, post};
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use schemars::JsonSchema;
@@ -37,6 +37,10 @@ pub(super) const LARGEST_PAGE: i64 = 100;
 /// Ids of broken users that a status shows.
 const BROKEN_USERS_SHOWN: i64 = 100;
 
+/// Words of this family of interfaces that stand in the place of an `object_prefix`, and that
+/// nothing is at here.
+const RESERVED: [&str; 2] = ["/users/export/ids", "/users/export/segment"];
+
 pub(super) const NO_GROUP: &str = "The workspace has no active global control group";
 
 /// The routes of exports.
@@ -44,7 +48,9 @@ pub fn routes() -> Routes {
     let protected = |route| gateway::protected(PERMISSION, route);
     let one = protected(get(status).delete(cancel));
     let ask = protected(post(request));
-    Routes::new()
+    RESERVED
+        .iter()
+        .fold(Routes::new(), |routes, path| routes.route(path, any(gateway::no_path), []))
         .route("/users/export/global_control_group", ask, [openapi::request()])
         .route("/users/export", protected(get(list)), [openapi::list()])
         .route("/users/export/{object_prefix}", one, [openapi::status(), openapi::cancel()])

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{Query, Request, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -19,9 +20,11 @@ use tower_http::services::ServeFile;
 use super::api::ObjectPrefix;
 use super::{Job, Progress, openapi, rows};
 use crate::app::App;
-use crate::gateway::{ApiError, Routes};
+use crate::gateway::{self, ApiError, Routes};
 use crate::objects::files::SignatureError;
 use crate::objects::{ObjectKey, Objects, content_disposition};
+use crate::store::Tx;
+use crate::workspaces;
 
 /// What signatures of download addresses are derived for.
 const PURPOSE: &str = "export download";
@@ -60,6 +63,7 @@ async fn download(
     State(app): State<App>,
     object_prefix: Result<ObjectPrefix, ApiError>,
     Query(query): Query<BTreeMap<String, String>>,
+    head: Parts,
 ) -> Result<Response, ApiError> {
     let ObjectPrefix(object_prefix) = object_prefix.map_err(|_| not_found())?;
     let signature = query.get("signature").map_or("", String::as_str);
@@ -67,12 +71,18 @@ async fn download(
         return Err(not_found());
     }
     let mut tx = app.calls.snapshot().await?;
-    let found = rows::by_prefix(&mut tx, &object_prefix).await?;
+    let (job, progress) = rows::by_prefix(&mut tx, &object_prefix).await?.ok_or_else(not_found)?;
+    check_sender(&app, &mut tx, &head, &job).await?;
     drop(tx);
-    let (job, progress) = found.ok_or_else(not_found)?;
     let (attempt, valid) = what_is_valid(&app, &progress)?;
     let key = ObjectKey::ExportArchive { job: job.id, attempt };
     redirect(&app, &key, valid, &job).await
+}
+
+/// Refuses a sender whom the workspace's `ip_allowlist` does not let in, as at every other call.
+async fn check_sender(app: &App, tx: &mut Tx, head: &Parts, job: &Job) -> Result<(), ApiError> {
+    let workspace = workspaces::by_id(tx, job.workspace_id).await?.ok_or_else(not_found)?;
+    gateway::check_address(app, head, &[&workspace.ip_allowlist])
 }
 
 /// The attempt whose ZIP is behind the address, and for how long.
@@ -137,6 +147,13 @@ async fn serve(State(app): State<App>, request: Request) -> Result<Response, Api
                 SignatureError::Expired => ApiError::Forbidden(EXPIRED),
             }
         })?;
+    let job = ObjectKey::job_of_archive(path).ok_or_else(not_found)?;
+    let (head, body) = request.into_parts();
+    let mut tx = app.calls.snapshot().await?;
+    let (job, _) = rows::load(&mut tx, job).await?.ok_or_else(not_found)?;
+    check_sender(&app, &mut tx, &head, &job).await?;
+    drop(tx);
+    let request = Request::from_parts(head, body);
     let disposition = HeaderValue::try_from(content_disposition(&download.name))
         .map_err(|_| ApiError::Internal("a file name that is no header value".into()))?;
     let mut response = match ServeFile::new(download.file).oneshot(request).await {
@@ -145,6 +162,7 @@ async fn serve(State(app): State<App>, request: Request) -> Result<Response, Api
         Err(never) => match never {},
     };
     response.headers_mut().insert(header::CONTENT_DISPOSITION, disposition);
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(response)
 }
 

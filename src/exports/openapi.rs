@@ -13,7 +13,7 @@ use super::{Format, State};
 use crate::deliveries;
 use crate::gateway::openapi::Tag;
 use crate::gateway::openapi::shapes::{members, shape};
-use crate::gateway::{Access, ApiError, Operation};
+use crate::gateway::{ADDRESS_REFUSED, Access, ApiError, Operation};
 
 const TAG: Tag = Tag { name: "Exports", about: "The users of the global control group as files." };
 
@@ -177,12 +177,16 @@ pub(super) fn list() -> Operation {
     operation.refuses_some(wrong.map(read_page), "A parameter is wrong, or is there twice")
 }
 
+/// When a download is refused with [`ADDRESS_REFUSED`].
+const ADDRESS: &str = "The sender's address is not on the list of the workspace";
+
 pub(super) fn download() -> Operation {
     let operation = Operation::new(Method::GET, "downloadExport", TAG, "Download an export")
         .about(
             "The `url` that a request without own storage is answered with: one ZIP with all \
-             files. It is signed, so whoever has it can download until it expires. Keep it, \
-             rather than what it redirects to.",
+             files. It is signed, so whoever has it can download until it expires, from the \
+             addresses of the workspace's `ip_allowlist`. Keep it, rather than what it redirects \
+             to.",
         )
         .in_query(
             "signature",
@@ -191,7 +195,8 @@ pub(super) fn download() -> Operation {
         )
         .answers_empty(StatusCode::FOUND, "Follow it: a short-lived address of the storage.")
         .with_header("Location", "The address.", json!({ "type": "string", "format": "uri" }))
-        .refuses(&not_found(), "The signature is wrong or missing, or there is no such export");
+        .refuses(&not_found(), "The signature is wrong or missing, or there is no such export")
+        .refuses(&ApiError::Forbidden(ADDRESS_REFUSED), ADDRESS);
     let ends = [State::Running, State::Failed, State::Cancelled];
     let refusals = ends.into_iter().filter_map(not_yet).chain([ApiError::Forbidden(EXPIRED)]);
     let operation = refusals.fold(operation, |operation, error| {
@@ -222,6 +227,7 @@ pub(super) fn serve() -> Operation {
     .in_path("path", "Has slashes.", json!({ "type": "string", "minLength": 1 }))
     .refuses(&not_found(), "The signature is wrong or missing, or there is no such file")
     .refuses(&ApiError::Forbidden(EXPIRED), "The address has expired")
+    .refuses(&ApiError::Forbidden(ADDRESS_REFUSED), ADDRESS)
     .answers_empty(StatusCode::NOT_MODIFIED, "What `If-Modified-Since` names is the same.")
     .answers_empty(StatusCode::PRECONDITION_FAILED, "It is not what `If-Unmodified-Since` names.")
     .answers_empty(StatusCode::RANGE_NOT_SATISFIABLE, "The range is outside of the file.");

@@ -17,7 +17,7 @@ use super::{ApiError, Caller, body};
 use crate::app::App;
 use crate::workspaces::{Budget, keys};
 
-pub(super) const ADDRESS_REFUSED: &str = "Invalid whitelisted IPs";
+pub(crate) const ADDRESS_REFUSED: &str = "Invalid whitelisted IPs";
 pub(super) const PERMISSION_REFUSED: &str = "You do not have permission to access this resource";
 
 /// A route that needs a key with `permission`, and is counted against that permission's

@@ -25,6 +25,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
+pub(crate) use auth::ADDRESS_REFUSED;
 pub use auth::{bearer, check_address, protected};
 pub use body::{Json, JsonText, discard};
 pub use error::ApiError;
@@ -33,7 +34,7 @@ pub use openapi::{Access, Operation, Routes};
 pub use query::parameter;
 pub use queue::StoreQueue;
 pub use request::RequestId;
-pub use serve::{BindError, bind, router, serve};
+pub use serve::{BindError, bind, no_path, router, serve};
 
 use crate::workspaces::Workspace;
 

@@ -60,7 +60,8 @@ pub fn router(app: App, domains: impl Into<Router<App>>) -> Router {
         .with_state(app)
 }
 
-async fn no_path(request: Request) -> ApiError {
+/// The answer at a path that nothing is at.
+pub async fn no_path(request: Request) -> ApiError {
     body::discard_of(request);
     ApiError::NotFound("There is nothing at this path".into())
 }

@@ -40,6 +40,14 @@ impl ObjectKey {
     }
 }
 
+impl ObjectKey {
+    /// The export whose [archive](Self::ExportArchive) lies at a path.
+    pub fn job_of_archive(path: &str) -> Option<Uuid> {
+        let (job, name) = path.strip_prefix("exports/")?.split_once('/')?;
+        name.starts_with("archive.").then(|| Uuid::try_parse(job).ok())?
+    }
+}
+
 /// Where the objects of one trial lie.
 pub fn probe_prefix(id: Uuid) -> String {
     format!("longshore-probe/{id}/")

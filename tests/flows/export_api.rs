@@ -386,6 +386,53 @@ async fn the_life_of_a_download_address() {
     fleet.close().await;
 }
 
+/// A download is for the workspace's `ip_allowlist`, at its address and at the one that this
+/// redirects to.
+#[tokio::test(flavor = "multi_thread")]
+async fn downloads_are_for_the_allowed_addresses() {
+    let from = |networks: Value| WorkspaceFile::new("acme").with("ip_allowlist", networks);
+    let here = from(json!(["127.0.0.0/8"]));
+    let (fleet, api) = with_users(Backend::Embedded, here, 3, &[]).await;
+    let accepted = api.export_all().await;
+    api.done(&accepted.prefix).await;
+    let redirected = api.open(accepted.address()).await;
+    assert_eq!(
+        (redirected.status.as_u16(), &redirected.headers["cache-control"]),
+        (302, &"no-store".parse().unwrap())
+    );
+    let file = redirected.headers["location"].to_str().expect("an address").to_owned();
+    let archive = api.open(&file).await;
+    assert_eq!(
+        (archive.status.as_u16(), &archive.headers["cache-control"]),
+        (200, &"no-store".parse().unwrap())
+    );
+    fleet.apply(&[from(json!(["203.0.113.0/24"]))]).await;
+    for address in [accepted.address(), &file] {
+        api.open(address).await.refuses(403, "Invalid whitelisted IPs");
+    }
+    // Who has no signature learns nothing.
+    api.open(accepted.address().split('?').next().expect("a path")).await.refuses(404, "");
+    fleet.apply(&[from(json!(["203.0.113.0/24", "127.0.0.1"]))]).await;
+    assert_eq!(checker::downloaded(&api.download(accepted.address()).await).len(), 1);
+    fleet.close().await;
+}
+
+/// Words that may come to name calls are no `object_prefix`.
+#[tokio::test(flavor = "multi_thread")]
+async fn reserved_words_are_no_exports() {
+    let (fleet, api) = with_users(Backend::Embedded, WorkspaceFile::new("acme"), 0, &[]).await;
+    for path in ["/users/export/segment", "/users/export/ids"] {
+        for method in [Method::POST, Method::GET, Method::DELETE] {
+            answer(api.request(method, path).json(&json!({})))
+                .await
+                .refuses(404, "nothing at this");
+        }
+    }
+    let answer = api.get(EXPORT).await;
+    assert_eq!((answer.status.as_u16(), &answer.headers["allow"]), (405, &"POST".parse().unwrap()));
+    fleet.close().await;
+}
+
 /// Each line has the wanted fields and nothing else.
 #[tokio::test(flavor = "multi_thread")]
 async fn only_wanted_fields_are_exported() {
