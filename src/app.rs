@@ -14,7 +14,7 @@ use crate::gateway::StoreQueue;
 use crate::gateway::limits::Limits;
 use crate::log::{Log, LogError};
 use crate::messages::channels::Channels;
-use crate::messages::inbound::KnownNames;
+use crate::messages::inbound::{Appends, KnownNames};
 use crate::objects::{ObjectError, Objects};
 use crate::retry::Retry;
 use crate::secrets::SecretKey;
@@ -64,6 +64,8 @@ pub struct Parts {
     pub channels: Channels,
     /// The workspaces that reports came for.
     pub names: Arc<KnownNames>,
+    /// Who unsubscribed lately.
+    pub unsubscribing: Arc<Appends>,
 }
 
 /// What is kept free for what nothing else may delay.
@@ -136,6 +138,7 @@ impl App {
             limits: Limits::default(),
             channels: Channels::default(),
             names: Arc::default(),
+            unsubscribing: Arc::default(),
         })))
     }
 

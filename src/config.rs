@@ -21,7 +21,7 @@ use url::Url;
 
 use crate::retry::Retry;
 
-pub use data::private_directory;
+pub use data::{private_database, private_directory};
 
 /// All settings, as loaded and checked.
 #[derive(Clone, Debug, Serialize, Deserialize)]

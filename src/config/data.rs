@@ -1,9 +1,9 @@
 //! What is made in the data directory before anything is opened there: the directory
 //! itself, and the secret key.
 
-use std::fs::{self, DirBuilder, OpenOptions};
+use std::fs::{self, DirBuilder, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::str::FromStr as _;
 
@@ -42,6 +42,30 @@ impl Config {
 /// already stays as it is.
 pub fn private_directory(directory: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(directory)
+}
+
+/// Makes an SQLite database its owner's alone, before it is opened: it holds personal data. The
+/// files that SQLite puts next to it become as it is.
+pub fn private_database(file: &Path) -> io::Result<()> {
+    // One that is there is not opened: to close it would end SQLite's locks on it in this process.
+    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(file) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    for end in ["", "-wal", "-shm"] {
+        let mut path = file.as_os_str().to_owned();
+        path.push(end);
+        match fs::set_permissions(&path, Permissions::from_mode(0o600)) {
+            // Its owner, who alone may change it, is somebody else.
+            Err(error)
+                if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) =>
+            {
+                return Err(error);
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 fn read_or_make_key(file: &Path, database: Option<&Path>) -> io::Result<String> {
@@ -85,7 +109,6 @@ fn make_key(file: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt as _;
 
     #[test]
     fn a_new_data_directory_is_its_owners_alone() {

@@ -173,6 +173,13 @@ pub async fn transact<E: From<ApiError>>(
     Ok(answer)
 }
 
+/// Whether a key was not known, in the caller's transaction; from then on it is, for as long as an
+/// `Idempotency-Key` holds. For a call whose answer is always the same.
+pub async fn is_first(tx: &mut Tx, key: &IdempotencyKey) -> Result<bool, StoreError> {
+    let received = Received { id: Uuid::now_v7(), at: 0 };
+    rows::insert_within(tx, key, &Claim::new(received, &hash(&[]), &hash(&[]))).await
+}
+
 /// What an `Idempotency-Key` can be refused for, and when.
 pub(super) fn refusals() -> impl Iterator<Item = (ApiError, &'static str)> {
     let no_key = (ApiError::Invalid(header::REFUSED.into()), "The `Idempotency-Key` is not valid");

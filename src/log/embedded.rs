@@ -27,7 +27,7 @@ use super::batches::{Batch, Extent, Limits, Standings};
 use super::consumer::Consumer;
 use super::{LogError, NewMessage, Topic};
 use crate::clock::Clock;
-use crate::config::{Config, private_directory};
+use crate::config::{Config, private_database, private_directory};
 use crate::store::{Store, in_words, sqlite_pool};
 
 /// How often messages that every group is done with are looked for.
@@ -67,8 +67,10 @@ impl Embedded {
         private_directory(&config.data).map_err(|error| {
             LogError::Settings(format!("the data directory {}: {error}", config.data.display()))
         })?;
+        let file = config.data.join("log.db");
+        private_database(&file).map_err(sqlx::Error::Io)?;
         let options = SqliteConnectOptions::new()
-            .filename(config.data.join("log.db"))
+            .filename(file)
             .create_if_missing(true)
             .journal_mode(SqliteJournalMode::Wal)
             // NORMAL would lose acknowledged appends at a power cut.

@@ -22,7 +22,7 @@ use sqlx::{Connection as _, PgPool, Postgres, Sqlite, SqlitePool, Transaction};
 use tokio::sync::Semaphore;
 use tracing::Instrument as _;
 
-use crate::config::{Config, private_directory};
+use crate::config::{Config, private_database, private_directory};
 use crate::retry::Retry;
 
 /// A connection that was unused for longer is asked whether it is still there.
@@ -298,6 +298,7 @@ impl Store {
         if let Some(directory) = options.get_filename().parent() {
             private_directory(directory).map_err(sqlx::Error::Io)?;
         }
+        private_database(options.get_filename()).map_err(sqlx::Error::Io)?;
         let options = options
             .create_if_missing(true)
             .journal_mode(SqliteJournalMode::Wal)

@@ -107,7 +107,31 @@ async fn any_command_may_come_first() {
         let data = directory.path().join("longshore-data");
         let mode = data.metadata().expect("the data directory").permissions().mode();
         assert_eq!(mode & 0o777, 0o700, "{arguments:?}");
+        for entry in data.read_dir().expect("the data directory") {
+            let entry = entry.expect("an entry");
+            let name = entry.file_name().into_string().expect("a name of ASCII");
+            let mode = entry.metadata().expect("its metadata").permissions().mode();
+            if name.contains(".db") || name == "secret.key" {
+                assert_eq!(mode & 0o777, 0o600, "{name} after {arguments:?}");
+            }
+        }
     }
+}
+
+/// Those that a former release left readable to others.
+#[tokio::test(flavor = "multi_thread")]
+async fn databases_become_their_owners_alone() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let data = directory.path().join("longshore-data");
+    longshore_in(directory.path(), &["key", "list"]).await;
+    let mode =
+        |name: &str| data.join(name).metadata().expect("a database").permissions().mode() & 0o777;
+    for name in ["store.db", "log.db"] {
+        let open = std::fs::Permissions::from_mode(0o644);
+        std::fs::set_permissions(data.join(name), open).expect("its mode is changed");
+    }
+    longshore_in(directory.path(), &["key", "list"]).await;
+    assert_eq!((mode("store.db"), mode("log.db")), (0o600, 0o600));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -32,9 +32,9 @@ async fn feedback(
         return Err(no_provider());
     }
     let signed = signed::read(&app, request, |settings| settings.feedback_secret.as_ref()).await?;
-    let signed::Signed { workspace, body } = signed;
+    let signed::Signed { workspace, body, key } = signed;
     let read = feedback::read(&body, app.clock.now_ms())?;
-    feedback::apply(&app, workspace, &read).await?;
+    feedback::apply(&app, workspace, &key, &read).await?;
     Ok(success())
 }
 
@@ -46,9 +46,9 @@ pub(super) fn no_provider() -> ApiError {
 async fn events(State(app): State<App>, request: Request) -> Result<Json<Value>, ApiError> {
     let signed =
         signed::read(&app, request, |settings| settings.email.as_ref()?.events_secret.as_ref());
-    let signed::Signed { workspace, body } = signed.await?;
+    let signed::Signed { workspace, body, key } = signed.await?;
     let news = events::read(&body, app.clock.now_ms())?;
-    events::apply(&app, workspace, &news).await?;
+    events::apply(&app, workspace, &key, &news).await?;
     Ok(success())
 }
 
@@ -75,7 +75,10 @@ async fn unsubscribe(
     let (head, body) = request.into_parts();
     gateway::discard(&head, body);
     let whose = unsubscribe::read(&app.secrets, &token).ok_or_else(no_link)?;
-    unsubscribe::unsubscribe(&app, whose, request_id).await?;
+    if !unsubscribe::is_done(&app, whose).await {
+        app.unsubscribing.take(whose, app.clock.now_ms())?;
+        unsubscribe::unsubscribe(&app, whose, request_id).await?;
+    }
     Ok(page("<p>You are unsubscribed.</p>"))
 }
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::reported::{Became, News, tell};
 use super::{at, kind, reason, reports};
 use crate::app::App;
-use crate::gateway::{ApiError, JsonText};
+use crate::gateway::{ApiError, IdempotencyKey, JsonText, idempotency};
 use crate::messages::channels::email;
 use crate::messages::members::{self, Members};
 
@@ -53,9 +53,17 @@ pub fn read(body: &JsonText, now: i64) -> Result<Vec<News>, ApiError> {
     Ok(news)
 }
 
-/// Tells what became of emails, in one transaction.
-pub async fn apply(app: &App, workspace: i32, news: &[News]) -> Result<(), ApiError> {
+/// Tells what became of emails, in one transaction; once, however often the request comes.
+pub async fn apply(
+    app: &App,
+    workspace: i32,
+    key: &IdempotencyKey,
+    news: &[News],
+) -> Result<(), ApiError> {
     let mut tx = app.calls.write().await?;
+    if !idempotency::is_first(&mut tx, key).await? {
+        return Ok(());
+    }
     tell(app, &mut tx, workspace, news).await?;
     tx.commit().await?;
     for news in news {

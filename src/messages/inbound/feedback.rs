@@ -3,7 +3,7 @@
 use super::reported::{Became, News, tell};
 use super::{at, kind, reason, reports};
 use crate::app::App;
-use crate::gateway::{ApiError, JsonText};
+use crate::gateway::{ApiError, IdempotencyKey, JsonText, idempotency};
 use crate::messages::MessageId;
 use crate::messages::channels::providers::SAID_BY_PROVIDER;
 use crate::messages::members::{Members, required_text, text};
@@ -76,10 +76,19 @@ pub fn read(body: &JsonText, now: i64) -> Result<Feedback, ApiError> {
     Ok(feedback)
 }
 
-/// Does what follows of it, in one transaction.
-pub async fn apply(app: &App, workspace: i32, feedback: &Feedback) -> Result<(), ApiError> {
+/// Does what follows of it, in one transaction; once, however often the request comes: what was
+/// changed since is not undone.
+pub async fn apply(
+    app: &App,
+    workspace: i32,
+    key: &IdempotencyKey,
+    feedback: &Feedback,
+) -> Result<(), ApiError> {
     let Feedback { invalid, gone, news } = feedback;
     let mut tx = app.calls.write().await?;
+    if !idempotency::is_first(&mut tx, key).await? {
+        return Ok(());
+    }
     if !gone.is_empty() {
         devices::forget(&mut tx, workspace, gone).await?;
     }

@@ -27,7 +27,7 @@ use crate::gateway::{ApiError, JsonText};
 use crate::messages::members::{self, Members};
 
 pub use signed::KnownNames;
-pub use unsubscribe::token as unsubscribe_token;
+pub use unsubscribe::{Appends, token as unsubscribe_token};
 
 /// Reports of one request.
 const MOST_REPORTS: usize = 500;

@@ -5,10 +5,11 @@ use serde_json::{Value, json};
 
 use super::api::{no_link, no_provider};
 use super::feedback::{PROVIDERS, TYPES};
+use super::unsubscribe::WINDOW;
 use super::{LONGEST_REASON, MOST_REPORTS, events, feedback};
 use crate::gateway::openapi::Tag;
 use crate::gateway::openapi::shapes::{Success, Time, saying, shape};
-use crate::gateway::{Access, JsonText, Operation};
+use crate::gateway::{Access, ApiError, JsonText, Operation};
 
 const TAG: Tag = Tag {
     name: "Reports",
@@ -26,7 +27,11 @@ fn of_workspace(operation: Operation) -> Operation {
         "description": "Whose messages they were.",
     }));
     for (name, about) in [
-        ("webhook-id", "Of the sender's choice; what comes twice changes nothing more."),
+        (
+            "webhook-id",
+            "Of the sender's choice, another one for each request. One that comes again within a \
+             day changes nothing more.",
+        ),
         ("webhook-timestamp", "When it was signed, in seconds since the Unix epoch."),
     ] {
         operation = operation.parameter(json!({
@@ -228,6 +233,10 @@ pub(super) fn unsubscribe() -> Operation {
         .about(
             "With one click (RFC 8058): the user's `email_subscribe` becomes `unsubscribed`. \
              What the body says does not matter, nor does how often it comes.",
+        )
+        .refuses(
+            &ApiError::RateLimited(WINDOW / 1_000),
+            "It came several times in an hour without having taken effect yet",
         )
         .answers_as::<UnsubscribePage>(
             StatusCode::OK,

@@ -6,17 +6,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use axum::extract::{FromRequest as _, Request};
+use axum::http::HeaderMap;
 use axum::http::request::Parts;
+use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
+use sha2::{Digest as _, Sha256};
 use tokio::sync::Semaphore;
 
 use crate::app::App;
 use crate::deliveries::signature::{self, TIMESTAMP};
-use crate::gateway::{self, ApiError, JsonText, turned_away};
+use crate::gateway::{self, ApiError, IdempotencyKey, JsonText, turned_away};
 use crate::messages::settings::{self, Secret, Settings};
 use crate::workspaces;
 
 /// Names that are looked up at once: anybody can ask.
 const LOOK_UPS: usize = 4;
+
+/// What signed requests are remembered under.
+const ENDPOINT: &str = "signed reports";
 
 /// How long a workspace is known by its name.
 const KEPT_FOR: Duration = Duration::from_secs(60);
@@ -25,6 +31,17 @@ const KEPT_FOR: Duration = Duration::from_secs(60);
 pub struct Signed {
     pub workspace: i32,
     pub body: JsonText,
+    /// The same for a request that comes again: whoever has seen one could send it once more for
+    /// as long as its time is recent.
+    pub key: IdempotencyKey,
+}
+
+/// The key of a request by its `webhook-id`. One under which something else comes is another one.
+fn key(workspace: i32, headers: &HeaderMap, body: &[u8]) -> IdempotencyKey {
+    let id = headers.get(signature::ID).map_or(&[][..], |id| id.as_bytes());
+    let digest = Sha256::new().chain_update(Sha256::digest(id)).chain_update(body).finalize();
+    let key = BASE64_URL_SAFE_NO_PAD.encode(digest);
+    IdempotencyKey { workspace, endpoint: ENDPOINT.into(), key }
 }
 
 /// Reads a request that names its workspace and is signed with the secret that `of` chooses.
@@ -51,7 +68,10 @@ pub async fn read(
     let body = JsonText::from_request(Request::from_parts(head, body), app).await?;
     let now = app.clock.now().as_second();
     match signature::is_signed(secret, &headers, now, body.as_bytes()) {
-        true => Ok(Signed { workspace, body }),
+        true => {
+            let key = key(workspace, &headers, body.as_bytes());
+            Ok(Signed { workspace, body, key })
+        }
         false => {
             Err(refused(Some(workspace), "it is not signed with the workspace's secret for it"))
         }

@@ -5,18 +5,30 @@
 //! email can be unsubscribed from however old it is, for as long as the key it was signed with
 //! is known.
 
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use uuid::Uuid;
 
 use crate::app::App;
 use crate::gateway::ApiError;
+use crate::messages::recipient::{Recipient, Subscription};
 use crate::secrets::SecretKey;
 use crate::tracking::{self, message};
+use crate::users::rows::{For, find_users};
 
 const PURPOSE: &str = "email unsubscribe";
 
 /// Bytes of the workspace and the user in a token.
 const NAMED: usize = 4 + 16;
+
+/// Messages that a token may have appended in a window of so many milliseconds.
+const MOST_APPENDS: u32 = 5;
+pub(super) const WINDOW: i64 = 60 * 60 * 1_000;
+
+/// Tokens whose appends are remembered.
+const REMEMBERED: usize = 50_000;
 
 /// The token of a user.
 pub fn token(secrets: &SecretKey, workspace: i32, service_id: Uuid) -> String {
@@ -34,6 +46,49 @@ pub fn read(secrets: &SecretKey, token: &str) -> Option<(i32, Uuid)> {
     }
     let (workspace, user) = named.split_first_chunk()?;
     Some((i32::from_be_bytes(*workspace), Uuid::from_slice(user).ok()?))
+}
+
+/// Whether the user is unsubscribed already: then a repeat needs no message. Where the store cannot
+/// say so it is not known to be.
+pub async fn is_done(app: &App, (workspace, user): (i32, Uuid)) -> bool {
+    let looked = async {
+        let mut tx = app.calls.snapshot().await.ok()?;
+        let found = find_users(&mut tx, workspace, &[user], For::Reading).await.ok()?;
+        Recipient::read(user, &found.first()?.doc).ok()
+    };
+    let found = looked.await;
+    found.is_some_and(|user| user.email_subscription() == Subscription::Unsubscribed)
+}
+
+/// How often each token had a message appended lately, in this process: until the first one has
+/// taken effect, repeats append more.
+#[derive(Default)]
+pub struct Appends(Mutex<HashMap<(i32, Uuid), (i64, u32)>>);
+
+impl Appends {
+    /// Counts an append; the error where a token had all that it may have.
+    pub fn take(&self, whose: (i32, Uuid), now: i64) -> Result<(), ApiError> {
+        let mut appends = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if appends.len() >= REMEMBERED && !appends.contains_key(&whose) {
+            appends.retain(|_, (since, _)| is_current(*since, now));
+            if appends.len() >= REMEMBERED {
+                appends.clear();
+            }
+        }
+        let (since, count) = appends.entry(whose).or_insert((now, 0));
+        if !is_current(*since, now) {
+            (*since, *count) = (now, 0);
+        }
+        if *count == MOST_APPENDS {
+            return Err(ApiError::RateLimited((*since + WINDOW - now + 999) / 1_000));
+        }
+        *count += 1;
+        Ok(())
+    }
+}
+
+fn is_current(since: i64, now: i64) -> bool {
+    (since..since + WINDOW).contains(&now)
 }
 
 /// Unsubscribes a user from emails, as if that had been tracked: in order with whatever else is
@@ -73,6 +128,24 @@ pub async fn unsubscribe(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_token_has_so_many_messages_appended_and_no_more() {
+        let (appends, ann, ben) = (Appends::default(), (1, Uuid::now_v7()), (1, Uuid::now_v7()));
+        let now = 1_700_000_000_000;
+        for _ in 0..MOST_APPENDS {
+            appends.take(ann, now).unwrap();
+        }
+        let error = appends.take(ann, now + 1_000).unwrap_err();
+        assert!(matches!(error, ApiError::RateLimited(3_599)), "{error:?}");
+        appends.take(ben, now).unwrap();
+        appends.take(ann, now + WINDOW).unwrap();
+        // What is remembered is bounded.
+        for number in 0..REMEMBERED as u128 + 10 {
+            appends.take((2, Uuid::from_u128(number)), now + WINDOW).unwrap();
+        }
+        assert!(appends.0.lock().unwrap().len() <= REMEMBERED);
+    }
 
     #[test]
     fn a_token_says_whose_it_is_and_cannot_be_made() {

@@ -158,6 +158,25 @@ async fn reports_are_heeded_once(backend: Backend) {
     world.fleet.close().await;
 }
 
+/// Whoever has seen a signed request can send it again for as long as its time is recent.
+async fn a_replayed_report_undoes_nothing(backend: Backend) {
+    let world = World::start(backend).await;
+    let body = json!({ "reports": [{ "type": "invalid_number", "number": "+15550177" }] });
+    let (now, text) = (Timestamp::now().as_second(), body.to_string());
+    let report = async |id: &str| {
+        let signature = sign(FEEDBACK_SECRET, id, now, &text);
+        let answer = world.post(PUSH, [id, &now.to_string(), &signature], text.clone()).await;
+        assert_eq!(answer.status(), 200, "{id}");
+        world.fleet.run(&["invalid-numbers", "list", "--json"]).await.lines().count()
+    };
+    assert_eq!(report("first").await, 1);
+    world.fleet.run(&["invalid-numbers", "remove", "+15550177"]).await;
+    assert_eq!(report("first").await, 0, "a replay put the number on the list again");
+    // What the provider says anew counts.
+    assert_eq!(report("second").await, 1);
+    world.fleet.close().await;
+}
+
 async fn nobody_reports_who_does_not_sign(backend: Backend) {
     let world = World::start(backend).await;
     let (_, push) = world.send().await;
@@ -249,6 +268,68 @@ async fn one_click_unsubscribes(backend: Backend) {
     world.fleet.close().await;
 }
 
+/// A POST of one-click unsubscribing; answers its status.
+async fn unsubscribe(link: &str) -> u16 {
+    let request = Client::new().post(link).body("List-Unsubscribe=One-Click");
+    request.send().await.expect("an answer").status().as_u16()
+}
+
+impl World {
+    /// The address in an email's `List-Unsubscribe`.
+    async fn link(&self) -> String {
+        self.send().await;
+        let email = self.relay.taken().pop().expect("an email");
+        let link = email.header("List-Unsubscribe").expect("a link");
+        link.trim_matches(['<', '>']).to_owned()
+    }
+
+    /// How many messages were appended by such addresses.
+    async fn unsubscribed(&self, gateway: &str) -> u64 {
+        let metrics = self.fleet.metrics(gateway).await;
+        let name = "longshore_message_reports_total{type=\"unsubscribed\"} ";
+        let count = metrics.lines().find_map(|line| line.strip_prefix(name));
+        count.map_or(0, |count| count.parse().expect("a number"))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unsubscribing_again_appends_nothing() {
+    let world = World::start(Backend::Embedded).await;
+    let link = world.link().await;
+    assert_eq!(unsubscribe(&link).await, 200);
+    world.fleet.applied().await;
+    for _ in 0..20 {
+        assert_eq!(unsubscribe(&link).await, 200);
+    }
+    assert_eq!(world.unsubscribed("standalone").await, 1);
+    // Who has subscribed since can unsubscribe again.
+    let ann = json!({ "external_id": "ann", "email_subscribe": "subscribed" });
+    world.fleet.import("acme", &[ann.to_string()]).await;
+    assert_eq!(unsubscribe(&link).await, 200);
+    world.fleet.applied().await;
+    assert_eq!(world.ann().await["email_subscribe"], "unsubscribed");
+    assert_eq!(world.unsubscribed("standalone").await, 2);
+    world.fleet.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unsubscribing_that_waits_appends_only_so_much() {
+    let mut world = World::start(Backend::Fleet(1)).await;
+    let link = world.link().await;
+    world.fleet.terminate("worker-1").await;
+    let mut statuses = Vec::new();
+    for _ in 0..20 {
+        statuses.push(unsubscribe(&link).await);
+    }
+    assert_eq!(statuses, [[200; 5].as_slice(), &[429; 15]].concat());
+    assert_eq!(world.unsubscribed("gateway").await, 5);
+    world.fleet.launch("worker-1").await;
+    world.fleet.applied().await;
+    assert_eq!(world.ann().await["email_subscribe"], "unsubscribed");
+    assert_eq!(unsubscribe(&link).await, 200);
+    world.fleet.close().await;
+}
+
 macro_rules! on_both {
     ($($test:ident $on_fleet:ident,)+) => {
         $(#[tokio::test(flavor = "multi_thread")]
@@ -269,6 +350,7 @@ macro_rules! on_both {
 
 on_both!(
     reports_are_heeded_once reports_to_a_fleet_are_heeded_once,
+    a_replayed_report_undoes_nothing a_report_replayed_at_a_fleet_undoes_nothing,
     one_click_unsubscribes one_click_unsubscribes_at_a_fleet,
 );
 
