@@ -22,7 +22,9 @@ Example:
     + key integrator (users.export.global_control_group)
     + control_group (5%)
     + callbacks.secret (made, since the file has none)
-  the callback secret of acme, shown this once: whsec_…")]
+    + webhooks.secret (made, since the file has none)
+  callbacks.secret of acme, shown this once: whsec_…
+  webhooks.secret of acme, shown this once: whsec_…")]
 pub struct Arguments {
     /// The workspace file: YAML, one document a workspace, and one for the company
     #[arg(required_unless_present = "schema")]
@@ -95,7 +97,7 @@ fn print(applied: &Applied, dry_run: bool) {
     for note in &applied.notes {
         println!("  ! {note}");
     }
-    if let Some(secret) = &applied.callback_secret {
-        println!("the callback secret of {}, shown this once: {secret}", applied.what);
+    for (path, secret) in &applied.secrets {
+        println!("{path} of {}, shown this once: {secret}", applied.what);
     }
 }

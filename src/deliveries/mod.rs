@@ -35,11 +35,10 @@ use crate::claims::{self, Claim, ClaimError, Kind};
 use crate::clock::{Clock, from_ms, hours, millis};
 use crate::config::Config;
 use crate::faults::fail_point;
-use crate::messages::settings;
+use crate::messages::settings::{self, Settings, SigningSecrets};
 use crate::panics;
 use crate::retry::{Retry, pause};
 use crate::store::{StoreError, Tx, from_row, text_enum};
-use crate::workspaces::{self, StorageError};
 
 pub use address::{LONGEST, check_address, check_kept, check_within, read_address};
 pub use rows::{by_id, list};
@@ -394,28 +393,31 @@ async fn prepare(
         Ok(url) => url,
         Err(problem) => return Ok(Err(Failure::unanswered(format!("the address {problem}")))),
     };
-    let now = app.clock.now().as_second();
-    Ok(match secret(app, delivery).await {
-        Ok(Some(secret)) => {
-            Ok((url, signature::sign(&secret, delivery.message_id(), now, &delivery.body)))
+    let settings = match settings::of(app, delivery.workspace_id).await {
+        Ok(settings) => settings,
+        Err(error) if error.needs_newer() => return Err(error),
+        Err(error) => {
+            return Ok(Err(Failure::unanswered(format!("what it is signed with: {error}"))));
         }
-        Ok(None) => {
-            let none = "the workspace declares no email.status_postback any more";
-            Err(Failure::unanswered(none))
-        }
-        Err(StorageError::Store(error)) if error.needs_newer() => return Err(error),
-        Err(error) => Err(Failure::unanswered(format!("what it is signed with: {error}"))),
-    })
+    };
+    let Some(secrets) = secrets(&settings, delivery) else {
+        let none = "the workspace declares no email.status_postback any more";
+        return Ok(Err(Failure::unanswered(none)));
+    };
+    if secrets.secret.is_none() {
+        let none = "the workspace has no callbacks.secret yet: run `longshore apply`";
+        return Ok(Err(Failure::unanswered(none)));
+    }
+    let (id, now) = (delivery.message_id(), app.clock.now().as_second());
+    Ok(Ok((url, signature::sign_with_each(secrets.each(), id, now, &delivery.body))))
 }
 
 /// What a delivery is signed with, if the workspace still declares it.
-async fn secret(app: &App, delivery: &Delivery) -> Result<Option<Vec<u8>>, StorageError> {
-    if delivery.kind == STATUS_POSTBACK {
-        let settings = settings::of(app, delivery.workspace_id).await?;
-        let postback = settings.email.as_ref().and_then(|email| email.status_postback.as_ref());
-        return Ok(postback.map(|postback| postback.secret.0.clone()));
+fn secrets<'a>(settings: &'a Settings, delivery: &Delivery) -> Option<&'a SigningSecrets> {
+    if delivery.kind != STATUS_POSTBACK {
+        return Some(&settings.callbacks);
     }
-    workspaces::callback_secret(app, delivery.workspace_id).await.map(Some)
+    Some(&settings.email.as_ref()?.status_postback.as_ref()?.signing)
 }
 
 /// Writes down what came of an attempt, in one transaction with the claim; answers the

@@ -21,7 +21,8 @@ pub struct Signed {
     pub id: String,
     /// `webhook-timestamp`: Unix seconds of the attempt.
     pub timestamp: String,
-    /// `webhook-signature`: `v1,` and the HMAC-SHA256 of `id.timestamp.body` in base64.
+    /// `webhook-signature`: `v1,` and the HMAC-SHA256 of `id.timestamp.body` in base64; while
+    /// secrets are changed one for each, with a space between.
     pub signature: String,
 }
 
@@ -74,9 +75,22 @@ fn mac(secret: &[u8], id: &str, timestamp: &str, body: &[u8]) -> Hmac<Sha256> {
 
 /// Signs `body` with the bytes behind a workspace's `whsec_…`.
 pub fn sign(secret: &[u8], id: String, unix_seconds: i64, body: &str) -> Signed {
+    sign_with_each([secret], id, unix_seconds, body)
+}
+
+/// Signs `body` with each of the secrets, while receivers change from one to the next.
+pub fn sign_with_each<'a>(
+    secrets: impl IntoIterator<Item = &'a [u8]>,
+    id: String,
+    unix_seconds: i64,
+    body: &str,
+) -> Signed {
     let timestamp = unix_seconds.to_string();
-    let mac = mac(secret, &id, &timestamp, body.as_bytes());
-    let signature = format!("v1,{}", BASE64_STANDARD.encode(mac.finalize().into_bytes()));
+    let signatures = secrets.into_iter().map(|secret| {
+        let mac = mac(secret, &id, &timestamp, body.as_bytes());
+        format!("v1,{}", BASE64_STANDARD.encode(mac.finalize().into_bytes()))
+    });
+    let signature = signatures.collect::<Vec<_>>().join(" ");
     Signed { id, timestamp, signature }
 }
 

@@ -27,7 +27,10 @@ static CONFIG: LazyLock<Config> = LazyLock::new(Config::default);
 
 /// An app that has live activities, and who takes them.
 static SETTINGS: LazyLock<Settings> = LazyLock::new(|| Settings {
-    push: Some(Provider { url: "https://push.acme.example".into(), secret: Secret(vec![7; 32]) }),
+    push: Some(Provider {
+        url: "https://push.acme.example".into(),
+        signing: Secret(vec![7; 32]).into(),
+    }),
     apps: vec![DeclaredApp {
         id: Uuid::from_u128(7),
         name: "Acme".into(),

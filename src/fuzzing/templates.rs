@@ -13,8 +13,10 @@ use crate::messages::{Channel, content};
 
 /// A workspace that has every channel.
 static SETTINGS: LazyLock<Settings> = LazyLock::new(|| {
-    let provider =
-        || Provider { url: "https://provider.example/".into(), secret: Secret(vec![7; 24]) };
+    let provider = || Provider {
+        url: "https://provider.example/".into(),
+        signing: Secret(vec![7; 24]).into(),
+    };
     let group = |channel| SubscriptionGroup {
         id: Uuid::from_u128(0x5a5a),
         channel,

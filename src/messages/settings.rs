@@ -40,8 +40,10 @@ pub struct Settings {
     pub whats_app: Option<Provider>,
     /// The bytes that providers sign their reports with.
     pub feedback_secret: Option<Secret>,
-    /// What webhooks are signed with, as callbacks are.
-    pub callback_secret: Option<Secret>,
+    /// What export callbacks are signed with, and nothing else.
+    pub callbacks: SigningSecrets,
+    /// What webhooks of messages are signed with, and nothing else: their bodies are the caller's.
+    pub webhooks: SigningSecrets,
     pub frequency_capping: Vec<CappingRule>,
     pub subscription_groups: Vec<SubscriptionGroup>,
     pub apps: Vec<DeclaredApp>,
@@ -68,6 +70,29 @@ pub struct Secret(pub Vec<u8>);
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("***")
+    }
+}
+
+/// What requests of one purpose are signed with. Each purpose has its own, so that a signature
+/// obtained for one is worth nothing for another.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SigningSecrets {
+    /// None where the file leaves it out, until `apply` creates one.
+    pub secret: Option<Secret>,
+    /// The former one, which signs too while receivers change to the new one.
+    #[serde(default)]
+    pub secret_old: Option<Secret>,
+}
+
+impl SigningSecrets {
+    pub fn each(&self) -> impl Iterator<Item = &[u8]> {
+        self.secret.iter().chain(&self.secret_old).map(|secret| secret.0.as_slice())
+    }
+}
+
+impl From<Secret> for SigningSecrets {
+    fn from(secret: Secret) -> Self {
+        Self { secret: Some(secret), secret_old: None }
     }
 }
 
@@ -110,7 +135,8 @@ impl PartialEq for Email {
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatusPostback {
     pub url: String,
-    pub secret: Secret,
+    #[serde(flatten)]
+    pub signing: SigningSecrets,
 }
 
 /// Who takes messages of a channel over HTTP.
@@ -118,7 +144,8 @@ pub struct StatusPostback {
 pub struct Provider {
     pub url: String,
     /// What requests to it are signed with.
-    pub secret: Secret,
+    #[serde(flatten)]
+    pub signing: SigningSecrets,
 }
 
 // Of the address, too, something may be secret.

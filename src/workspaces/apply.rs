@@ -4,6 +4,8 @@
 //! which is what is printed, and what is done in one transaction. Applied again, the same
 //! file makes an empty list.
 
+use std::collections::BTreeMap;
+
 use secrecy::ExposeSecret as _;
 use serde::Serialize;
 use uuid::Uuid;
@@ -44,8 +46,10 @@ pub struct Applied {
     pub changes: Vec<Change>,
     /// What the operator should know beside the changes.
     pub notes: Vec<String>,
-    /// The callback secret, if it was made just now: shown this once.
+    /// The callback secret, if it was created just now: shown this once.
     pub callback_secret: Option<String>,
+    /// All secrets that were created just now, by where they would be in the file: shown this once.
+    pub secrets: BTreeMap<&'static str, String>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -83,6 +87,11 @@ pub enum ApplyError {
     /// What campaigns send cannot be sent as the workspace is declared.
     #[error(transparent)]
     Messages(#[from] FileError),
+    #[error(
+        "webhooks.secret and {0} are the same: webhooks of messages sign what their senders write, \
+         so their secret must sign nothing else"
+    )]
+    SharedSecret(&'static str),
     #[error("storage.{0} was changed by somebody else at the same time: apply again")]
     Meanwhile(&'static str),
 }
@@ -108,7 +117,8 @@ impl Retry for ApplyError {
             | Self::Percent { .. }
             | Self::TokenNotDeclared(_)
             | Self::UserNotDeclared(_)
-            | Self::NoWorkspace { .. } => false,
+            | Self::NoWorkspace { .. }
+            | Self::SharedSecret(_) => false,
         }
     }
 }
@@ -132,7 +142,8 @@ pub async fn apply(
     if options.dry_run {
         plan.notes.append(&mut notes);
         // A secret that was made for nothing is not shown.
-        return Ok(Applied { callback_secret: None, ..plan.finished(declaration) });
+        let secrets = BTreeMap::new();
+        return Ok(Applied { callback_secret: None, secrets, ..plan.finished(declaration) });
     }
     if plan.changes.is_empty() {
         plan.notes.append(&mut notes);
@@ -247,9 +258,6 @@ impl Plan<'_> {
                 }
                 Step::MakeGroup(percent) => {
                     groups::renew(tx, id, *percent, now).await?;
-                }
-                Step::SetCallbackSecret(secret) => {
-                    storage::set_callback_secret(tx, &app.secrets, id, secret).await?;
                 }
             }
         }

@@ -6,20 +6,26 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use url::{Host, Url};
 
-use super::{DeclaredApp, StorageError, channel_rows, rows, storage};
+use super::{DeclaredApp, channel_rows, rows, values};
 use crate::campaigns;
 use crate::config::Config;
 use crate::deliveries;
 use crate::messages::settings::{
-    CappingRule, Email, Provider, Secret, Settings, SubscriptionGroup,
+    CappingRule, Email, Provider, Secret, Settings, SigningSecrets, SubscriptionGroup,
 };
-use crate::secrets::{SecretError, SecretKey};
+use crate::secrets::{SecretError, SecretKey, random_bytes};
 use crate::store::documents::parsed_secret;
 use crate::store::{StoreError, Tx};
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+
+/// What the secret of webhooks is derived for, until `apply` creates one.
+const INTERIM: &str = "message webhooks";
 
 /// A part that is declared, kept and pruned by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Part {
+    Callbacks,
+    Webhooks,
     Email,
     Push,
     Sms,
@@ -28,8 +34,18 @@ pub enum Part {
 }
 
 impl Part {
-    const ALL: [Self; 5] =
-        [Self::Email, Self::Push, Self::Sms, Self::WhatsApp, Self::FeedbackSecret];
+    const ALL: [Self; 7] = [
+        Self::Callbacks,
+        Self::Webhooks,
+        Self::Email,
+        Self::Push,
+        Self::Sms,
+        Self::WhatsApp,
+        Self::FeedbackSecret,
+    ];
+
+    /// Parts that every workspace has, whether its file declares them or not.
+    const ALWAYS: [Self; 2] = [Self::Callbacks, Self::Webhooks];
 
     /// Where it is in the workspace file; in the store, too.
     pub fn path(self) -> &'static str {
@@ -39,7 +55,28 @@ impl Part {
             Self::Sms => "providers.sms",
             Self::WhatsApp => "providers.whats_app",
             Self::FeedbackSecret => "providers.feedback_secret",
+            Self::Callbacks => "callbacks.secret",
+            Self::Webhooks => "webhooks.secret",
         }
+    }
+
+    /// Where the secret is in the workspace file that requests of the part are signed with.
+    fn secret_path(self) -> &'static str {
+        match self {
+            Self::Email => "email.status_postback.secret",
+            Self::Push => "providers.push.secret",
+            Self::Sms => "providers.sms.secret",
+            Self::WhatsApp => "providers.whats_app.secret",
+            Self::FeedbackSecret | Self::Callbacks | Self::Webhooks => self.path(),
+        }
+    }
+
+    /// What the list of changes says of a part whose secret was created.
+    pub(super) fn created(self, created: &Created) -> Option<&'static str> {
+        created.contains_key(self.secret_path()).then_some(match self {
+            Self::Callbacks | Self::Webhooks => "made, since the file has none",
+            _ => "secret made, since the file has none",
+        })
     }
 
     fn context(self, workspace: i32) -> String {
@@ -53,15 +90,48 @@ pub enum DeclaredPart {
     Email(Email),
     Provider(Provider),
     Secret(Secret),
+    Signing(SigningSecrets),
 }
 
 impl DeclaredPart {
+    /// What its requests are signed with, where it makes any.
+    fn signing(&self) -> Option<&SigningSecrets> {
+        match self {
+            Self::Email(email) => email.status_postback.as_ref().map(|postback| &postback.signing),
+            Self::Provider(provider) => Some(&provider.signing),
+            Self::Signing(signing) => Some(signing),
+            Self::Secret(_) => None,
+        }
+    }
+
+    fn signing_mut(&mut self) -> Option<&mut SigningSecrets> {
+        match self {
+            Self::Email(email) => {
+                email.status_postback.as_mut().map(|postback| &mut postback.signing)
+            }
+            Self::Provider(provider) => Some(&mut provider.signing),
+            Self::Signing(signing) => Some(signing),
+            Self::Secret(_) => None,
+        }
+    }
+
+    /// Every secret in it.
+    fn secrets(&self) -> impl Iterator<Item = &[u8]> {
+        let reports = match self {
+            Self::Email(email) => email.events_secret.as_ref(),
+            Self::Secret(secret) => Some(secret),
+            Self::Provider(_) | Self::Signing(_) => None,
+        };
+        let signing = self.signing().into_iter().flat_map(SigningSecrets::each);
+        signing.chain(reports.map(|secret| secret.0.as_slice()))
+    }
+
     /// Where messages go, without what is secret of it.
     pub(super) fn place(&self) -> String {
         match self {
             Self::Email(email) => email.relay().map(|relay| relay.place()).unwrap_or_default(),
             Self::Provider(provider) => deliveries::shown(&provider.url),
-            Self::Secret(_) => String::new(),
+            Self::Secret(_) | Self::Signing(_) => String::new(),
         }
     }
 
@@ -75,7 +145,14 @@ impl DeclaredPart {
                 ("events_secret", is.events_secret != new.events_secret),
             ],
             (Self::Provider(is), Self::Provider(new)) => {
-                vec![("url", is.url != new.url), ("secret", is.secret != new.secret)]
+                vec![
+                    ("url", is.url != new.url),
+                    ("secret", is.signing.secret != new.signing.secret),
+                    ("secret_old", is.signing.secret_old != new.signing.secret_old),
+                ]
+            }
+            (Self::Signing(is), Self::Signing(new)) => {
+                vec![("secret_old", is.secret_old != new.secret_old)]
             }
             _ => Vec::new(),
         };
@@ -90,13 +167,50 @@ impl DeclaredPart {
                 Some(("status_postback.url", &postback.url))
             }
             Self::Provider(provider) => Some(("url", &provider.url)),
-            Self::Email(_) | Self::Secret(_) => None,
+            Self::Email(_) | Self::Secret(_) | Self::Signing(_) => None,
         }
     }
 }
 
 /// The parts that there are.
 pub type Channels = BTreeMap<Part, DeclaredPart>;
+
+/// Secrets that were created since the file has none, by where they are in the file.
+pub type Created = BTreeMap<&'static str, String>;
+
+/// What is declared, with the secrets that the file leaves out: the current ones, or new ones,
+/// which it answers too.
+pub(super) fn completed(declared: &Channels, current: &Channels) -> (Channels, Created) {
+    let (mut channels, mut created) = (declared.clone(), Created::new());
+    for part in Part::ALWAYS {
+        channels.entry(part).or_insert_with(|| DeclaredPart::Signing(SigningSecrets::default()));
+    }
+    for (part, channel) in &mut channels {
+        let Some(SigningSecrets { secret: secret @ None, .. }) = channel.signing_mut() else {
+            continue;
+        };
+        let current = current.get(part).and_then(DeclaredPart::signing);
+        *secret = current.and_then(|current| current.secret.clone());
+        secret.get_or_insert_with(|| {
+            let bytes = random_bytes::<32>();
+            let text = format!("{}{}", values::WHSEC, BASE64_STANDARD.encode(bytes));
+            created.insert(part.secret_path(), text);
+            Secret(bytes.into())
+        });
+    }
+    (channels, created)
+}
+
+/// The part that has a secret of the webhooks. Whoever may send messages has these sign what they
+/// like, so with a shared secret they could pass for whatever it signs besides.
+pub(super) fn shares_with_webhooks(channels: &Channels) -> Option<Part> {
+    let webhooks = channels.get(&Part::Webhooks)?;
+    let is_shared = |channel: &DeclaredPart| {
+        channel.secrets().any(|secret| webhooks.secrets().any(|own| own == secret))
+    };
+    let mut others = channels.iter().filter(|(part, _)| **part != Part::Webhooks);
+    others.find(|(_, channel)| is_shared(channel)).map(|(part, _)| *part)
+}
 
 /// The settings that channels make together with what is no secret; without what calls may name.
 pub(super) fn assemble(
@@ -110,6 +224,10 @@ pub(super) fn assemble(
         Some(DeclaredPart::Provider(provider)) => Some(provider.clone()),
         _ => None,
     };
+    let signing = |part| match channels.get(&part) {
+        Some(DeclaredPart::Signing(signing)) => signing.clone(),
+        _ => SigningSecrets::default(),
+    };
     Settings {
         email: match channels.get(&Part::Email) {
             Some(DeclaredPart::Email(email)) => Some(email.clone()),
@@ -122,6 +240,8 @@ pub(super) fn assemble(
             Some(DeclaredPart::Secret(secret)) => Some(secret.clone()),
             _ => None,
         },
+        callbacks: signing(Part::Callbacks),
+        webhooks: signing(Part::Webhooks),
         frequency_capping,
         subscription_groups,
         apps,
@@ -137,17 +257,16 @@ pub async fn settings(
     config: &Config,
     workspace: i32,
 ) -> Result<Settings, StoreError> {
-    let channels = stored(tx, secrets, workspace).await?;
+    let mut channels = stored(tx, secrets, workspace).await?;
+    channels.entry(Part::Webhooks).or_insert_with(|| {
+        // Of a workspace that no `apply` of a program with such secrets has seen yet.
+        let secret = secrets.derive(INTERIM, &[&workspace.to_be_bytes()]);
+        DeclaredPart::Signing(Secret(secret.into()).into())
+    });
     let capping = rows::by_id(tx, workspace).await?.map(|workspace| workspace.frequency_capping);
     let groups = channel_rows::subscription_groups(tx, workspace).await?;
     let apps = rows::apps(tx, workspace).await?;
-    let secret = storage::stored_callback_secret(tx, secrets, workspace).await;
-    let secret = secret.map_err(|error| match error {
-        StorageError::Store(error) => error,
-        error => StoreError::Corrupt(format!("the callback secret of {workspace}: {error}")),
-    })?;
     Ok(Settings {
-        callback_secret: secret.map(Secret),
         segments: channel_rows::segment_ids(tx, workspace).await?.into_iter().collect(),
         api_campaigns: campaigns::of_calls(tx, workspace).await?.into_iter().collect(),
         ..assemble(&channels, capping.unwrap_or_default(), groups, apps, config)
@@ -170,7 +289,22 @@ pub(super) async fn stored(
         let plain = plain.map_err(|error: SecretError| corrupt(&error.to_string()))?;
         channels.insert(part, parsed_secret(&path, workspace, &plain)?);
     }
+    let secret = rows::callback_secret(tx, workspace).await?.filter(|sealed| !sealed.is_empty());
+    if let Some(sealed) = secret {
+        let plain = secrets.open(&callback_context(workspace), &sealed);
+        let corrupt =
+            |error| StoreError::Corrupt(format!("callback secret of {workspace}: {error}"));
+        let secret = Some(Secret(plain.map_err(corrupt)?));
+        let kept = channels.get(&Part::Callbacks).and_then(DeclaredPart::signing);
+        let secret_old = kept.and_then(|kept| kept.secret_old.clone());
+        let signing = SigningSecrets { secret, secret_old };
+        channels.insert(Part::Callbacks, DeclaredPart::Signing(signing));
+    }
     Ok(channels)
+}
+
+fn callback_context(workspace: i32) -> String {
+    format!("callback secret of workspace {workspace}")
 }
 
 pub(super) async fn put(
@@ -180,7 +314,15 @@ pub(super) async fn put(
     part: Part,
     channel: &DeclaredPart,
 ) -> Result<(), StoreError> {
-    let plain = super::to_json(channel);
+    let mut channel = channel.clone();
+    if let (Part::Callbacks, DeclaredPart::Signing(signing)) = (part, &mut channel)
+        && let Some(Secret(secret)) = signing.secret.take()
+    {
+        // The current one has a column, in which older programs look for it.
+        let sealed = secrets.seal(&callback_context(workspace), &secret);
+        rows::set_callback_secret(tx, workspace, &sealed).await?;
+    }
+    let plain = super::to_json(&channel);
     let sealed = secrets.seal(&part.context(workspace), plain.as_bytes());
     channel_rows::put_channel(tx, workspace, part.path(), &sealed).await
 }
@@ -242,7 +384,7 @@ mod tests {
     use crate::messages::settings::StatusPostback;
 
     fn provider(url: &str, secret: &str) -> Provider {
-        Provider { url: url.into(), secret: Secret(secret.as_bytes().into()) }
+        Provider { url: url.into(), signing: Secret(secret.as_bytes().into()).into() }
     }
 
     fn email(smtp: &str, postback: &str) -> Email {
@@ -251,7 +393,7 @@ mod tests {
             from: None,
             status_postback: Some(StatusPostback {
                 url: postback.into(),
-                secret: Secret(b"hidden".into()),
+                signing: Secret(b"hidden".into()).into(),
             }),
             events_secret: None,
         }
@@ -263,11 +405,60 @@ mod tests {
             DeclaredPart::Email(email("smtps://u:hidden@relay", "https://acme.example/?a=hidden")),
             DeclaredPart::Provider(provider("https://push.example/", "hidden")),
             DeclaredPart::Secret(Secret(b"hidden".into())),
+            DeclaredPart::Signing(Secret(b"hidden".into()).into()),
         ] {
             let text = crate::workspaces::to_json(&channel);
             assert_eq!(serde_json::from_str::<DeclaredPart>(&text).unwrap(), channel);
             assert!(!format!("{channel:?}{}", channel.place()).contains("hidden"));
         }
+    }
+
+    #[test]
+    fn a_part_of_an_older_program_is_read() {
+        let text = r#"{"Provider":{"url":"https://push.example/","secret":[104,105]}}"#;
+        let read: DeclaredPart = serde_json::from_str(text).unwrap();
+        assert_eq!(read, DeclaredPart::Provider(provider("https://push.example/", "hi")));
+    }
+
+    #[test]
+    fn a_secret_that_is_left_out_is_kept_or_created() {
+        let unsigned = Provider { url: "https://a.example/".into(), signing: Default::default() };
+        let declared = Channels::from([(Part::Push, DeclaredPart::Provider(unsigned))]);
+        let (first, created) = completed(&declared, &Channels::new());
+        let paths: Vec<_> = created.keys().copied().collect();
+        assert_eq!(paths, ["callbacks.secret", "providers.push.secret", "webhooks.secret"]);
+        let distinct: std::collections::BTreeSet<_> = created.values().collect();
+        assert!(distinct.len() == 3 && created.values().all(|text| text.starts_with("whsec_")));
+        assert_eq!(completed(&declared, &first), (first.clone(), Created::new()));
+        assert_eq!(shares_with_webhooks(&first), None);
+    }
+
+    #[test]
+    fn what_signs_webhooks_signs_nothing_else() {
+        let signing = |secret: &str, secret_old: Option<&str>| {
+            let bytes = |text: &str| Secret(text.as_bytes().into());
+            let secret_old = secret_old.map(bytes);
+            DeclaredPart::Signing(SigningSecrets { secret: Some(bytes(secret)), secret_old })
+        };
+        let shared = |part, channel: DeclaredPart, webhooks: DeclaredPart| {
+            let channels = Channels::from([(part, channel), (Part::Webhooks, webhooks)]);
+            shares_with_webhooks(&channels)
+        };
+        let new = || signing("new", Some("old"));
+        for (part, channel) in [
+            (Part::Callbacks, signing("new", None)),
+            (Part::Callbacks, signing("x", Some("old"))),
+            (Part::Push, DeclaredPart::Provider(provider("https://a.example/", "old"))),
+            (Part::FeedbackSecret, DeclaredPart::Secret(Secret(b"new".into()))),
+            (Part::Email, {
+                let mut email = email("smtp://relay", "https://a.example/");
+                email.events_secret = Some(Secret(b"old".into()));
+                DeclaredPart::Email(email)
+            }),
+        ] {
+            assert_eq!(shared(part, channel, new()), Some(part));
+        }
+        assert_eq!(shared(Part::Callbacks, signing("a", Some("b")), new()), None);
     }
 
     #[test]

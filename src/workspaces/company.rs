@@ -1,7 +1,7 @@
 //! The company document of the workspace file: what is of no one workspace, which are the
 //! dashboard's users and the SCIM tokens.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use ipnet::IpNet;
 use schemars::JsonSchema;
@@ -414,6 +414,7 @@ impl<'a> Plan<'a> {
             changes: self.changes,
             notes: self.notes,
             callback_secret: None,
+            secrets: BTreeMap::new(),
         }
     }
 }

@@ -67,8 +67,6 @@ pub struct Declaration {
     pub azure_is_default: Option<bool>,
     /// Of the control group.
     pub percent: Option<i32>,
-    /// The bytes behind `whsec_…`.
-    pub callback_secret: Option<Vec<u8>>,
 }
 
 impl Declaration {
@@ -270,7 +268,6 @@ impl Check<'_> {
         let (s3, azure, azure_is_default) = self.storage(file.storage.as_ref());
         let (campaigns, contents) =
             self.campaigns(&file.campaigns, &file.canvases).into_iter().unzip();
-        let callback_secret = file.callbacks.as_ref().and_then(|file| file.secret.as_ref());
         Declaration {
             name: self
                 .value("workspace", &file.workspace, values::workspace_name)
@@ -302,7 +299,7 @@ impl Check<'_> {
             catalogs: self.catalogs(&file.catalogs),
             segments: self.segments(&file.segments),
             subscription_groups: self.subscription_groups(&file.subscription_groups),
-            channels: self.channels(file.email.as_ref(), file.providers.as_ref()),
+            channels: self.channels(&file),
             campaigns,
             contents,
             s3,
@@ -311,11 +308,6 @@ impl Check<'_> {
             percent: file.control_group.as_ref().and_then(|file| {
                 self.value("control_group.percent", &file.percent, values::percent)
             }),
-            callback_secret: self.optional(
-                "callbacks.secret",
-                callback_secret,
-                values::callback_secret,
-            ),
         }
     }
 

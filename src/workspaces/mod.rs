@@ -46,7 +46,7 @@ pub use groups::ControlGroup;
 pub use plan::networks;
 pub use rows::{by_id, by_name, control_group, list};
 pub use schema::json_schema;
-pub use storage::{StorageError, callback_secret, open_storage};
+pub use storage::{StorageError, open_storage};
 pub use values::{check_currency, network};
 
 /// A workspace: the space that a key belongs to.

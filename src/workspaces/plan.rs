@@ -6,7 +6,6 @@ mod messages;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use base64::{Engine as _, prelude::BASE64_STANDARD};
 use ipnet::IpNet;
 use secrecy::ExposeSecret as _;
 use serde::Serialize;
@@ -14,18 +13,17 @@ use uuid::Uuid;
 
 use self::channels::CurrentChannels;
 use super::apply::{Applied, ApplyError, Options};
-use super::channels::{DeclaredPart, Part};
+use super::channels::{Created, DeclaredPart, Part};
 use super::file::{Declaration, DeclaredKey};
 use super::groups::{ControlGroup, USUAL_PERCENT};
 use super::keys::{self, KeyInfo};
 use super::storage::{self, Settings, StorageError};
-use super::{DeclaredApp, Limit, Segment, Workspace, rows, values};
+use super::{DeclaredApp, Limit, Segment, Workspace, rows};
 use crate::app::App;
 use crate::campaigns::{self, Campaign};
 use crate::catalogs::{self, declare};
 use crate::config::Config;
 use crate::messages::settings::SubscriptionGroup;
-use crate::secrets::random_bytes;
 use crate::store::Tx;
 use crate::users::money;
 
@@ -56,7 +54,6 @@ pub(super) struct Current {
     s3: Option<Settings>,
     azure: Option<Settings>,
     group: Option<ControlGroup>,
-    callback_secret: Option<Vec<u8>>,
     catalogs: Vec<catalogs::rows::Stored>,
     channels: CurrentChannels,
     campaigns: Vec<Campaign>,
@@ -73,7 +70,6 @@ impl Current {
                 s3: None,
                 azure: None,
                 group: None,
-                callback_secret: None,
                 catalogs: Vec::new(),
                 channels: CurrentChannels::default(),
                 campaigns: Vec::new(),
@@ -89,7 +85,6 @@ impl Current {
             s3: settings(tx, app, workspace.s3_storage).await?,
             azure: settings(tx, app, workspace.azure_storage).await?,
             group: rows::control_group(tx, id).await?,
-            callback_secret: storage::stored_callback_secret(tx, &app.secrets, id).await?,
             catalogs: catalogs::rows::stored(tx, id).await?,
             channels: CurrentChannels::read(tx, &app.secrets, id).await?,
             campaigns: campaigns::stored(tx, id).await?,
@@ -118,14 +113,13 @@ pub(super) enum Step<'a> {
     DeleteApp(Uuid),
     PutStorage(StorageKind, &'a Settings),
     DropStorage(StorageKind),
-    PutChannel(Part, &'a DeclaredPart),
+    PutChannel(Part, DeclaredPart),
     DeleteChannel(Part),
     PutSubscriptionGroup(&'a SubscriptionGroup),
     DeleteSubscriptionGroup(Uuid),
     PutSegment(&'a Segment),
     DeleteSegment(Uuid),
     MakeGroup(i32),
-    SetCallbackSecret(Vec<u8>),
 }
 
 #[derive(Clone, Copy)]
@@ -141,7 +135,7 @@ pub(super) struct Plan<'a> {
     pub catalogs: Vec<declare::Step<'a>>,
     pub campaigns: Vec<campaigns::declare::Step<'a>>,
     pub notes: Vec<String>,
-    callback_secret: Option<String>,
+    created: Created,
 }
 
 impl<'a> Plan<'a> {
@@ -170,9 +164,8 @@ impl<'a> Plan<'a> {
             options,
         );
         plan.compare_group(declared, current)?;
-        plan.compare_callback_secret(declared, current);
         plan.compare_catalogs(declared, current, files, options)?;
-        plan.compare_channels(declared, &current.channels, options);
+        plan.compare_channels(declared, &current.channels, options)?;
         plan.compare_subscription_groups(declared, &current.channels, options);
         plan.compare_segments(declared, &current.channels, options);
         plan.compare_campaigns(declared, current, options);
@@ -364,29 +357,6 @@ impl<'a> Plan<'a> {
         Ok(())
     }
 
-    fn compare_callback_secret(&mut self, declared: &Declaration, current: &Current) {
-        let secret = match (&declared.callback_secret, &current.callback_secret) {
-            (Some(new), Some(current)) if new == current => return,
-            (None, Some(_)) => return,
-            (Some(new), Some(_)) => {
-                self.change('~', "callbacks.secret", "");
-                new.clone()
-            }
-            (Some(new), None) => {
-                self.change('+', "callbacks.secret", "");
-                new.clone()
-            }
-            (None, None) => {
-                self.change('+', "callbacks.secret", "made, since the file has none");
-                let secret = random_bytes::<32>().to_vec();
-                let text = BASE64_STANDARD.encode(&secret);
-                self.callback_secret = Some(format!("{}{text}", values::WHSEC));
-                secret
-            }
-        };
-        self.steps.push(Step::SetCallbackSecret(secret));
-    }
-
     /// The storages that are new or changed.
     pub fn storages(&self) -> impl Iterator<Item = &'a Settings> + '_ {
         self.steps.iter().filter_map(|step| match step {
@@ -400,7 +370,8 @@ impl<'a> Plan<'a> {
             what: declared.name.clone(),
             changes: self.changes,
             notes: self.notes,
-            callback_secret: self.callback_secret,
+            callback_secret: self.created.get(Part::Callbacks.path()).cloned(),
+            secrets: self.created,
         }
     }
 }

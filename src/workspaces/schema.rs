@@ -255,6 +255,8 @@ pub(super) struct WorkspaceFile {
     pub control_group: Option<ControlGroupFile>,
     /// Callbacks when exports are ready.
     pub callbacks: Option<CallbacksFile>,
+    /// Webhooks that messages send.
+    pub webhooks: Option<WebhooksFile>,
 }
 
 /// A limit of requests, in windows that are aligned to the clock.
@@ -460,6 +462,19 @@ pub(super) struct CallbacksFile {
     /// What callbacks are signed with (Standard Webhooks): `whsec_` and 24 to 64 bytes in
     /// base64. Made when absent, and shown once.
     pub secret: Option<Text>,
+    /// The former secret: callbacks are signed with both while receivers change to the new one.
+    pub secret_old: Option<Text>,
+}
+
+/// Webhooks that messages send.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct WebhooksFile {
+    /// What webhooks are signed with (Standard Webhooks): `whsec_` and 24 to 64 bytes in base64.
+    /// Made when absent, and shown once. No other secret of the file may be the same.
+    pub secret: Option<Text>,
+    /// The former secret: webhooks are signed with both while receivers change to the new one.
+    pub secret_old: Option<Text>,
 }
 
 /// The JSON Schema of one document of the file, as `apply --schema` prints it.

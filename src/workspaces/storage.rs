@@ -137,45 +137,6 @@ pub(super) async fn insert(
     Ok(id)
 }
 
-/// The key that signs a workspace's callbacks (the bytes behind `whsec_…`).
-pub async fn callback_secret(app: &App, workspace: i32) -> Result<Vec<u8>, StorageError> {
-    let mut tx = app.store.snapshot().await?;
-    let secret = stored_callback_secret(&mut tx, &app.secrets, workspace).await?;
-    tx.commit().await?;
-    secret.ok_or_else(|| {
-        StoreError::Corrupt(format!("workspaces.callback_secret of {workspace} is not there"))
-            .into()
-    })
-}
-
-/// The callback secret, if there is one yet.
-pub(super) async fn stored_callback_secret(
-    tx: &mut Tx,
-    secrets: &SecretKey,
-    workspace: i32,
-) -> Result<Option<Vec<u8>>, StorageError> {
-    match rows::callback_secret(tx, workspace).await? {
-        Some(sealed) if !sealed.is_empty() => {
-            Ok(Some(secrets.open(&callback_context(workspace), &sealed)?))
-        }
-        _ => Ok(None),
-    }
-}
-
-pub(super) async fn set_callback_secret(
-    tx: &mut Tx,
-    secrets: &SecretKey,
-    workspace: i32,
-    secret: &[u8],
-) -> Result<(), StoreError> {
-    let sealed = secrets.seal(&callback_context(workspace), secret);
-    rows::set_callback_secret(tx, workspace, &sealed).await
-}
-
-fn callback_context(workspace: i32) -> String {
-    format!("callback secret of workspace {workspace}")
-}
-
 /// Seals everything anew under the current key, so that the former one is needed no more.
 pub async fn reseal(tx: &mut Tx, secrets: &SecretKey) -> Result<(), StorageError> {
     for (id, sealed) in rows::storages(tx).await? {
@@ -184,9 +145,6 @@ pub async fn reseal(tx: &mut Tx, secrets: &SecretKey) -> Result<(), StorageError
         rows::reseal_storage(tx, id, &secrets.seal(&context, &plain)).await?;
     }
     for workspace in rows::list(tx).await? {
-        if let Some(secret) = stored_callback_secret(tx, secrets, workspace.id).await? {
-            set_callback_secret(tx, secrets, workspace.id, &secret).await?;
-        }
         channels::reseal(tx, secrets, workspace.id).await?;
     }
     Ok(())

@@ -34,6 +34,7 @@ mod promises;
 mod schedules;
 mod scim;
 mod shares;
+mod signing;
 mod sms;
 mod support;
 mod sweeping;

@@ -4,10 +4,12 @@
 use std::collections::BTreeSet;
 use std::process::Output;
 
+use base64::{Engine as _, prelude::BASE64_STANDARD};
 use longshore::app::App;
+use longshore::messages::settings::{self, Secret};
 use longshore::secrets::SecretKey;
 use longshore::setup;
-use longshore::store::{Store, settings as fixed};
+use longshore::store::{Store, Tx, settings as fixed};
 use longshore::workspaces::apply::{Applied, Options, apply};
 use longshore::workspaces::keys::{self, KeyError, NewKey};
 use longshore::workspaces::{self, Workspace, file, groups};
@@ -29,6 +31,8 @@ on_both_stores!(World =>
     storage_is_tried_kept_and_changed_under_a_new_id,
     secrets_are_not_readable_where_they_are_stored,
     the_callback_secret_is_made_once,
+    secrets_that_sign_are_made_changed_and_never_shared,
+    webhooks_are_signed_before_the_first_apply_of_an_upgrade,
     the_control_group_is_made_once_and_renewed,
     keys_are_made_found_and_revoked,
     another_secret_key_is_refused_and_a_rotated_one_seals_anew,
@@ -158,6 +162,7 @@ async fn applying_twice_changes_nothing_the_second_time(world: World) {
             format!("+ app Acme for iOS ({APP})"),
             "+ control_group (5%)".into(),
             "+ callbacks.secret (made, since the file has none)".into(),
+            "+ webhooks.secret (made, since the file has none)".into(),
         ]
     );
     let workspace = world.workspace().await;
@@ -320,8 +325,8 @@ async fn secrets_are_not_readable_where_they_are_stored(world: World) {
         assert!(!is_there(secret.as_bytes()), "{secret} is stored as it is");
     }
     let workspace = world.workspace().await;
-    let secret = workspaces::callback_secret(&world.app, workspace.id).await.unwrap();
-    assert_eq!(secret, b"four-and-twenty-bytes-or-so");
+    let signing = settings::of(&world.app, workspace.id).await.unwrap().callbacks.clone();
+    assert_eq!(signing, Secret(b"four-and-twenty-bytes-or-so".into()).into());
 }
 
 async fn the_callback_secret_is_made_once(world: World) {
@@ -331,6 +336,76 @@ async fn the_callback_secret_is_made_once(world: World) {
     // What was shown is what signs: declared, it changes nothing.
     let declared = acme(&format!("callbacks: {{secret: {shown}}}\n"));
     assert!(world.apply(&declared).await.unwrap().changes.is_empty());
+}
+
+async fn secrets_that_sign_are_made_changed_and_never_shared(world: World) {
+    let push = |more: &str| {
+        acme(&format!("providers:\n  push: {{url: 'https://push.example/hook'{more}}}\n"))
+    };
+    let made = world.apply(&push("")).await.unwrap().secrets;
+    let paths: Vec<&str> = made.keys().copied().collect();
+    assert_eq!(paths, ["callbacks.secret", "providers.push.secret", "webhooks.secret"]);
+    // What is left out is kept, and shown no more.
+    let again = world.apply(&push("")).await.unwrap();
+    assert!(again.changes.is_empty() && again.secrets.is_empty());
+    // Both sign while a secret is changed.
+    let (old, new) = (&made["providers.push.secret"], &made["callbacks.secret"]);
+    let changing = push(&format!(", secret: {new}, secret_old: {old}"));
+    let applied = world.apply(&changing).await.unwrap();
+    assert_eq!(lines(&applied), ["~ providers.push (secret, secret_old)"]);
+    let applied = world.apply(&push(&format!(", secret: {new}"))).await.unwrap();
+    assert_eq!(lines(&applied), ["~ providers.push (secret_old)"]);
+    let webhooks = |more: &str| acme(&format!("webhooks: {{secret: {}{more}}}\n", other_secret()));
+    let old = format!(", secret_old: {}", made["webhooks.secret"]);
+    let applied = world.apply(&webhooks(&old)).await.unwrap();
+    assert_eq!(lines(&applied), ["~ webhooks.secret (secret_old)"]);
+    let applied = world.apply(&acme("")).await.unwrap();
+    assert_eq!(lines(&applied), ["~ webhooks.secret (secret_old)"]);
+
+    // Webhooks sign what anybody writes: their secret is nobody else's, old or new.
+    let before = world.everything_in_rows().await;
+    for (member, named) in [
+        (format!("callbacks: {{secret: {}}}", other_secret()), "callbacks.secret"),
+        (
+            format!("providers: {{feedback_secret: {}}}", other_secret()),
+            "providers.feedback_secret",
+        ),
+        (format!("webhooks: {{secret: {}}}", made["callbacks.secret"]), "callbacks.secret"),
+        (
+            format!(
+                "webhooks: {{secret: {}, secret_old: {}}}",
+                made["webhooks.secret"], made["callbacks.secret"]
+            ),
+            "callbacks.secret",
+        ),
+    ] {
+        let error = world.apply(&acme(&format!("{member}\n"))).await.err().unwrap();
+        assert!(error.contains("webhooks.secret") && error.contains(named), "{member}: {error}");
+        assert!(!error.contains("whsec_"), "{error}");
+    }
+    assert_eq!(world.everything_in_rows().await, before);
+}
+
+fn other_secret() -> String {
+    format!("whsec_{}", BASE64_STANDARD.encode([7; 32]))
+}
+
+/// What a former release left: its webhooks go on, by a secret of their own from the start.
+async fn webhooks_are_signed_before_the_first_apply_of_an_upgrade(world: World) {
+    world.apply(&acme("")).await.unwrap();
+    let workspace = world.workspace().await;
+    let mut tx = world.app.store.write().await.unwrap();
+    let sql = "DELETE FROM channels WHERE path IN ('webhooks.secret', 'callbacks.secret')";
+    match &mut tx {
+        Tx::Postgres(tx) => drop(sqlx::query(sql).execute(&mut **tx).await.unwrap()),
+        Tx::Sqlite(tx) => drop(sqlx::query(sql).execute(&mut **tx).await.unwrap()),
+    }
+    tx.commit().await.unwrap();
+    let settings = settings::of(&world.app, workspace.id).await.unwrap();
+    let (callbacks, webhooks) = (&settings.callbacks, &settings.webhooks);
+    assert!(callbacks.secret.is_some() && webhooks.secret.is_some() && callbacks != webhooks);
+    let applied = world.apply(&acme("")).await.unwrap();
+    assert_eq!(lines(&applied), ["+ webhooks.secret (made, since the file has none)"]);
 }
 
 async fn the_control_group_is_made_once_and_renewed(world: World) {
@@ -399,7 +474,11 @@ async fn keys_are_made_found_and_revoked(world: World) {
 async fn another_secret_key_is_refused_and_a_rotated_one_seals_anew(world: World) {
     let shown = world.apply(&acme("")).await.unwrap().callback_secret.unwrap();
     let workspace = world.workspace().await;
-    let before = workspaces::callback_secret(&world.app, workspace.id).await.unwrap();
+    let signing = async |app: &App| {
+        let settings = settings::of(app, workspace.id).await.unwrap();
+        (settings.callbacks.clone(), settings.webhooks.clone())
+    };
+    let before = signing(&world.app).await;
 
     let new = SecretKey::generate();
     let wrong = world.with_secret_key(&new, None).await;
@@ -415,8 +494,7 @@ async fn another_secret_key_is_refused_and_a_rotated_one_seals_anew(world: World
     let only_new = world.with_secret_key(&new, None).await;
     setup::check(&only_new).await.unwrap();
     assert!(!setup::run(&only_new).await.unwrap().rotated);
-    let after = workspaces::callback_secret(&only_new, workspace.id).await.unwrap();
-    assert_eq!(after, before);
+    assert_eq!(signing(&only_new).await, before);
     assert!(setup::check(&world.app).await.is_err(), "the former key serves no more");
 }
 

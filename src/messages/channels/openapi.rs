@@ -189,8 +189,8 @@ fn callback() -> Webhook {
     Webhook::new::<ExportCallback>("exportCallback", TAG, "An export has ended")
         .about(
             "To the `callback_endpoint` of the request for it, signed with `callbacks.secret` of \
-             the workspace. Webhooks that messages send to customers' own addresses are signed \
-             with the same secret, under the message's id.",
+             the workspace, which signs nothing else. Webhooks that messages send are signed \
+             with `webhooks.secret`, under the message's id.",
         )
         .example("Behind a download address", done)
         .example("It failed", failed)

@@ -1,6 +1,6 @@
-//! Webhooks: a request of the customer's own (src/gateway/README.md, Message objects), signed as
-//! callbacks are, under the message's id, never into a private network that is not allowed
-//! (`allow_private`) and never after a redirect.
+//! Webhooks: a request of the customer's own (src/gateway/README.md, Message objects), signed under
+//! the message's id with a secret that signs nothing else, never into a private network that is
+//! not allowed (`allow_private`) and never after a redirect.
 
 use axum::http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::Method;
@@ -11,7 +11,6 @@ use super::{MOST_HEADERS, http};
 use crate::app::App;
 use crate::config::Config;
 use crate::deliveries::{self, Request, signature};
-use crate::messages::settings::Secret;
 use crate::messages::{Outcome, Outgoing};
 
 /// Bytes of a request's body.
@@ -45,12 +44,9 @@ pub async fn send(app: &App, message: &Outgoing<'_>) -> Outcome {
         Ok(request) => request,
         Err(why) => return Outcome::Failed(why),
     };
-    let Some(Secret(secret)) = &message.settings.callback_secret else {
-        let reason = "the workspace has no secret for callbacks yet".into();
-        return Outcome::Later { reason, after: None };
-    };
     let now = app.clock.now().as_second();
-    let signed = signature::sign(secret, message.id.to_string(), now, &request.body);
+    let (secrets, id) = (message.settings.webhooks.each(), message.id.to_string());
+    let signed = signature::sign_with_each(secrets, id, now, &request.body);
     for (name, value) in signed.signature_headers() {
         request.headers.insert(name, value);
     }

@@ -10,7 +10,7 @@ const GROUP: Uuid = Uuid::from_u128(0x5a5a);
 
 fn settings() -> Settings {
     let provider =
-        || Provider { url: "https://provider.example".into(), secret: Secret(vec![1; 24]) };
+        || Provider { url: "https://provider.example".into(), signing: Secret(vec![1; 24]).into() };
     let group = |channel| SubscriptionGroup { id: GROUP, channel, from: "+15550100".into() };
     Settings {
         email: Some(Email {

@@ -211,7 +211,7 @@ mod tests {
         };
         let url = "https://push.acme.example".into();
         Settings {
-            push: Some(Provider { url, secret: Secret(vec![7; 32]) }),
+            push: Some(Provider { url, signing: Secret(vec![7; 32]).into() }),
             apps: vec![app(APP, Platform::Ios), app(KNOWN, Platform::Android)],
             segments: [KNOWN.parse().unwrap()].into(),
             ..Settings::default()

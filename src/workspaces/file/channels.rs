@@ -7,13 +7,13 @@ use super::super::Segment;
 use super::super::channels::{Channels, DeclaredPart, Part};
 use super::super::schema::{
     CappingFile, EmailFile, ProvidersFile, SegmentFile, SignedAddressFile, SubscriptionGroupFile,
-    Verbatim,
+    Text, Verbatim, WorkspaceFile,
 };
 use super::super::values;
 use super::Check;
 use crate::audience::{Audience, AudienceError};
 use crate::messages::settings::{
-    CappingRule, Email, Provider, Secret, StatusPostback, SubscriptionGroup,
+    CappingRule, Email, Provider, Secret, SigningSecrets, StatusPostback, SubscriptionGroup,
 };
 use crate::messages::{Channel, relay::Relay};
 
@@ -23,20 +23,26 @@ const CAPPING_DAYS: u32 = 30;
 const CAPPING_MESSAGES: u32 = 1_000_000;
 
 impl Check<'_> {
-    pub(super) fn channels(
-        &mut self,
-        email: Option<&EmailFile>,
-        providers: Option<&ProvidersFile>,
-    ) -> Channels {
+    pub(super) fn channels(&mut self, file: &WorkspaceFile) -> Channels {
         let mut channels = Channels::new();
-        let email = email.and_then(|file| self.email(file));
+        let email = file.email.as_ref().and_then(|file| self.email(file));
         channels.extend(email.map(|email| (Part::Email, DeclaredPart::Email(email))));
-        let Some(ProvidersFile { push, sms, whats_app, feedback_secret }) = providers else {
+        let (callbacks, webhooks) = (file.callbacks.as_ref(), file.webhooks.as_ref());
+        let callbacks = callbacks.map(|file| (file.secret.as_ref(), file.secret_old.as_ref()));
+        let webhooks = webhooks.map(|file| (file.secret.as_ref(), file.secret_old.as_ref()));
+        for (part, path, declared) in
+            [(Part::Callbacks, "callbacks", callbacks), (Part::Webhooks, "webhooks", webhooks)]
+        {
+            let signing =
+                declared.map(|texts| self.signing_secrets(path, texts, values::callback_secret));
+            channels.extend(signing.map(|signing| (part, DeclaredPart::Signing(signing))));
+        }
+        let Some(ProvidersFile { push, sms, whats_app, feedback_secret }) = &file.providers else {
             return channels;
         };
         for (part, file) in [(Part::Push, push), (Part::Sms, sms), (Part::WhatsApp, whats_app)] {
             let address = file.as_ref().and_then(|file| self.signed_address(part.path(), file));
-            let provider = address.map(|(url, secret)| Provider { url, secret });
+            let provider = address.map(|(url, signing)| Provider { url, signing });
             channels.extend(provider.map(|provider| (part, DeclaredPart::Provider(provider))));
         }
         let part = Part::FeedbackSecret;
@@ -65,15 +71,39 @@ impl Check<'_> {
         Some(Email {
             smtp: smtp?.into(),
             from,
-            status_postback: postback.map(|(url, secret)| StatusPostback { url, secret }),
+            status_postback: postback.map(|(url, signing)| StatusPostback { url, signing }),
             events_secret: events_secret.map(Secret),
         })
     }
 
-    fn signed_address(&mut self, path: &str, file: &SignedAddressFile) -> Option<(String, Secret)> {
+    fn signed_address(
+        &mut self,
+        path: &str,
+        file: &SignedAddressFile,
+    ) -> Option<(String, SigningSecrets)> {
         let url = self.value(&format!("{path}.url"), &file.url, values::address);
-        let secret = self.value(&format!("{path}.secret"), &file.secret, values::signing_secret);
-        Some((url?, Secret(secret?)))
+        let texts = (file.secret.as_ref(), file.secret_old.as_ref());
+        let signing = self.signing_secrets(path, texts, values::signing_secret);
+        Some((url?, signing))
+    }
+
+    fn signing_secrets(
+        &mut self,
+        path: &str,
+        (secret, secret_old): (Option<&Text>, Option<&Text>),
+        read: fn(&str) -> Result<Vec<u8>, String>,
+    ) -> SigningSecrets {
+        let old_path = format!("{path}.secret_old");
+        let is_given = |text: &Text| !text.as_str().is_empty();
+        if !secret.is_some_and(is_given)
+            && let Some(old) = secret_old.filter(|old| is_given(old))
+        {
+            self.refuse(old.line(), &old_path, "there must be a new secret next to it");
+        }
+        SigningSecrets {
+            secret: self.optional(&format!("{path}.secret"), secret, read).map(Secret),
+            secret_old: self.optional(&old_path, secret_old, read).map(Secret),
+        }
     }
 
     pub(super) fn frequency_capping(&mut self, files: &[CappingFile]) -> Vec<CappingRule> {
@@ -215,7 +245,8 @@ providers:
         assert_eq!(parts, [Part::Email, Part::Push, Part::WhatsApp]);
         let DeclaredPart::Email(email) = &declared.channels[&Part::Email] else { panic!("email") };
         assert_eq!(email.smtp.expose_secret(), "smtp://user:p%2Fss@relay:2525");
-        assert_eq!(email.status_postback.as_ref().unwrap().secret, Secret(vec![7; 32]));
+        let signing = &email.status_postback.as_ref().unwrap().signing;
+        assert_eq!(*signing, Secret(vec![7; 32]).into());
         assert_eq!(email.events_secret, Some(Secret(b"a-secret-that-is-long-enough".into())));
         let DeclaredPart::Provider(push) = &declared.channels[&Part::Push] else { panic!("push") };
         assert_eq!(push.url, "http://10.0.0.1/push");
@@ -251,8 +282,12 @@ providers:
                 "line 2: email.status_postback.url: must be an http or https URL",
             ),
             (
-                "email: {smtp: smtp://r, status_postback: {url: 'https://x'}}\n".into(),
+                format!("email: {{smtp: smtp://r, status_postback: {{{SECRET}}}}}\n"),
                 "line 2: missing field",
+            ),
+            (
+                format!("webhooks: {{{}}}\n", SECRET.replace("secret:", "secret_old:")),
+                "line 2: webhooks.secret_old: there must be a new secret",
             ),
             (
                 "email:\n  smtp: smtp://r\n  events_secret: hidden\n".into(),

@@ -5,6 +5,8 @@ use serde_json::json;
 
 use super::*;
 use crate::campaigns::Kind;
+use crate::messages::settings::Secret;
+use crate::workspaces::channels::{DeclaredPart, Part};
 
 const GOOD: &str = r#"
 workspace: acme
@@ -370,7 +372,8 @@ fn a_callback_secret_of_the_one_form_is_taken() {
     let secret = BASE64_STANDARD.encode([9; 24]);
     let text = format!("workspace: a\ncallbacks: {{secret: whsec_{secret}}}\n");
     let declared = read(&text, &environment).unwrap();
-    assert_eq!(declared.workspaces[0].callback_secret.as_deref(), Some([9; 24].as_slice()));
+    let declared = &declared.workspaces[0].channels[&Part::Callbacks];
+    assert_eq!(*declared, DeclaredPart::Signing(Secret(vec![9; 24]).into()));
 }
 
 proptest! {

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use super::super::apply::Options;
+use super::super::apply::{ApplyError, Options};
 use super::super::channels::{self, Channels};
 use super::super::file::Declaration;
 use super::super::{DeclaredApp, Segment, channel_rows};
@@ -40,21 +40,38 @@ impl<'a> Plan<'a> {
         declared: &'a Declaration,
         current: &CurrentChannels,
         options: Options,
-    ) {
-        for (part, new) in &declared.channels {
-            let (sign, detail) = match current.channels.get(part) {
+    ) -> Result<(), ApplyError> {
+        let (declared, created) = channels::completed(&declared.channels, &current.channels);
+        let mut after = declared.clone();
+        if !options.prune {
+            let kept = current.channels.iter().filter(|(part, _)| !declared.contains_key(part));
+            after.extend(kept.map(|(part, channel)| (*part, channel.clone())));
+        }
+        if let Some(part) = channels::shares_with_webhooks(&after) {
+            return Err(ApplyError::SharedSecret(part.path()));
+        }
+        for (part, new) in &declared {
+            let (sign, mut detail) = match current.channels.get(part) {
                 Some(is) if is == new => continue,
                 Some(is) => ('~', is.difference(new)),
                 None => ('+', new.place()),
             };
+            if let Some(path) = part.created(&created) {
+                detail = match detail.is_empty() {
+                    true => path.to_owned(),
+                    false => format!("{detail}; {path}"),
+                };
+            }
             self.change(sign, part.path(), detail);
-            self.steps.push(Step::PutChannel(*part, new));
+            self.steps.push(Step::PutChannel(*part, new.clone()));
         }
         for (part, is) in &current.channels {
-            if !declared.channels.contains_key(part) {
+            if !declared.contains_key(part) {
                 self.gone(part.path(), is.place(), Step::DeleteChannel(*part), options);
             }
         }
+        self.created = created;
+        Ok(())
     }
 
     pub(super) fn compare_subscription_groups(

@@ -79,8 +79,11 @@ pub(in crate::workspaces) struct SignedAddressFile {
     /// http or https.
     pub url: Text,
     /// What requests are signed with (Standard Webhooks): `whsec_` and 24 to 64 bytes in base64,
-    /// or 20 to 255 printable characters, which sign as they are.
-    pub secret: Text,
+    /// or 20 to 255 printable characters, which sign as they are. Made when absent, and shown
+    /// once.
+    pub secret: Option<Text>,
+    /// The former secret: requests are signed with both while the receiver changes to the new one.
+    pub secret_old: Option<Text>,
 }
 
 /// Who takes messages over HTTP.

@@ -21,11 +21,11 @@ use crate::support::stores::TestStore;
 const WORKSPACE: &str = "
 workspace: acme
 currency: USD
-callbacks: {secret: whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwxyz0}
+webhooks: {secret: whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwxyz0}
 ";
 
-/// The bytes behind the secret of the callbacks.
-fn callback_secret() -> Vec<u8> {
+/// The bytes behind the secret of the webhooks.
+fn webhook_secret() -> Vec<u8> {
     use base64::{Engine as _, prelude::BASE64_STANDARD};
     BASE64_STANDARD.decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwxyz0").unwrap()
 }
@@ -59,8 +59,8 @@ impl World {
         };
         let place = Installation::open(store, WORKSPACE, config).await;
         let declared = settings::of(&place.app, place.workspace).await.expect("settings");
-        let callback_secret = declared.callback_secret.clone();
-        Self { place, settings: Settings { callback_secret, ..Settings::default() } }
+        let webhooks = declared.webhooks.clone();
+        Self { place, settings: Settings { webhooks, ..Settings::default() } }
     }
 
     fn app(&self) -> &App {

@@ -187,6 +187,7 @@ async fn applying_twice_changes_nothing_and_prune_ends_what_is_gone(world: World
         [
             "+ workspace acme",
             "+ callbacks.secret",
+            "+ webhooks.secret (made, since the file has none)",
             "+ email (smtp://relay.acme.example:587)",
             "+ providers.push (https://push.example)",
             "+ providers.sms (http://10.0.0.1)",

@@ -25,8 +25,9 @@ const GROUP: Uuid = Uuid::from_u128(3);
 
 async fn world(store: TestStore, receiver: &Receiver) -> World {
     let mut world = World::new(store).await;
-    let provider =
-        || Some(Provider { url: receiver.url("/provider"), secret: Secret(SECRET.to_vec()) });
+    let provider = || {
+        Some(Provider { url: receiver.url("/provider"), signing: Secret(SECRET.to_vec()).into() })
+    };
     let app = |id, platform| DeclaredApp {
         id,
         name: "Acme".into(),
@@ -155,7 +156,8 @@ async fn answers_decide(store: TestStore) {
     // A private network that nobody has allowed is for an operator to allow.
     let place = crate::support::stores::TestStore::sqlite().await;
     let mut world = World::with(place, |config| config.allow_private.clear()).await;
-    world.settings.sms = Some(Provider { url: receiver.url("/"), secret: Secret(Vec::new()) });
+    world.settings.sms =
+        Some(Provider { url: receiver.url("/"), signing: Secret(Vec::new()).into() });
     world.settings.subscription_groups =
         vec![SubscriptionGroup { id: GROUP, channel: Channel::Sms, from: "+15550100".into() }];
     let outcome = world.send(&message).await;

@@ -2,15 +2,21 @@
 
 use std::time::Duration;
 
+use longshore::messages::settings::Secret;
 use longshore::messages::{Channel, Outcome};
 use serde_json::{Value, json};
 
-use super::{Message, World, callback_secret};
+use super::{Message, World, webhook_secret};
 use crate::support::callbacks::verified;
 use crate::support::receiver::{Answer, Receiver};
 use crate::support::stores::{TestStore, on_sqlite};
 
-on_sqlite!(a_request_is_made_as_it_is_given, answers_decide, no_private_network_is_reached,);
+on_sqlite!(
+    a_request_is_made_as_it_is_given,
+    both_secrets_sign_while_they_are_changed,
+    answers_decide,
+    no_private_network_is_reached,
+);
 
 fn webhook(url: &str, more: Value) -> Message {
     let mut object = json!({ "url": url, "request_method": "POST", "body": "{\"a\":1}" });
@@ -30,12 +36,23 @@ async fn a_request_is_made_as_it_is_given(store: TestStore) {
     assert_eq!(world.send(&webhook(&receiver.url("/gone"), delete)).await, Outcome::Sent);
     let received = receiver.received();
     for one in &received[..2] {
-        assert_eq!(verified(one, &callback_secret()), json!({ "a": 1 }));
+        assert_eq!(verified(one, &webhook_secret()), json!({ "a": 1 }));
         assert_eq!(one.header("webhook-id"), message.id.to_string());
         assert_eq!((one.header("x-order"), one.header("authorization")), ("17", "Bearer x"));
         assert_eq!(one.uri, "/hook?a=1");
     }
     assert_eq!((&received[2].method, received[2].body.len()), (&reqwest::Method::DELETE, 0));
+}
+
+async fn both_secrets_sign_while_they_are_changed(store: TestStore) {
+    let mut world = World::new(store).await;
+    let former = b"the former secret of webhooks".to_vec();
+    world.settings.webhooks.secret_old = Some(Secret(former.clone()));
+    let receiver = Receiver::start([]).await;
+    assert_eq!(world.send(&webhook(&receiver.url("/hook"), json!({}))).await, Outcome::Sent);
+    for secret in [webhook_secret(), former] {
+        assert_eq!(verified(&receiver.received()[0], &secret), json!({ "a": 1 }));
+    }
 }
 
 async fn answers_decide(store: TestStore) {
