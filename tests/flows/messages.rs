@@ -11,6 +11,7 @@ mod hostile;
 mod live_activity;
 mod reports;
 mod schedule_api;
+mod segments;
 mod send_api;
 mod send_limits;
 mod send_repeats;

@@ -10,7 +10,7 @@ use super::error::DispatchError;
 use super::left_out::NotMeant;
 use super::rows::{self, Dispatch};
 use crate::app::App;
-use crate::audience::{Audience, Matcher};
+use crate::audience::{Audience, AudienceError, Matcher};
 use crate::messages::content::{Content, Place};
 use crate::messages::order::{Kind, Order, Wave};
 use crate::messages::settings::{self, Settings};
@@ -81,10 +81,10 @@ impl Job {
         let mut audiences = Vec::new();
         if let Some(segment) = segment {
             let tree = parsed("dispatches.segment", order.dispatch_id, &segment)?;
-            audiences.push(matcher(&tree, "segment")?);
+            audiences.push(matcher(Audience::read_segment(&tree), "segment")?);
         }
         if let Some(tree) = &order.target.audience {
-            audiences.push(matcher(tree, "audience")?);
+            audiences.push(matcher(Audience::read(tree), "audience")?);
         }
         let content = content(app, &order, &settings)?;
         let zone = TimeZone::get(&workspace.time_zone).unwrap_or(TimeZone::UTC);
@@ -157,11 +157,11 @@ pub(super) fn variation(order: &Order, channel: Channel) -> &str {
     variation.and_then(Value::as_str).unwrap_or_default()
 }
 
-fn matcher(tree: &Value, what: &str) -> Result<Matcher, DispatchError> {
-    // It was checked before it was taken.
-    let audience = Audience::read(tree)
+/// The matcher of a tree that was checked before it was accepted.
+fn matcher(tree: Result<Audience, AudienceError>, what: &str) -> Result<Matcher, DispatchError> {
+    let tree = tree
         .map_err(|error| DispatchError::Hopeless(format!("the {what} cannot be read: {error}")))?;
-    Ok(audience.matcher())
+    Ok(tree.matcher())
 }
 
 /// The messages that can be sent as things are now.

@@ -39,8 +39,14 @@ impl Sending {
         more: impl FnOnce(&Receiver) -> Vec<(&'static str, Value)>,
     ) -> Self {
         let receiver = Receiver::start([]).await;
-        let permissions =
-            ["users.track", "canvas.trigger.schedule.create", "canvas.trigger.schedule.delete"];
+        let permissions = [
+            "users.track",
+            "messages.send",
+            "messages.schedule.create",
+            "messages.live_activity.start",
+            "canvas.trigger.schedule.create",
+            "canvas.trigger.schedule.delete",
+        ];
         let canvas = json!({ "id": CANVAS, "name": "Onboarding",
                              "messages": message(&receiver, "hello") });
         let mut workspace = WorkspaceFile::new("acme")
