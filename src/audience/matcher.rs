@@ -83,7 +83,7 @@ enum Check {
 /// Who is asked about.
 struct User<'a> {
     recipient: &'a Recipient,
-    activity: Option<Activity<'a>>,
+    activity: Option<&'a Activity<'a>>,
     now: i64,
 }
 
@@ -104,18 +104,10 @@ impl Audience {
 }
 
 impl Matcher {
-    /// Whether the audience means a user, whose packed [`Activity`] is given if it has one and
+    /// Whether the audience includes a user. Give the [`Activity`] of a user who has one, if
     /// [`needs_activity`](Self::needs_activity) says so; `now` is what days are counted from, in
     /// milliseconds since the epoch.
-    pub fn holds(&self, recipient: &Recipient, activity: Option<&[u8]>, now: i64) -> bool {
-        let activity = activity.filter(|_| self.needs_activity);
-        let activity = activity.and_then(|packed| match Activity::decode(packed) {
-            Ok(activity) => Some(activity),
-            Err(error) => {
-                tracing::error!(user = %recipient.service_id, %error, "taken as without purchases");
-                None
-            }
-        });
+    pub fn holds(&self, recipient: &Recipient, activity: Option<&Activity<'_>>, now: i64) -> bool {
         self.root.holds(&User { recipient, activity, now })
     }
 
@@ -182,7 +174,7 @@ impl Node {
 
 /// The properties of the latest purchase of each product, or of one.
 fn purchases(user: &User<'_>, product_id: Option<&str>) -> Vec<Map<String, Value>> {
-    let Some(activity) = &user.activity else { return Vec::new() };
+    let Some(activity) = user.activity else { return Vec::new() };
     let read = |properties: &str| serde_json::from_str(properties).ok();
     match product_id {
         None => activity.all_purchase_properties().filter_map(|(_, p)| read(p)).collect(),

@@ -41,7 +41,8 @@ fn bought(purchases: &[(String, Value)]) -> Vec<u8> {
 fn holds(tree: &Value, profile: Value, purchases: &[(String, Value)]) -> bool {
     let matcher = Audience::read_segment(tree).expect("a tree").matcher();
     assert_eq!(matcher.needs_activity(), tree.to_string().contains("purchase_property"));
-    matcher.holds(&user(profile), Some(&bought(purchases)), NOW)
+    let packed = bought(purchases);
+    matcher.holds(&user(profile), Some(&Activity::decode(&packed).unwrap()), NOW)
 }
 
 /// What a plain reading of the tree says.
@@ -331,7 +332,8 @@ proptest! {
         tree in any_tree(), profile in any_profile(), now: i64, packed: Vec<u8>
     ) {
         let matcher = Audience::read_segment(&tree).unwrap().matcher();
-        matcher.holds(&user(profile), Some(&packed), now);
+        let activity = Activity::decode(&packed).ok();
+        matcher.holds(&user(profile), activity.as_ref(), now);
     }
 }
 

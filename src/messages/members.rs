@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use super::order::{Named, Who};
 use crate::audience::Audience;
 use crate::tracking::message::{Identifier, UserAlias};
+use crate::users::json;
 use crate::users::profile::{Alias, check};
 use crate::users::rows::Kind;
 
@@ -100,9 +101,11 @@ pub fn object<'a>(members: &'a Members, name: &str) -> Result<Option<&'a Members
 pub fn properties(members: &Members, name: &str, path: &str) -> Result<Option<Members>, String> {
     let Some(value) = member(members, name) else { return Ok(None) };
     let properties = value.as_object().ok_or_else(|| format!("{path}{name} must be an object"))?;
-    if value.to_string().len() > MOST_PROPERTIES {
+    let text = value.to_string();
+    if text.len() > MOST_PROPERTIES {
         return Err(format!("{path}{name} must be at most {MOST_PROPERTIES} bytes of JSON"));
     }
+    json::check_levels(&text).map_err(|error| format!("{path}{name} {error}"))?;
     Ok(Some(properties.clone()))
 }
 

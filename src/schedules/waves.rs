@@ -44,13 +44,13 @@ pub fn moments(when: When) -> Vec<i64> {
     moments
 }
 
-/// When it comes for a user who has done what `activity` (packed) says; a schedule that was made
-/// at `made_at`. It is one of the [`moments`].
+/// When it comes for a user who has done what `activity` says; a schedule that was made at
+/// `made_at`. It is one of the [`moments`].
 pub fn due(
     when: When,
     made_at: i64,
     user: &Recipient,
-    activity: Option<&[u8]>,
+    activity: Option<&Activity<'_>>,
     workspace_zone: &TimeZone,
 ) -> i64 {
     if when.timing == Timing::Instant {
@@ -59,8 +59,8 @@ pub fn due(
     let own = user.time_zone().and_then(|name| TimeZone::get(name).ok());
     let zone = own.as_ref().unwrap_or(workspace_zone);
     if when.timing == Timing::Optimal
-        && let Some(Ok(activity)) = activity.map(Activity::decode)
-        && let Some(best) = best_moment(when, made_at, &activity, zone)
+        && let Some(activity) = activity
+        && let Some(best) = best_moment(when, made_at, activity, zone)
     {
         return best;
     }
@@ -71,7 +71,7 @@ pub fn due(
 pub fn is_in(
     wave: &Wave,
     user: &Recipient,
-    activity: Option<&[u8]>,
+    activity: Option<&Activity<'_>>,
     workspace_zone: &TimeZone,
 ) -> bool {
     let when = When { timing: wave.timing, time: wave.time };

@@ -13,8 +13,14 @@ use crate::words::beginning;
 
 mod repeats;
 
+const TOO_DEEP: &str = "is nested too deeply";
+
 /// Members that an object usually has at most.
 const FEW: usize = 16;
+
+/// Levels of arrays and objects that a value may have, so that a profile or an order to send with
+/// the value in it can be read again: readers stop at 127.
+pub const MOST_LEVELS: usize = 100;
 
 /// Members that an object may have that somebody sends: to hold one takes ten times the bytes
 /// that it was sent in.
@@ -222,7 +228,7 @@ fn in_words(error: &serde_json::Error) -> String {
     match text.rsplit_once(", expected ") {
         Some((_, "a sequence")) => "expected an array".to_owned(),
         Some((_, expected)) => format!("expected {expected}"),
-        None if text == "recursion limit exceeded" => "is nested too deeply".to_owned(),
+        None if text == "recursion limit exceeded" => TOO_DEEP.to_owned(),
         None => text.to_owned(),
     }
 }
@@ -270,7 +276,22 @@ fn readable(
     Sound { text, in_array: false }
         .deserialize(&mut deserializer)
         .and_then(|()| deserializer.end())
-        .map_err(|error| in_words(&error))
+        .map_err(|error| in_words(&error))?;
+    check_levels(json)
+}
+
+/// Whether valid JSON has no more than [`MOST_LEVELS`].
+pub fn check_levels(json: &str) -> Result<(), String> {
+    let (mut levels, mut most) = (0_usize, 0);
+    walk(json, |_, byte| match byte {
+        b'{' | b'[' => {
+            levels += 1;
+            most = most.max(levels);
+        }
+        b'}' | b']' => levels = levels.saturating_sub(1),
+        _ => {}
+    });
+    if most > MOST_LEVELS { Err(TOO_DEEP.to_owned()) } else { Ok(()) }
 }
 
 /// Hands over the pieces of valid JSON that remain without the white space between its parts.
@@ -395,6 +416,24 @@ fn walk(json: &str, mut each: impl FnMut(usize, u8)) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_value_has_room_for_what_it_is_kept_in() {
+        let cases = [
+            ("[", "]", MOST_LEVELS),
+            ("{\"a\":", "}", MOST_LEVELS),
+            // Brackets in texts are no levels.
+            ("[\"]]\",{\"[\":", "}]", MOST_LEVELS / 2),
+        ];
+        for (open, close, levels) in cases {
+            let value = |levels: usize| format!("{}1{}", open.repeat(levels), close.repeat(levels));
+            let most = value(levels);
+            assert_eq!(check(&most), Ok(()), "{most}");
+            let kept = format!(r#"{{"target":{{"users":[{{"properties":{{"a":{most}}}}}]}}}}"#);
+            serde_json::from_str::<serde_json::Value>(&kept).unwrap();
+            assert_eq!(check(&value(levels + 1)), Err(TOO_DEEP.to_owned()));
+        }
+    }
 
     #[test]
     fn white_space_goes_and_everything_else_stays() {

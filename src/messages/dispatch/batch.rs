@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use serde_json::Map;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -33,6 +34,10 @@ const PAGE_BYTES: usize = 4 << 20;
 
 /// Users that are read first, as long as nobody knows how large they are.
 const FIRST: i64 = 50;
+
+/// Why messages to a user fail of whom something stored is damaged.
+const UNREADABLE_PROFILE: &str = "the user's stored profile cannot be read";
+const UNREADABLE_ACTIVITY: &str = "the user's stored activity cannot be read";
 
 /// A user, and the messages that they get.
 pub(super) struct User {
@@ -98,7 +103,8 @@ struct Page {
 /// A user who passed, with the messages that are to be noted.
 struct Chosen {
     user: User,
-    unreachable: Vec<(Channel, &'static str)>,
+    /// Messages that end here, and why.
+    ended: Vec<(Channel, RowState, &'static str)>,
 }
 
 impl Walk {
@@ -262,8 +268,8 @@ impl Walk {
             return Err(DispatchError::Lost);
         }
         let mut counts = Counts::default();
-        for (channel, _) in chosen.iter().flat_map(|chosen| &chosen.unreachable) {
-            counts.add(*channel, RowState::Unreachable);
+        for (channel, state, _) in chosen.iter().flat_map(|chosen| &chosen.ended) {
+            counts.add(*channel, *state);
         }
         settle::count(&mut tx, &job.order, common, &counts).await?;
         fail_point!("dispatch::noted");
@@ -314,37 +320,39 @@ impl Chosen {
     fn rows(&self) -> impl Iterator<Item = New> {
         let service_id = self.user.recipient.service_id;
         let due = self.user.messages.iter().map(|due| (due.channel, None));
-        let unreachable = self.unreachable.iter().map(|(channel, why)| (*channel, Some(*why)));
-        due.chain(unreachable).map(move |(channel, unreachable)| New {
-            service_id,
-            channel,
-            unreachable,
-        })
+        let ended = self.ended.iter();
+        let ended = ended.map(|(channel, state, why)| (*channel, Some((*state, *why))));
+        due.chain(ended).map(move |(channel, ended)| New { service_id, channel, ended })
     }
 
     fn retain(&mut self, noted: &HashSet<(Uuid, Channel)>) {
         let id = self.user.recipient.service_id;
         self.user.messages.retain(|due| noted.contains(&(id, due.channel)));
-        self.unreachable.retain(|(channel, _)| noted.contains(&(id, *channel)));
+        self.ended.retain(|(channel, ..)| noted.contains(&(id, *channel)));
     }
 }
 
 fn choose(job: &Job, wave: Option<&Wave>, page: Page, now: i64) -> (Vec<Chosen>, LeftOut) {
     let (mut chosen, mut left_out) = (Vec::new(), LeftOut::default());
     for Read { service_id, doc, named } in page.users {
-        let recipient = match Recipient::read(service_id, &doc) {
-            Ok(recipient) => recipient,
-            Err(error) => {
-                tracing::error!(user = %service_id, %error, "a profile cannot be read: passed by");
+        let read = read_user(service_id, &doc, page.activity.get(&service_id).map(Vec::as_slice));
+        let (recipient, activity) = match read {
+            Ok(read) => read,
+            Err(why) => {
+                // Whether they are in the audience is unknown: it is said of each message.
+                let ended = job.content.messages().iter();
+                let ended = ended.map(|message| (message.channel, RowState::Failed, why));
+                let recipient = Recipient { service_id, profile: Map::new() };
+                let user = User { recipient, named, messages: Vec::new() };
+                chosen.push(Chosen { user, ended: ended.collect() });
                 continue;
             }
         };
-        let activity = page.activity.get(&service_id).map(Vec::as_slice);
-        if let Err(why) = job.means(&recipient, activity, wave, now) {
+        if let Err(why) = job.means(&recipient, activity.as_ref(), wave, now) {
             left_out.add(why);
             continue;
         }
-        let (mut messages, mut unreachable) = (Vec::new(), Vec::new());
+        let (mut messages, mut ended) = (Vec::new(), Vec::new());
         for (index, message) in job.content.messages().iter().enumerate() {
             let channel = message.channel;
             if !is_subscribed(&recipient, channel, job.order.subscription_state) {
@@ -352,15 +360,33 @@ fn choose(job: &Job, wave: Option<&Wave>, page: Page, now: i64) -> (Vec<Chosen>,
                 continue;
             }
             match without_address(&recipient, channel) {
-                Some(why) => unreachable.push((channel, why)),
+                Some(why) => ended.push((channel, RowState::Unreachable, why)),
                 None => messages.push(Due { index, channel, attempts: 0, created_at: now }),
             }
         }
-        if !messages.is_empty() || !unreachable.is_empty() {
-            chosen.push(Chosen { user: User { recipient, named, messages }, unreachable });
+        if !messages.is_empty() || !ended.is_empty() {
+            chosen.push(Chosen { user: User { recipient, named, messages }, ended });
         }
     }
     (chosen, left_out)
+}
+
+/// A user with the activity that is needed of them; else why what is stored cannot be read, which
+/// the operator is told.
+fn read_user<'a>(
+    service_id: Uuid,
+    doc: &str,
+    activity: Option<&'a [u8]>,
+) -> Result<(Recipient, Option<Activity<'a>>), &'static str> {
+    let recipient = Recipient::read(service_id, doc).map_err(|error| {
+        tracing::error!(user = %service_id, %error, "profile unreadable");
+        UNREADABLE_PROFILE
+    })?;
+    let activity = activity.map(Activity::decode).transpose().map_err(|error| {
+        tracing::error!(user = %service_id, %error, "activity unreadable");
+        UNREADABLE_ACTIVITY
+    })?;
+    Ok((recipient, activity))
 }
 
 /// Whether a user's subscription lets a message pass. Subscription to SMS and WhatsApp messages
@@ -396,20 +422,24 @@ fn reopen(
     named: Vec<(Uuid, Arc<Named>)>,
 ) -> Batch {
     let mut named: HashMap<Uuid, Arc<Named>> = named.into_iter().collect();
-    let mut users: HashMap<Uuid, User> = stored
+    let mut users: HashMap<Uuid, Result<User, &'static str>> = stored
         .into_iter()
-        .filter_map(|stored| {
-            let id = stored.service_id;
-            let recipient = Recipient::read(id, &stored.doc).ok()?;
-            let named = named.remove(&id);
-            Some((id, User { recipient, named, messages: Vec::new() }))
+        .map(|stored| {
+            let (id, named) = (stored.service_id, named.remove(&stored.service_id));
+            let user = read_user(id, &stored.doc, None).map(|(recipient, _)| User {
+                recipient,
+                named,
+                messages: Vec::new(),
+            });
+            (id, user)
         })
         .collect();
     let mut ended = Vec::new();
     for Open { service_id, channel, attempts, created_at } in open {
         let index = job.content.messages().iter().position(|message| message.channel == channel);
         let (state, why) = match (users.get_mut(&service_id), index) {
-            (Some(user), Some(index)) => {
+            (Some(Err(why)), _) => (RowState::Failed, *why),
+            (Some(Ok(user)), Some(index)) => {
                 // Perhaps hours after they were noted.
                 if is_subscribed(&user.recipient, channel, job.order.subscription_state) {
                     user.messages.push(Due { index, channel, attempts, created_at });
@@ -421,6 +451,6 @@ fn reopen(
         };
         ended.push(Settled::ended(service_id, channel, state, Some(why.to_owned())));
     }
-    let users = users.into_values().filter(|user| !user.messages.is_empty());
+    let users = users.into_values().flatten().filter(|user| !user.messages.is_empty());
     Batch { users: users.collect(), ended }
 }

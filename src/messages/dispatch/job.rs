@@ -18,6 +18,7 @@ use crate::messages::{Channel, Recipient};
 use crate::schedules::waves;
 use crate::store::Tx;
 use crate::store::documents::parsed;
+use crate::users::activity::Activity;
 use crate::users::service_id;
 use crate::workspaces;
 
@@ -124,7 +125,7 @@ impl Job {
     pub fn means(
         &self,
         user: &Recipient,
-        activity: Option<&[u8]>,
+        activity: Option<&Activity<'_>>,
         wave: Option<&Wave>,
         now: i64,
     ) -> Result<(), NotMeant> {

@@ -31,13 +31,17 @@ text_enum! {
 pub(super) struct New {
     pub service_id: Uuid,
     pub channel: Channel,
-    /// Why it will never be handed over, if so.
-    pub unreachable: Option<&'static str>,
+    /// What it came to before it could be handed over, and why.
+    pub ended: Option<(RowState, &'static str)>,
 }
 
 impl New {
     fn state(&self) -> RowState {
-        if self.unreachable.is_some() { RowState::Unreachable } else { RowState::Pending }
+        self.ended.map_or(RowState::Pending, |(state, _)| state)
+    }
+
+    fn reason(&self) -> Option<&'static str> {
+        self.ended.map(|(_, why)| why)
     }
 }
 
@@ -70,7 +74,7 @@ pub(super) async fn insert(
             let ids: Vec<Uuid> = new.iter().map(|new| new.service_id).collect();
             let channels: Vec<&str> = new.iter().map(|new| new.channel.name()).collect();
             let states: Vec<&str> = new.iter().map(|new| new.state().name()).collect();
-            let reasons: Vec<Option<&str>> = new.iter().map(|new| new.unreachable).collect();
+            let reasons: Vec<Option<&str>> = new.iter().map(New::reason).collect();
             sqlx::query_as(
                 "INSERT INTO messages (workspace_id, service_id, dispatch_id, channel, part,
                                        campaign_id, state, created_at, reason)
@@ -97,7 +101,7 @@ pub(super) async fn insert(
                 .iter()
                 .map(|new| {
                     let id = new.service_id.simple().to_string();
-                    (id, new.channel.name(), new.state().name(), new.unreachable)
+                    (id, new.channel.name(), new.state().name(), new.reason())
                 })
                 .collect();
             sqlx::query_as(

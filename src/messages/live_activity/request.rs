@@ -11,6 +11,7 @@ use crate::messages::members::{self, Members, User, member};
 use crate::messages::order::{Kind, Order, SubscriptionState, Target};
 use crate::messages::request::segment;
 use crate::messages::settings::Settings;
+use crate::users::json;
 use crate::workspaces::{DeclaredApp, Platform};
 
 /// Bytes of compact JSON of what the push service is given: it takes 4 KB itself, and says so.
@@ -60,9 +61,11 @@ impl Start {
         let message = start.message(0);
         Content::live_activity(&message)
             .map_err(|problem| format!("{}: {}", problem.path, problem.text))?;
-        if Value::from(message).to_string().len() > MOST_BYTES {
+        let text = Value::from(message).to_string();
+        if text.len() > MOST_BYTES {
             return Err(format!("the activity must be at most {MOST_BYTES} bytes of JSON"));
         }
+        json::check_levels(&text).map_err(|error| format!("the activity {error}"))?;
         match settings.without(Channel::LiveActivity) {
             Some(why) => Err(format!("No live activity can be started: {why}")),
             None => Ok(start),

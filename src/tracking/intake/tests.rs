@@ -217,8 +217,8 @@ fn what_is_wrong_is_said_by_its_member() {
         assert!(problems[0].starts_with(problem), "{name} {value}: {problems:?}");
     }
     let nested = |depth: usize| format!(r#"{{"a":{}{}}}"#, "[".repeat(depth), "]".repeat(depth));
-    taken(Kind::Purchases, &with("properties", &nested(127)));
-    let problems = refused(Kind::Purchases, &with("properties", &nested(128)));
+    taken(Kind::Purchases, &with("properties", &nested(100)));
+    let problems = refused(Kind::Purchases, &with("properties", &nested(101)));
     assert!(problems[0].starts_with("properties.a: is nested too deeply"), "{problems:?}");
     let long_property = format!(r#"{{"a":{long},{long}:1}}"#);
     let problems = refused(Kind::Purchases, &with("properties", &long_property));

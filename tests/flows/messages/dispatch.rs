@@ -15,7 +15,10 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use self::world::{APP, CAMPAIGN, SEGMENT, VARIATION, World, external, named, segment, to_users};
+use self::world::{
+    APP, CAMPAIGN, NOT_LARGE, SEGMENT, SMS_GROUP, VARIATION, WHATS_APP_GROUP, World, external,
+    named, segment, to_users,
+};
 use crate::support::eventually;
 use crate::support::receiver::Answer;
 use crate::support::stores::{on_both_stores, on_pool};
@@ -37,6 +40,8 @@ on_both_stores!(World =>
     what_is_gone_ends_a_send_with_a_note,
     reports_count_once,
     what_is_old_is_forgotten,
+    messages_to_whom_nobody_can_read_fail_and_say_so,
+    subscriptions_are_of_emails_and_push_messages_alone,
     a_repeated_order_begins_once,
 );
 
@@ -436,6 +441,156 @@ async fn what_is_old_is_forgotten(mut world: World) {
     assert_eq!(world.receipts(world.service_id("u0").await).await.unwrap(), 0);
     assert_eq!(world.statistics().await[0]["sent"], 12);
     world.place.app.log.close().await;
+}
+
+async fn messages_to_whom_nobody_can_read_fail_and_say_so(world: World) {
+    let user = |id: &str| {
+        let bought = json!([{ "name": "tea", "first": "2026-11-01", "last": "2026-11-01",
+                              "count": 1 }]);
+        json!({ "external_id": id, "purchases": bought })
+    };
+    world.import(&[user("ann"), user("bob"), user("cid")]).await;
+    let store = &world.place.app.store;
+    let broken = "UPDATE users SET doc = '{' WHERE external_id = 'bob'";
+    on_pool!(store, pool => { sqlx::query(broken).execute(pool).await.unwrap(); });
+    let users = to_users(["ann", "bob", "cid"].map(|id| named(external(id), "")).into());
+    let everybody = world.campaign();
+    for order in [Order { target: users, ..world.campaign() }, everybody] {
+        let listed = world.send(&order).await;
+        assert_eq!((listed.sent, listed.failed, listed.walked), (2, 1, 3), "{listed:?}");
+        let id = listed.id.simple().to_string();
+        let shown = world.place.printed(&["dispatches", "show", &id]).await.join("\n");
+        assert!(shown.contains("the user's stored profile cannot be read"), "{shown}");
+    }
+    assert_eq!(world.statistics().await[0]["failed"], 2);
+
+    // What somebody did that cannot be read is not nothing: a negative condition would hold.
+    let version: Vec<u8> = on_pool!(store, pool => {
+        sqlx::query_scalar("SELECT body FROM activity").fetch_one(pool).await.unwrap()
+    });
+    let cid = world.service_id("cid").await;
+    on_pool!(store, pool => {
+        sqlx::query("UPDATE activity SET body = $1 WHERE service_id = $2")
+            .bind(&version[..1]).bind(cid).execute(pool).await.unwrap();
+    });
+    let target = Target { segment_id: Some(NOT_LARGE.parse().unwrap()), ..Target::default() };
+    let listed = world.send(&Order { target, ..world.order() }).await;
+    assert_eq!((listed.sent, listed.failed), (1, 2), "{listed:?}");
+    let id = listed.id.simple().to_string();
+    let shown = world.place.printed(&["dispatches", "show", &id]).await.join("\n");
+    assert!(shown.contains("the user's stored activity cannot be read"), "{shown}");
+
+    // The same of a message that waited.
+    world.receiver.script([Answer::Busy("2".into())]);
+    let waits = Order { target: to_users(vec![named(external("ann"), "")]), ..world.order() };
+    world.begin(&waits).await;
+    eventually("it waits", || async {
+        on_pool!(store, pool => {
+            sqlx::query_scalar::<_, i64>("SELECT count(*) FROM messages WHERE state = 'waiting'")
+                .fetch_one(pool).await.unwrap() == 1
+        })
+    })
+    .await;
+    let broken = "UPDATE users SET doc = '{' WHERE external_id = 'ann'";
+    on_pool!(store, pool => { sqlx::query(broken).execute(pool).await.unwrap(); });
+    assert_eq!(world.ends(&waits, State::Done).await.failed, 1);
+    let id = waits.dispatch_id.simple().to_string();
+    let shown = world.place.printed(&["dispatches", "show", &id]).await.join("\n");
+    assert!(shown.contains("the user's stored profile cannot be read"), "{shown}");
+    world.close().await;
+}
+
+/// All sixteen combinations of the two states that a user has, or has not.
+async fn subscriptions_are_of_emails_and_push_messages_alone(world: World) {
+    const STATES: [Option<&str>; 4] =
+        [None, Some("subscribed"), Some("opted_in"), Some("unsubscribed")];
+    let token = json!([{ "app_id": APP, "token": "t" }]);
+    let groups = [SMS_GROUP, WHATS_APP_GROUP]
+        .map(|id| json!({ "subscription_group_id": id, "subscription_state": "subscribed" }));
+    let mut people = Vec::new();
+    for email in STATES {
+        for push in STATES {
+            let mut user = json!({
+                "external_id": format!("{email:?} {push:?}"), "email": "ann@people.example",
+                "phone": format!("+4420000000{}", 10 + people.len()),
+                "push_tokens": token, "subscription_groups": groups,
+            });
+            for (field, state) in [("email_subscribe", email), ("push_subscribe", push)] {
+                if let Some(state) = state {
+                    user[field] = state.into();
+                }
+            }
+            people.push(user);
+        }
+    }
+    // Without a group there is no SMS, whoever is asked for.
+    let stranger = json!({ "external_id": "stranger", "phone": "+442000000099",
+                           "email_subscribe": "unsubscribed", "push_subscribe": "unsubscribed" });
+    people.push(stranger);
+    world.import(&people).await;
+    let mut messages = world.order().messages;
+    let card = json!({ "type": "CLASSIC", "title": "t", "description": "d", "time_to_live": 60 });
+    let sms = json!({ "subscription_group_id": SMS_GROUP, "body": "b", "app_id": "a" });
+    let whats_app = json!({
+        "subscription_group_id": WHATS_APP_GROUP, "app_id": "a", "message_type": "text",
+        "message": { "body": "b" },
+    });
+    let email = json!({ "app_id": "a", "from": "a@acme.example", "body": "b" });
+    let push = json!({ "alert": "a" });
+    for (channel, message) in [
+        ("content_card", card),
+        ("sms", sms),
+        ("whats_app", whats_app),
+        ("email", email),
+        ("apple_push", push),
+    ] {
+        messages.insert(channel.to_owned(), message);
+    }
+    for (subscription_state, passes) in [
+        (SubscriptionState::OptedIn, &["opted_in"][..]),
+        (SubscriptionState::Subscribed, &["subscribed", "opted_in"]),
+        (SubscriptionState::All, &["subscribed", "opted_in", "unsubscribed"]),
+    ] {
+        let order = Order { messages: messages.clone(), subscription_state, ..world.order() };
+        world.send(&order).await;
+        let rows: Vec<(String, String, String)> = on_pool!(&world.place.app.store, pool => {
+            sqlx::query_as("SELECT u.external_id, m.channel, m.state
+                            FROM messages m JOIN users u ON u.service_id = m.service_id
+                            WHERE m.dispatch_id = $1")
+                .bind(order.dispatch_id).fetch_all(pool).await.unwrap()
+        });
+        let rows: BTreeSet<(String, String, String)> = rows.into_iter().collect();
+        let mut expected = BTreeSet::new();
+        let mut expect = |user: &str, channel: &str, state: &str| {
+            expected.insert((user.to_owned(), channel.to_owned(), state.to_owned()));
+        };
+        for email in STATES {
+            for push in STATES {
+                let user = format!("{email:?} {push:?}");
+                for channel in ["webhook", "content_card", "sms", "whats_app"] {
+                    expect(&user, channel, "sent");
+                }
+                for (channel, state) in [("email", email), ("apple_push", push)] {
+                    if passes.contains(&state.unwrap_or("subscribed")) {
+                        expect(&user, channel, "sent");
+                    }
+                }
+            }
+        }
+        for channel in ["webhook", "content_card"] {
+            expect("stranger", channel, "sent");
+        }
+        for channel in ["sms", "whats_app"] {
+            expect("stranger", channel, "unreachable");
+        }
+        if subscription_state == SubscriptionState::All {
+            expect("stranger", "email", "unreachable");
+            expect("stranger", "apple_push", "unreachable");
+        }
+        assert_eq!(rows, expected, "{subscription_state:?}");
+    }
+    assert_eq!(world.relay.taken().len(), 4 + 12 + 16);
+    world.close().await;
 }
 
 async fn a_repeated_order_begins_once(world: World) {

@@ -18,11 +18,15 @@ use uuid::Uuid;
 use crate::support::eventually;
 use crate::support::installation::Installation;
 use crate::support::receiver::Receiver;
+use crate::support::scripted_relay::Smtp;
 use crate::support::stores::TestStore;
 
 pub const CAMPAIGN: &str = "4f0e6b1a-9c3d-4e7f-8a2b-1c0d9e8f7a61";
 pub const VARIATION: &str = "4f0e6b1a-9c3d-4e7f-8a2b-1c0d9e8f7a62";
 pub const SEGMENT: &str = "4f0e6b1a-9c3d-4e7f-8a2b-1c0d9e8f7a63";
+pub const NOT_LARGE: &str = "4f0e6b1a-9c3d-4e7f-8a2b-1c0d9e8f7a65";
+pub const SMS_GROUP: &str = "4f0e6b1a-9c3d-4e7f-8a2b-1c0d9e8f7a66";
+pub const WHATS_APP_GROUP: &str = "4f0e6b1a-9c3d-4e7f-8a2b-1c0d9e8f7a67";
 pub const APP: &str = "4f0e6b1a-9c3d-4e7f-8a2b-1c0d9e8f7a64";
 
 /// A workspace whose webhooks a real receiver takes, and a worker in this process.
@@ -30,33 +34,45 @@ pub struct World {
     pub place: Installation,
     pub workspace: Workspace,
     pub receiver: Receiver,
+    pub relay: Smtp,
     stop: CancellationToken,
     worker: Option<JoinHandle<()>>,
 }
 
-fn file(receiver: &Receiver) -> Value {
+fn file(receiver: &Receiver, relay: &Smtp) -> Value {
     let even = json!({ "custom_attribute": {
         "custom_attribute_name": "is_even", "comparison": "equals", "value": true,
     } });
+    let large = json!({ "purchase_property": {
+        "property_name": "size", "comparison": "not_equal", "value": "L",
+    } });
+    let provider = |path: &str| json!({ "url": receiver.url(path), "secret": "a-secret-of-more-than-24-bytes,-plain" });
+    let group =
+        |id: &str, channel: &str| json!({ "id": id, "channel": channel, "from": "+15550100" });
     json!({
         "workspace": "acme",
         "control_group": { "percent": 50 },
-        "segments": [{ "id": SEGMENT, "name": "Even", "audience": even }],
+        "segments": [
+            { "id": SEGMENT, "name": "Even", "audience": even },
+            { "id": NOT_LARGE, "name": "Not large", "audience": large },
+        ],
+        "subscription_groups": [group(SMS_GROUP, "sms"), group(WHATS_APP_GROUP, "whats_app")],
+        "email": { "smtp": relay.url("", "") },
         "apps": [{ "id": APP, "name": "A", "platform": "ios" }],
         "campaigns": [{
             "id": CAMPAIGN, "name": "Welcome", "type": "api", "variations": [{ "id": VARIATION }],
         }],
         "frequency_capping": [{ "messages": 2, "days": 7, "channel": "webhook" }],
-        "providers": { "push": {
-            "url": receiver.url("/push"), "secret": "a-secret-of-more-than-24-bytes,-plain",
-        } },
+        "providers": {
+            "push": provider("/push"), "sms": provider("/sms"), "whats_app": provider("/whats_app"),
+        },
     })
 }
 
 impl World {
     pub async fn new(store: TestStore) -> Self {
-        let receiver = Receiver::start([]).await;
-        let place = Installation::open(store, &file(&receiver).to_string(), |config| {
+        let (receiver, relay) = (Receiver::start([]).await, Smtp::start(&[], []).await);
+        let place = Installation::open(store, &file(&receiver, &relay).to_string(), |config| {
             config.allow_private = vec!["127.0.0.0/8".parse().unwrap()];
             config.worker.poll_ms = 20;
             config.messages.part_users = 10;
@@ -67,8 +83,14 @@ impl World {
         let mut tx = place.app.store.snapshot().await.unwrap();
         let workspace = workspaces::by_id(&mut tx, place.workspace).await.unwrap().unwrap();
         drop(tx);
-        let mut world =
-            Self { place, workspace, receiver, stop: CancellationToken::new(), worker: None };
+        let mut world = Self {
+            place,
+            workspace,
+            receiver,
+            relay,
+            stop: CancellationToken::new(),
+            worker: None,
+        };
         world.work();
         world
     }
