@@ -26,7 +26,7 @@ pub(super) fn list() -> Operation {
         )
         .in_query(
             "sort_direction",
-            "`asc`: the oldest first; `desc`: the newest first.",
+            "`asc`: the oldest first; `desc`: exactly the reverse.",
             json!({ "enum": ["asc", "desc"], "default": "asc" }),
         )
         .in_query(

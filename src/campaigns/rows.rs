@@ -182,16 +182,20 @@ macro_rules! page {
                      AND edited_at > $3
                    ORDER BY created_at ",
             $order,
-            ", number LIMIT $4 OFFSET $5) AS page
+            ", number ",
+            $order,
+            " LIMIT $4 OFFSET $5) AS page
              JOIN campaigns c ON c.workspace_id = $1 AND c.id = page.id
              ORDER BY page.created_at ",
             $order,
-            ", page.number"
+            ", page.number ",
+            $order
         )
     };
 }
 
-/// The campaigns of a page, in order of their creation; those of one moment in their file's.
+/// The campaigns of a page, in order of their creation, and of their file where they were declared
+/// together; the newest first is exactly the reverse.
 pub(super) async fn page(
     tx: &mut Tx,
     workspace: i32,
