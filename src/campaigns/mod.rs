@@ -42,6 +42,16 @@ impl Campaign {
         self.content.get("messages")?.as_object()
     }
 
+    /// The ids that its messages may have as `message_variation_id`: those that it declares, and
+    /// those of the messages that it declares.
+    pub fn variations(&self) -> impl Iterator<Item = &str> {
+        let declared = self.content.get("variations").and_then(Value::as_array);
+        let declared = declared.into_iter().flatten().filter_map(|one| one.get("id"));
+        let messages = self.messages().into_iter().flat_map(Map::values);
+        let named = messages.filter_map(|message| message.get("message_variation_id"));
+        declared.chain(named).filter_map(Value::as_str)
+    }
+
     /// What a transactional campaign sends, as a messages object: its email, from whom the
     /// workspace's emails are where it does not say. It belongs to no app.
     pub fn email(&self, settings: &Settings) -> Option<Map<String, Value>> {

@@ -74,12 +74,18 @@ pub async fn by_id(tx: &mut Tx, workspace: i32, id: Uuid) -> Result<Option<Campa
 
 /// The campaigns that calls may name.
 pub async fn of_calls(tx: &mut Tx, workspace: i32) -> Result<Vec<(Uuid, ApiCampaign)>, StoreError> {
-    let rows: Vec<(Uuid, bool, bool)> = on!(tx, c => sqlx::query_as(
-        "SELECT id, archived, paused FROM campaigns WHERE workspace_id = $1 AND kind = 'api'",
+    let rows = on!(tx, c => sqlx::query_as::<_, CampaignRow>(
+        "SELECT id, kind, name, tags, archived, paused, content FROM campaigns
+         WHERE workspace_id = $1 AND kind = 'api'",
     )
     .bind(workspace).fetch_all(c).await?);
-    let campaign = |(id, is_archived, is_paused)| (id, ApiCampaign { is_archived, is_paused });
-    Ok(rows.into_iter().map(campaign).collect())
+    let campaign = |row| {
+        let campaign = Campaign::try_from(row)?;
+        let variations = campaign.variations().map(str::to_ascii_lowercase).collect();
+        let (is_archived, is_paused) = (campaign.archived, campaign.paused);
+        Ok((campaign.id, ApiCampaign { is_archived, is_paused, variations }))
+    };
+    rows.into_iter().map(campaign).collect()
 }
 
 /// The number of the youngest.

@@ -196,26 +196,27 @@ fn request(generator: &mut SchemaGenerator, more: Value, required: &[&str]) -> V
     let of_users =
         [("external_user_ids", ids), ("user_aliases", aliases), ("recipients", recipients)];
     let at_most = |schema: &Value| or_null(json!({ "allOf": [schema], "maxItems": MOST_USERS }));
-    let named: Vec<Value> = of_users
-        .iter()
-        .map(|(name, schema)| {
-            json!({
-                "properties": {
-                    *name: { "allOf": [schema], "minItems": 1, "maxItems": MOST_USERS },
-                    "broadcast": { "enum": [false, null], "default": false },
-                },
-                "required": [name],
-            })
+    let named = of_users.each_ref().map(|(name, schema)| {
+        json!({
+            "properties": {
+                *name: { "allOf": [schema], "minItems": 1, "maxItems": MOST_USERS },
+                "broadcast": { "enum": [false, null], "default": false },
+            },
+            "required": [name],
         })
-        .collect();
+    });
+    let [by_id, by_alias, recipients] = named;
     let nobody = json!({ "type": ["array", "null"], "maxItems": 0 });
     let segment = saying(
         "Of a segment that the workspace file declares.",
         json!({ "type": "string", "format": "uuid" }),
     );
     let audience = json!(generator.subschema_for::<ConnectedAudience>());
-    let whole = [("segment_id", segment.clone()), ("audience", audience.clone())];
-    let whole = whole.map(|(name, schema)| {
+    let limits = [("segment_id", segment.clone()), ("audience", audience.clone())];
+    let limit = |(name, schema): &(&str, Value)| json!({ "properties": { *name: schema }, "required": [name] });
+    // Alone they say nothing of for whom it is.
+    let recipients = json!({ "allOf": [recipients, { "anyOf": limits.each_ref().map(limit) }] });
+    let whole = limits.map(|(name, schema)| {
         json!({
             "properties": {
                 name: schema,
@@ -249,7 +250,8 @@ fn request(generator: &mut SchemaGenerator, more: Value, required: &[&str]) -> V
         "type": "object",
         "properties": properties,
         "required": required,
-        "anyOf": named.into_iter().chain(whole).collect::<Vec<_>>(),
+    let any: Vec<Value> = [by_id, by_alias, recipients].into_iter().chain(whole).collect();
+        "anyOf": any,
     })
 }
 

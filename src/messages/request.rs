@@ -8,14 +8,21 @@ use uuid::Uuid;
 use super::content::{Content, Place, Problem};
 use super::members::{self, MOST_USERS, Members, member};
 use super::order::{Kind, Named, Order, SubscriptionState, Target};
-use super::settings::Settings;
+use super::settings::{ApiCampaign, Settings};
 use crate::gateway::ApiError;
 use crate::gateway::idempotency::Received;
 use crate::schedules::When;
+use crate::words::beginning;
 use crate::workspaces::Budget;
 
 /// Characters of a `send_id`.
 pub const MOST_SEND_ID: usize = 64;
+
+/// Names the variation of a campaign that a message object is.
+const VARIATION: &str = "message_variation_id";
+
+/// Characters of an unknown one that are repeated.
+const MOST_SHOWN: usize = 64;
 
 /// How many things that are wrong with message objects are said.
 const MOST_PROBLEMS: usize = 100;
@@ -103,15 +110,18 @@ pub fn campaign_asked(body: &Members) -> Option<Uuid> {
 
 /// What a call of `/messages/send` counts against.
 pub fn budget(body: &Members) -> Budget {
-    let is_named = |name: &&str| {
-        let users = member(body, name);
-        users.is_some_and(|users| users.as_array().is_none_or(|users| !users.is_empty()))
-    };
+    let is_named = |name: &&str| names_somebody(body, name);
     let is_there = |name: &&str| member(body, name).is_some();
     match USERS.iter().any(is_named) {
         false if ["segment_id", "audience"].iter().any(is_there) => Budget::MessagesSendAudience,
         _ => Budget::MessagesSend,
     }
+}
+
+/// Whether a member that names users has some, or is none.
+fn names_somebody(body: &Members, name: &str) -> bool {
+    let users = member(body, name);
+    users.is_some_and(|users| users.as_array().is_none_or(|users| !users.is_empty()))
 }
 
 fn read(
@@ -122,15 +132,17 @@ fn read(
     settings: &Settings,
 ) -> Result<Wanted, Refused> {
     let (users, broadcast) = (users(body)?, members::switch(body, "broadcast")?);
+    let is_named = [USERS[0], USERS[1]].iter().any(|name| names_somebody(body, name));
     let segment_id = segment(body, settings)?;
     let audience = members::audience(body, "audience")?.map(|audience| audience.to_json());
-    let (campaign_id, send_id) = (campaign(body, settings)?, send_id(body)?);
+    let (campaign, send_id) = (campaign(body, settings)?, send_id(body)?);
     let subscription_state = subscription_state(body)?;
     let is_limited = segment_id.is_some() || audience.is_some();
     match (broadcast, users.is_empty()) {
         (true, false) => return Err("broadcast must not be true where users are named".into()),
-        (_, true) if !is_limited => {
-            let options = [&USERS[..], &["segment_id"]].concat().join(", ");
+        // Recipients add to those who are named, and do not replace them.
+        _ if !is_named && !is_limited => {
+            let options = [USERS[0], USERS[1], "segment_id"].join(", ");
             return Err(format!("one of {options} and audience is required").into());
         }
         (false, true) => {
@@ -140,10 +152,13 @@ fn read(
         _ => {}
     }
     let (messages, problems) = contents(messages, place, settings)?;
+    if let Some((_, campaign)) = campaign {
+        check_variations(&messages, campaign)?;
+    }
     Ok(Wanted {
         send_id,
         problems,
-        campaign_id,
+        campaign_id: campaign.map(|(id, _)| id),
         target: Target { users, segment_id, audience },
         messages,
         subscription_state,
@@ -214,15 +229,31 @@ pub(super) fn segment(body: &Members, settings: &Settings) -> Result<Option<Uuid
     id.map(Some).ok_or_else(|| UNKNOWN_SEGMENT.to_owned())
 }
 
-fn campaign(body: &Members, settings: &Settings) -> Result<Option<Uuid>, String> {
+fn campaign<'s>(
+    body: &Members,
+    settings: &'s Settings,
+) -> Result<Option<(Uuid, &'s ApiCampaign)>, String> {
     let Some(id) = members::text(body, "campaign_id")? else { return Ok(None) };
     let id = Uuid::try_parse(id).map_err(|_| INVALID_CAMPAIGN)?;
     let campaign = settings.api_campaigns.get(&id).ok_or(INVALID_CAMPAIGN)?;
     match campaign {
         campaign if campaign.is_archived => Err(ARCHIVED_CAMPAIGN.into()),
         campaign if campaign.is_paused => Err(PAUSED_CAMPAIGN.into()),
-        _ => Ok(Some(id)),
+        campaign => Ok(Some((id, campaign))),
     }
+}
+
+/// Messages of a campaign are of variations that it has: their statistics are kept by these.
+fn check_variations(messages: &Members, campaign: &ApiCampaign) -> Result<(), Refused> {
+    let unknown = messages.iter().find_map(|(channel, message)| {
+        let id = message.get(VARIATION)?.as_str()?;
+        (!campaign.variations.contains(&id.to_ascii_lowercase())).then_some((channel, id))
+    });
+    let Some((channel, id)) = unknown else { return Ok(()) };
+    let path = format!("messages.{channel}.{VARIATION}");
+    let text = format!("{:?} is not a variation of the campaign", beginning(id, MOST_SHOWN));
+    let errors = vec![json!({ "type": text, "path": path })];
+    Err(Refused { message: format!("{path}: {text}"), errors })
 }
 
 fn send_id(body: &Members) -> Result<Option<String>, String> {

@@ -56,11 +56,13 @@ pub struct Settings {
     pub api_campaigns: HashMap<Uuid, ApiCampaign>,
 }
 
-/// Whether a campaign that calls name may send.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// A campaign that calls may name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ApiCampaign {
     pub is_archived: bool,
     pub is_paused: bool,
+    /// The ids of its variations, and those that its own messages have; in lower case.
+    pub variations: HashSet<String>,
 }
 
 /// Bytes that sign, behind `whsec_…` or as they are.

@@ -223,7 +223,22 @@ fn schemas_say_what_bodies_may_be() {
         ("SendRequest", send(json!({ "external_user_ids": vec!["ann"; 51] })), false),
         ("SendRequest", send(json!({ "external_user_ids": [""] })), false),
         ("SendRequest", send(json!({ "external_user_ids": ["a"], "broadcast": true })), false),
-        ("SendRequest", send(json!({ "recipients": [{ "external_user_id": "a" }] })), true),
+        ("SendRequest", send(json!({ "recipients": [{ "external_user_id": "a" }] })), false),
+        (
+            "SendRequest",
+            send(json!({
+                "recipients": [{ "external_user_id": "a" }], "external_user_ids": ["b"],
+            })),
+            true,
+        ),
+        (
+            "SendRequest",
+            send(json!({
+                "recipients": [{ "external_user_id": "a" }],
+                "segment_id": "5f0e6b1a-9c3d-4e7f-8a2b-1c0d9e8f7a6b",
+            })),
+            true,
+        ),
         ("SendRequest", send(json!({ "recipients": [{}] })), false),
         ("SendRequest", send(json!({ "broadcast": true })), false),
         ("SendRequest", send(json!({ "segment_id": UNKNOWN })), false),

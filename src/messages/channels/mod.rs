@@ -11,6 +11,8 @@ pub mod webhook;
 
 use std::time::Instant;
 
+pub use email::{check_mailbox, check_mailboxes};
+
 use super::{Channel, Outcome, Outgoing};
 use crate::app::App;
 
@@ -30,6 +32,15 @@ pub fn check_header(channel: Channel, name: &str) -> Result<(), String> {
     match channel {
         Channel::Email => email::check_header(name),
         _ => webhook::check_header(name).map(drop),
+    }
+}
+
+/// Whether every message of a channel may have a header of that value, which is no template; the
+/// error says why not.
+pub fn check_header_value(channel: Channel, value: &str) -> Result<(), String> {
+    match channel {
+        Channel::Email => email::check_header_value(value),
+        _ => Ok(()),
     }
 }
 

@@ -51,8 +51,13 @@ fn message(channel: Channel) -> Value {
 
 fn value(member: &Member) -> Value {
     let mut value = match member.kind {
-        Kind::Text | Kind::Line | Kind::Subject | Kind::Address | Kind::Time => {
+        Kind::Text | Kind::Subject | Kind::Address | Kind::Time => {
             json!({ "type": "string", "maxLength": MAX_SOURCE })
+        }
+        Kind::Mailbox | Kind::Mailboxes => {
+            // An address, or a template; what may be absent may be blank.
+            let pattern = if member.is_required { r"@|\{\{|\{%" } else { r"@|\{\{|\{%|^\s*$" };
+            json!({ "type": "string", "maxLength": MAX_SOURCE, "pattern": pattern })
         }
         Kind::Alert => json!({ "type": ["string", "object"], "maxLength": MAX_SOURCE }),
         Kind::Headers => json!({

@@ -161,7 +161,8 @@ impl<'a> Reader<'a> {
     ) -> Read<Piece> {
         match member.kind {
             Kind::Text => self.text(value, path, member, Lines::Many),
-            Kind::Line => self.text(value, path, member, Lines::One),
+            Kind::Mailbox => self.mailboxes(value, path, member, channels::check_mailbox),
+            Kind::Mailboxes => self.mailboxes(value, path, member, channels::check_mailboxes),
             Kind::Subject => self.text(value, path, member, Lines::Joined),
             Kind::Alert if value.is_object() => self.any(value, path, Lines::Many, 2),
             Kind::Alert if !value.is_string() => problem(path, "expected a text or an object"),
@@ -206,6 +207,24 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Addresses of an email. Literal ones that are wrong would fail for every user.
+    fn mailboxes(
+        &mut self,
+        value: &Value,
+        path: &str,
+        member: &Member,
+        check: fn(&str) -> Result<(), String>,
+    ) -> Read<Piece> {
+        let piece = self.text(value, path, member, Lines::One)?;
+        if let Piece::Fixed(Value::String(text)) = &piece
+            && (member.is_required || !text.trim().is_empty())
+            && let Err(why) = check(text)
+        {
+            self.condemn(path, why);
+        }
+        Ok(piece)
+    }
+
     fn id<'v>(&mut self, value: &'v Value, path: &str) -> Read<&'v str> {
         let id = value.as_str().filter(|id| (1..=MAX_ID).contains(&id.chars().count()));
         match id.filter(|id| !id.contains(char::is_control)) {
@@ -241,7 +260,11 @@ impl<'a> Reader<'a> {
             if !value.is_string() {
                 return problem(inside, "expected a text");
             }
-            pieces.push((name.clone(), self.any(value, &inside, Lines::One, 3)?));
+            let piece = self.any(value, &inside, Lines::One, 3)?;
+            if let Piece::Fixed(Value::String(text)) = &piece {
+                channels::check_header_value(channel, text).or_else(|why| problem(&inside, why))?;
+            }
+            pieces.push((name.clone(), piece));
         }
         Ok(Piece::object(pieces))
     }

@@ -17,10 +17,13 @@ pub(super) struct Member {
 pub(super) enum Kind {
     /// A template.
     Text,
-    /// A template of a single line: what is printed in several is not sent, for a header or an
-    /// address with a line break in it would be another.
-    Line,
-    /// The same; a line break becomes a space.
+    /// An email address, perhaps with a name before it: a template of a single line. What is
+    /// printed in several is not sent, for an address with a line break in it would be another.
+    /// One that is no template is checked at once.
+    Mailbox,
+    /// Several of them, with commas between.
+    Mailboxes,
+    /// A template; a line break becomes a space.
     Subject,
     /// The address of a webhook: a line, too. One that is no template is checked at once.
     Address,
@@ -75,11 +78,11 @@ const PUSH: &[Member] = &[
 const EMAIL: &[Member] = &[
     VARIATION,
     must("app_id", Kind::Id, APP),
-    must("from", Kind::Line, "The sender, such as `Acme <hello@acme.example>`."),
+    must("from", Kind::Mailbox, "The sender, such as `Acme <hello@acme.example>`."),
     must("body", Kind::Text, "HTML."),
     may("subject", Kind::Subject, "The subject."),
-    may("reply_to", Kind::Line, "Where answers go."),
-    may("bcc", Kind::Line, "Who gets a copy unseen."),
+    may("reply_to", Kind::Mailbox, "Where answers go."),
+    may("bcc", Kind::Mailboxes, "Who gets a copy unseen."),
     may("plaintext_body", Kind::Text, "The same without HTML."),
     may("preheader", Kind::Subject, "What mailboxes show after the subject."),
     may("headers", Kind::Headers, "Headers beside those that every email has."),

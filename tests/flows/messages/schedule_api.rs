@@ -117,7 +117,7 @@ async fn what_cannot_be_scheduled_is_refused(world: World) {
         ),
         (
             json!({ "external_user_ids": null }),
-            "one of external_user_ids, user_aliases, recipients",
+            "one of external_user_ids, user_aliases, segment_id",
         ),
         (
             json!({ "external_user_ids": null, "segment_id": SEGMENT }),

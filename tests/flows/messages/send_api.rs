@@ -23,6 +23,8 @@ on_both_stores!(World =>
     members_that_are_wrong_are_refused_by_name,
     what_cannot_be_sent_is_told_and_the_rest_taken,
     a_template_that_is_wrong_condemns_the_whole,
+    an_address_that_is_none_is_refused_and_a_template_of_one_is_not,
+    a_variation_that_the_campaign_lacks_is_refused,
     nothing_is_harmed_by_hostile_bodies,
 );
 
@@ -32,6 +34,7 @@ pub const SEND: &str = "/messages/send";
 pub const SEGMENT: &str = "bbbb0000-0000-4000-8000-000000000001";
 const SEGMENT_OF_OTHERS: &str = "bbbb0000-0000-4000-8000-000000000002";
 pub const CAMPAIGN: &str = "aaaa0000-0000-4000-8000-000000000001";
+const VARIATION: &str = "cccc0000-0000-4000-8000-00000000000a";
 const ARCHIVED: &str = "aaaa0000-0000-4000-8000-000000000002";
 const PAUSED: &str = "aaaa0000-0000-4000-8000-000000000003";
 const TRANSACTIONAL: &str = "aaaa0000-0000-4000-8000-000000000004";
@@ -65,7 +68,7 @@ pub fn file() -> String {
         "campaigns": [
             {
                 "id": CAMPAIGN, "name": "Welcome", "type": "api",
-                "messages": { "webhook": webhook("declared") },
+                "variations": [{ "id": VARIATION }], "messages": { "webhook": webhook("declared") },
             },
             { "id": ARCHIVED, "name": "Old", "type": "api", "archived": true },
             { "id": PAUSED, "name": "Later", "type": "api", "paused": true },
@@ -193,7 +196,8 @@ async fn it_is_said_in_every_way_for_whom(world: World) {
     let asked = [
         body(json!({})),
         to(json!({ "user_aliases": [alias] })),
-        to(json!({ "recipients": [{ "user_alias": alias, "external_user_id": null }] })),
+        to(json!({ "recipients": [{ "user_alias": alias }], "segment_id": SEGMENT })),
+        body(json!({ "recipients": [{ "user_alias": alias, "external_user_id": null }] })),
         body(json!({ "segment_id": SEGMENT })),
         body(json!({ "audience": tier(), "broadcast": null })),
         to(json!({ "segment_id": SEGMENT, "broadcast": true })),
@@ -214,7 +218,8 @@ async fn it_is_said_in_every_way_for_whom(world: World) {
     let expected = [
         (1, false, false),
         (1, false, false),
-        (1, false, false),
+        (1, true, false),
+        (2, false, false),
         (1, true, false),
         (1, false, true),
         (0, true, false),
@@ -245,13 +250,16 @@ async fn who_is_named_twice_is_meant_once(world: World) {
 async fn whom_nobody_can_mean_is_refused(world: World) {
     let alias = json!({ "alias_name": "n", "alias_label": "l" });
     let recipient = json!({ "external_user_id": "ann" });
-    let nobody = "one of external_user_ids, user_aliases, recipients, segment_id and audience";
+    let nobody = "one of external_user_ids, user_aliases, segment_id and audience is required";
     let whole = "broadcast must be true where";
     let both = "broadcast must not be true where users are named";
     for (asked, text) in [
         (to(json!({})), nobody),
         (to(json!({ "broadcast": true })), nobody),
         (to(json!({ "recipients": [], "user_aliases": [] })), nobody),
+        // They add to users who are named, and do not replace them.
+        (to(json!({ "recipients": [recipient] })), nobody),
+        (to(json!({ "recipients": [recipient], "external_user_ids": [] })), nobody),
         (to(json!({ "segment_id": SEGMENT })), whole),
         (to(json!({ "audience": tier(), "broadcast": false })), whole),
         (body(json!({ "external_user_ids": [], "segment_id": SEGMENT })), whole),
@@ -314,6 +322,9 @@ async fn what_no_workspace_declares_is_refused(world: World) {
 async fn members_that_are_wrong_are_refused_by_name(world: World) {
     let large =
         json!({ "external_user_id": "a", "trigger_properties": { "x": "y".repeat(51_200) } });
+    let nested: Value =
+        serde_json::from_str(&format!("{}{}", "[".repeat(110), "]".repeat(110))).unwrap();
+    let deep = json!({ "external_user_id": "a", "trigger_properties": { "x": nested } });
     for (members, text) in [
         (json!({ "external_user_ids": "ann" }), "external_user_ids must be an array of strings"),
         (json!({ "external_user_ids": ["ann", 5] }), "external_user_ids[1] must be a string"),
@@ -340,6 +351,7 @@ async fn members_that_are_wrong_are_refused_by_name(world: World) {
             "recipients[0].trigger_properties must be an object",
         ),
         (json!({ "recipients": [large] }), "recipients[0].trigger_properties must be at most"),
+        (json!({ "recipients": [deep] }), "recipients[0].trigger_properties is nested too deeply"),
         (json!({ "segment_id": 5 }), "segment_id must be a string"),
         (json!({ "campaign_id": {} }), "campaign_id must be a string"),
         (json!({ "send_id": 5 }), "send_id must be a string"),
@@ -417,6 +429,73 @@ async fn a_template_that_is_wrong_condemns_the_whole(world: World) {
     assert_eq!(status, 400, "{answer}");
     assert!(answer["message"].as_str().unwrap().starts_with("messages.webhook.url: "), "{answer}");
     assert!(world.orders().await.is_empty());
+}
+
+async fn an_address_that_is_none_is_refused_and_a_template_of_one_is_not(world: World) {
+    let with = |member: &str, value: &str| {
+        let mut email = json!({ "app_id": "a", "from": "a@acme.example", "body": "b" });
+        email[member] = json!(value);
+        body(json!({ "messages": { "email": email, "webhook": webhook("x") } }))
+    };
+    let eleven = vec!["a@b.example"; 11].join(", ");
+    let template = "{{custom_attribute.${sender}}}";
+    for (member, value) in [
+        ("from", "nobody"),
+        ("from", "a@b@c.example"),
+        ("from", "Acme <hello@>"),
+        ("from", " "),
+        ("from", "a@b.example, c@d.example"),
+        ("reply_to", "help"),
+        ("bcc", "archive"),
+        ("bcc", "a@b.example, archive"),
+        ("bcc", &eleven),
+    ] {
+        for path in [SEND, "/messages/schedule/create"] {
+            let mut asked = with(member, value);
+            asked["schedule"] = json!({ "time": "2127-01-01T09:00:00Z" });
+            let (status, answer) = world.calls.post(path, &asked).await;
+            assert_eq!(status, 400, "{member} {value}: {answer}");
+            let path = format!("messages.email.{member}");
+            assert_eq!(answer["errors"][0]["path"], path, "{answer}");
+            assert!(answer["message"].as_str().unwrap().starts_with(&path), "{answer}");
+        }
+    }
+    for (member, value) in [
+        ("from", "Acme Inc <hello@acme.example>"),
+        ("from", "änn@bücher.example"),
+        ("from", template),
+        ("reply_to", ""),
+        ("reply_to", template),
+        ("bcc", "a@b.example, C <c@d.example>"),
+        ("bcc", "{% if custom_attribute.${copies} %}a@b.example{% endif %}"),
+    ] {
+        world.taken(&with(member, value)).await;
+    }
+    assert_eq!(world.orders().await.len(), 7);
+}
+
+async fn a_variation_that_the_campaign_lacks_is_refused(world: World) {
+    let of = |campaign: Option<&str>, variation: Value| {
+        let mut hook = webhook("x");
+        hook["message_variation_id"] = variation;
+        body(json!({ "campaign_id": campaign, "messages": { "webhook": hook } }))
+    };
+    for unknown in ["vvvv", "cccc0000-0000-4000-8000-000000000009"] {
+        for path in [SEND, "/messages/schedule/create"] {
+            let mut asked = of(Some(CAMPAIGN), json!(unknown));
+            asked["schedule"] = json!({ "time": "2127-01-01T09:00:00Z" });
+            let (status, answer) = world.calls.post(path, &asked).await;
+            assert_eq!(status, 400, "{answer}");
+            let path = "messages.webhook.message_variation_id";
+            assert_eq!(answer["errors"][0]["path"], path, "{answer}");
+        }
+    }
+    assert!(world.orders().await.is_empty());
+    world.taken(&of(Some(CAMPAIGN), json!(VARIATION))).await;
+    world.taken(&of(Some(CAMPAIGN), json!(VARIATION.to_ascii_uppercase()))).await;
+    world.taken(&of(Some(CAMPAIGN), Value::Null)).await;
+    // Of no campaign it is a label that nothing is kept under.
+    world.taken(&of(None, json!("vvvv"))).await;
 }
 
 async fn nothing_is_harmed_by_hostile_bodies(world: World) {

@@ -361,6 +361,7 @@ impl Installed {
             "custom_attribute_name": "tier", "comparison": "equals", "value": "gold",
         } });
         self.post("/messages/send", &json!({
+            "external_user_ids": [id(7)],
             "recipients": [
                 { "external_user_id": id(7), "trigger_properties": { "n": 7 } },
                 { "user_alias": { "alias_name": "card 8", "alias_label": "crm" } },

@@ -134,6 +134,16 @@ fn text<'a>(object: &'a Map<String, Value>, name: &str) -> Result<Option<&'a str
     }
 }
 
+/// Whether a text is an email address, perhaps with a name before it; the error says what is wrong.
+pub fn check_mailbox(text: &str) -> Result<(), String> {
+    mailbox(text).map(drop).map_err(str::to_owned)
+}
+
+/// Whether a text has the email addresses that may get copies; the error says what is wrong.
+pub fn check_mailboxes(text: &str) -> Result<(), String> {
+    mailboxes(text).map(drop)
+}
+
 /// An address, perhaps with a name before it.
 fn mailbox(text: &str) -> Result<Mailbox, &'static str> {
     const WRONG: &str = "expected an email address";
@@ -158,14 +168,19 @@ fn in_ascii(address: Address) -> Address {
 
 /// The addresses of a member, with commas between them.
 fn addresses(object: &Map<String, Value>, name: &str) -> Result<Vec<Mailbox>, Outcome> {
-    let wrong = || Outcome::Failed(format!("{name}: expected email addresses"));
-    let Some(text) = text(object, name)?.map(str::trim) else { return Ok(Vec::new()) };
+    let Some(text) = text(object, name)? else { return Ok(Vec::new()) };
+    mailboxes(text).map_err(|why| Outcome::Failed(format!("{name}: {why}")))
+}
+
+fn mailboxes(text: &str) -> Result<Vec<Mailbox>, String> {
+    let wrong = || "expected email addresses".to_owned();
+    let text = text.trim();
     if text.chars().any(char::is_control) {
         return Err(wrong());
     }
     let found: Vec<Mailbox> = text.parse::<Mailboxes>().map_err(|_| wrong())?.into_iter().collect();
     if found.len() > MOST_COPIES {
-        return Err(Outcome::Failed(format!("{name}: at most {MOST_COPIES} addresses")));
+        return Err(format!("at most {MOST_COPIES} addresses"));
     }
     let ascii = |Mailbox { name, email }| Mailbox { name, email: in_ascii(email) };
     Ok(found.into_iter().map(ascii).collect())
@@ -186,9 +201,7 @@ fn headers(object: &Map<String, Value>) -> Result<Vec<HeaderValue>, Outcome> {
         let wrong = |why: &str| Outcome::Failed(format!("headers.{name}: {why}"));
         check_header(name).map_err(|why| wrong(&why))?;
         let value = value.as_str().ok_or_else(|| wrong("expected a text"))?;
-        if value.chars().any(char::is_control) || value.chars().count() > LONGEST_HEADER {
-            return Err(wrong("expected a text of one line"));
-        }
+        check_header_value(value).map_err(|why| wrong(&why))?;
         let name =
             HeaderName::new_from_ascii(name.clone()).map_err(|error| wrong(&error.to_string()))?;
         headers.push(HeaderValue::new(name, value.to_owned()));
@@ -210,6 +223,14 @@ pub(in crate::messages::channels) fn check_header(name: &str) -> Result<(), Stri
         return Err("this header is set by the service".into());
     }
     Ok(())
+}
+
+/// Whether an email may have a header of that value; the error says why not.
+pub(in crate::messages::channels) fn check_header_value(value: &str) -> Result<(), String> {
+    match value.chars().any(char::is_control) || value.chars().count() > LONGEST_HEADER {
+        true => Err(format!("expected one line of at most {LONGEST_HEADER} characters")),
+        false => Ok(()),
+    }
 }
 
 fn in_one_line(text: &str) -> String {

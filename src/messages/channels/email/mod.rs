@@ -6,7 +6,8 @@ mod connections;
 mod conversation;
 mod plain;
 
-pub(super) use compose::check_header;
+pub(super) use compose::{check_header, check_header_value};
+pub use compose::{check_mailbox, check_mailboxes};
 pub use connect::{Connector, Patience};
 pub use connections::Relays;
 pub use conversation::{Step, Trouble};
