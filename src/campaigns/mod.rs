@@ -85,6 +85,9 @@ impl Campaign {
     }
 }
 
+/// What is expected where [`window`] reads nothing.
+const DURATION: &str = "expected minutes, hours or days, such as 30m, 12h or 3d";
+
 /// A length of time as the workspace file has it: `30m`, `12h`, `3d`.
 fn window(text: &str) -> Option<i64> {
     let (unit, seconds) = [('m', 60), ('h', 60 * 60), ('d', 24 * 60 * 60)]

@@ -2,14 +2,22 @@
 
 use serde_json::{Map, Value};
 
+use super::{DURATION, window};
+
 const MAX_NAME: usize = 255;
 
-/// A purchase of this product, with all of these properties.
+/// How old a purchase may be where the campaign does not say: three days. Purchases that are told
+/// in a batch, at night or after a weekend, start campaigns; a back-fill of older ones does not.
+const MAX_AGE_MS: i64 = 3 * 24 * 60 * 60 * 1_000;
+
+/// A recent purchase of this product, with all of these properties.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trigger {
     pub product_id: String,
     /// Texts, numbers and booleans, by their names.
     pub properties: Map<String, Value>,
+    /// How long before its receipt the purchase may have been made, in milliseconds.
+    pub max_age_ms: i64,
 }
 
 /// What is wrong, and where.
@@ -25,8 +33,17 @@ impl Trigger {
     pub fn read(trigger: &Map<String, Value>) -> Result<Self, TriggerError> {
         let wrong = |path: &str, text| TriggerError { path: path.into(), text };
         let purchase = trigger.get("purchase").and_then(Value::as_object);
-        let purchase = purchase.filter(|_| trigger.len() == 1);
-        let purchase = purchase.ok_or_else(|| wrong("", "expected one member, purchase"))?;
+        let is_known = |name: &str| matches!(name, "purchase" | "max_age");
+        let purchase = purchase.filter(|_| trigger.keys().all(|name| is_known(name)));
+        let purchase =
+            purchase.ok_or_else(|| wrong("", "expected purchase, perhaps with max_age"))?;
+        let max_age_ms = match trigger.get("max_age") {
+            None | Some(Value::Null) => MAX_AGE_MS,
+            Some(age) => {
+                let age = age.as_str().and_then(window);
+                age.filter(|age| *age > 0).ok_or_else(|| wrong("max_age", DURATION))?
+            }
+        };
         let is_known = |name: &str| matches!(name, "product_id" | "properties");
         if !purchase.keys().all(|name| is_known(name)) {
             return Err(wrong("purchase", "expected product_id and properties, and nothing else"));
@@ -52,7 +69,7 @@ impl Trigger {
                 return Err(wrong(&path(), "expected a string, a number, true or false"));
             }
         }
-        Ok(Self { product_id: product_id.to_owned(), properties })
+        Ok(Self { product_id: product_id.to_owned(), properties, max_age_ms })
     }
 }
 
@@ -78,6 +95,25 @@ mod tests {
         let trigger =
             read(json!({ "purchase": { "product_id": "tea", "properties": properties } }));
         assert_eq!(Value::Object(trigger.unwrap().properties), properties);
+    }
+
+    #[test]
+    fn a_purchase_is_recent_for_three_days_unless_the_campaign_says_otherwise() {
+        const DAY: i64 = 86_400_000;
+        for (max_age, ms) in [
+            (Value::Null, 3 * DAY),
+            (json!("3d"), 3 * DAY),
+            (json!("90d"), 90 * DAY),
+            (json!("30m"), 30 * 60_000),
+        ] {
+            let trigger = json!({ "purchase": { "product_id": "tea" }, "max_age": max_age });
+            assert_eq!(read(trigger).unwrap().max_age_ms, ms, "{max_age}");
+        }
+        assert_eq!(read(json!({ "purchase": { "product_id": "t" } })).unwrap().max_age_ms, 3 * DAY);
+        for wrong in [json!(3), json!("3"), json!(""), json!("0d"), json!("-1d"), json!("3w")] {
+            let trigger = json!({ "purchase": { "product_id": "tea" }, "max_age": wrong });
+            assert_eq!(read(trigger).unwrap_err().path, "max_age", "{wrong}");
+        }
     }
 
     #[test]

@@ -204,9 +204,10 @@ impl Ingest {
             .compute_here(|| fold(&deeds, &people, &bodies, (workspace, &windows, today), tally))?;
         let request_id = batches.first().map_or("", |first| first.request_id);
         let place = triggers::Place { workspace_id: workspace.id, now, request_id };
-        let orders = self.cores.compute_here(|| triggers::orders(&deeds, &people, heeded, place));
+        let (orders, stale) =
+            self.cores.compute_here(|| triggers::orders(&deeds, &people, heeded, place));
         let bought = deeds.iter().filter_map(|(place, deed)| match deed {
-            Deed::Purchase(purchase) if people.is_known(*place) => {
+            Deed::Purchase(purchase, _) if people.is_known(*place) => {
                 Some(purchase.product_id.as_ref())
             }
             _ => None,
@@ -217,6 +218,7 @@ impl Ingest {
             dispatch::begin(tx, order).await?;
         }
         tally.triggered += orders.len() as u64;
+        tally.stale_triggers += stale;
         // The last lock, since it is everybody's.
         let listed = self.products.list(tx, workspace.id, bought.into_iter()).await?;
         tally.unlisted += listed.unlisted;
@@ -287,14 +289,15 @@ fn decode(messages: &[Message]) -> Result<Vec<Received<'_>>, PayloadError> {
 /// What somebody did, by their place among the people.
 enum Deed<'a> {
     Event(&'a Event<'a>),
-    Purchase(&'a Purchase<'a>),
+    /// With when it was received, in milliseconds since the epoch.
+    Purchase(&'a Purchase<'a>, i64),
 }
 
 impl Deed<'_> {
     fn kind(&self) -> Kind {
         match self {
             Self::Event(_) => Kind::Events,
-            Self::Purchase(_) => Kind::Purchases,
+            Self::Purchase(..) => Kind::Purchases,
         }
     }
 }
@@ -316,7 +319,9 @@ fn go_through<'a>(
         };
         match object {
             Object::Event(event) => deeds.push((place, Deed::Event(event))),
-            Object::Purchase(purchase) => deeds.push((place, Deed::Purchase(purchase))),
+            Object::Purchase(purchase) => {
+                deeds.push((place, Deed::Purchase(purchase, *received_at)));
+            }
             Object::Attributes(attributes) => {
                 match people.change(place, attributes, *received_at)? {
                     Ok(misfits) => {
@@ -382,7 +387,7 @@ fn record(
             let properties = event.properties.as_ref().map(|json| json.get());
             activity.record_event(&event.name, event.time, 1, properties);
         }
-        Deed::Purchase(purchase) => {
+        Deed::Purchase(purchase, _) => {
             let Purchase { product_id, currency, price, quantity, time, .. } = purchase;
             let properties = purchase.properties.as_ref().map(|json| json.get());
             activity.record_purchase(product_id, *time, u64::from(*quantity), properties);

@@ -381,7 +381,8 @@ pub(super) struct CampaignFile {
     #[schemars(schema_with = "number")]
     pub sla_per_hour: Option<Text>,
     /// What starts a triggered campaign, and only that: `purchase`, an object with `product_id`
-    /// and `properties` that the purchase must have.
+    /// and `properties` that the purchase must have, and `max_age`, how long ago the purchase may
+    /// have been made, such as 90d, 12h or 30m; 3d when absent.
     pub trigger: Option<Verbatim>,
     /// To whom a triggered campaign is sent: a connected audience; everybody when absent.
     pub audience: Option<Verbatim>,

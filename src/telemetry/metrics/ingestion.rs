@@ -60,6 +60,12 @@ const METRICS: &[Metric] = &[
         "Sends of triggered campaigns that purchases began, each for up to 500 users",
     ),
     counter(
+        "longshore_track_stale_triggers_total",
+        &[],
+        "Total number of purchases that match a campaign's trigger and start nothing, since they \
+         are older than its max_age",
+    ),
+    counter(
         "longshore_catalog_items_total",
         &[],
         "Items of PATCH /catalogs/{catalog_name}/items that were taken",

@@ -31,7 +31,7 @@ impl Windows {
     ) -> Result<Self, StoreError> {
         let Some(longest) = heeded.windows.values().max() else { return Ok(Self::Everything) };
         let purchases = deeds.iter().filter_map(|(place, deed)| match deed {
-            Deed::Purchase(purchase) if people.is_known(*place) => {
+            Deed::Purchase(purchase, _) if people.is_known(*place) => {
                 Some((people.service_id(*place), purchase.time))
             }
             _ => None,

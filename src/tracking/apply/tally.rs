@@ -55,6 +55,8 @@ pub struct Tally {
     pub outside_windows: u64,
     /// Orders to send that purchases came to.
     pub triggered: u64,
+    /// Starts of campaigns that purchases were too old for.
+    pub stale_triggers: u64,
     /// What is known of the lists from now on.
     pub listed: Vec<Listed>,
     /// Purchases in currencies that the workspace has no rate for.
@@ -130,6 +132,7 @@ impl Tally {
         metrics::counter!("longshore_track_revenue_outside_windows_total")
             .increment(self.outside_windows);
         metrics::counter!("longshore_track_sends_triggered_total").increment(self.triggered);
+        metrics::counter!("longshore_track_stale_triggers_total").increment(self.stale_triggers);
         for (currency, count) in self.without_rate {
             metrics::counter!("longshore_track_revenue_without_rate_total", "currency" => currency)
                 .increment(count);

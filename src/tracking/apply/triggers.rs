@@ -33,27 +33,30 @@ pub(super) struct Place<'a> {
 /// A user whom a purchase starts a campaign for, and the properties of that purchase as JSON.
 type Start<'a> = (Uuid, Option<&'a str>);
 
-/// The orders that deeds come to, those of a user together.
+/// The orders that deeds come to, those of a user together; and how many starts there would be
+/// besides, had the purchases been recent.
 pub(super) fn orders(
     deeds: &[(usize, Deed<'_>)],
     people: &People<'_>,
     heeded: &Heeded,
     place: Place<'_>,
-) -> Vec<Order> {
+) -> (Vec<Order>, u64) {
     if heeded.triggered.is_empty() {
-        return Vec::new();
+        return (Vec::new(), 0);
     }
     let mut starts = Starts::default();
     for (at, deed) in deeds {
-        if let Deed::Purchase(purchase) = deed
+        if let Deed::Purchase(purchase, received_at) = deed
             && let Some(campaigns) = heeded.triggered.get(purchase.product_id.as_ref())
             && people.is_known(*at)
         {
             let properties = purchase.properties.as_ref().map(|json| json.get());
-            starts.add(campaigns, people.service_id(*at), properties);
+            let age_ms = received_at.saturating_sub(purchase.time);
+            starts.add(campaigns, people.service_id(*at), properties, age_ms);
         }
     }
-    starts.orders(place)
+    let stale = starts.stale;
+    (starts.orders(place), stale)
 }
 
 /// Whom campaigns start for.
@@ -63,17 +66,29 @@ struct Starts<'a> {
     counts: HashMap<(Uuid, Uuid), usize>,
     /// By campaign, and by which time it is for the user.
     users: BTreeMap<(Uuid, usize), Together<'a>>,
+    /// Those that purchases were too old for.
+    stale: u64,
 }
 
 /// Users whom a campaign starts for in one order, if there is room.
 type Together<'a> = (Option<&'a Triggered>, Vec<Start<'a>>);
 
 impl<'a> Starts<'a> {
-    /// A purchase of a user, of the product of some campaigns.
-    fn add(&mut self, campaigns: &'a [Triggered], user: Uuid, properties: Option<&'a str>) {
+    /// A purchase of a user, of the product of some campaigns, so old when it was received.
+    fn add(
+        &mut self,
+        campaigns: &'a [Triggered],
+        user: Uuid,
+        properties: Option<&'a str>,
+        age_ms: i64,
+    ) {
         let given = properties.and_then(object).unwrap_or_default();
         let are_met = |one: &&Triggered| has_properties(&one.trigger.properties, &given);
         for campaign in campaigns.iter().filter(are_met) {
+            if age_ms > campaign.trigger.max_age_ms {
+                self.stale += 1;
+                continue;
+            }
             let count = self.counts.entry((campaign.campaign_id, user)).or_default();
             let (of, users) = self.users.entry((campaign.campaign_id, *count)).or_default();
             *of = Some(campaign);
@@ -175,7 +190,7 @@ mod tests {
         for (user, properties) in
             [(ann, Some(r#"{"size":"L"}"#)), (bob, None), (ann, Some(r#"{"size":"S"}"#))]
         {
-            starts.add(&campaigns, user, properties);
+            starts.add(&campaigns, user, properties, 0);
         }
         let orders = starts.orders(PLACE);
         let of = |campaign: &Triggered| {
@@ -191,6 +206,21 @@ mod tests {
     }
 
     #[test]
+    fn a_purchase_starts_a_campaign_up_to_its_age() {
+        let campaigns = [campaign(json!({}))];
+        let most = campaigns[0].trigger.max_age_ms;
+        let mut starts = Starts::default();
+        for (user, age_ms) in [(1, -5), (2, most), (3, most + 1), (4, i64::MAX)] {
+            starts.add(&campaigns, Uuid::from_u128(user), None, age_ms);
+        }
+        assert_eq!(starts.stale, 2);
+        let orders = starts.orders(PLACE);
+        let started: Vec<u128> =
+            orders.iter().flat_map(users).map(|(id, _)| id.as_u128()).collect();
+        assert_eq!(started, [1, 2]);
+    }
+
+    #[test]
     fn no_order_is_giant() {
         let campaigns = [campaign(json!({}))];
         let wide = json!({ "text": "x".repeat(40 << 10) }).to_string();
@@ -198,7 +228,7 @@ mod tests {
             [(10_000, None, MOST_USERS), (100, Some(wide.as_str()), MOST_BYTES / (40 << 10))]
         {
             let mut starts = Starts::default();
-            (0..count).for_each(|n| starts.add(&campaigns, Uuid::from_u128(n), properties));
+            (0..count).for_each(|n| starts.add(&campaigns, Uuid::from_u128(n), properties, 0));
             let orders = starts.orders(PLACE);
             assert_eq!(
                 orders.iter().map(|one| one.target.users.len() as u128).sum::<u128>(),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::sending::{CAMPAIGN, Sending, message, slow};
+use super::sending::{CAMPAIGN, Sending, from_now, message, slow};
 use crate::support::eventually;
 use crate::support::fleet::Backend;
 
@@ -21,8 +21,12 @@ fn triggered(id: &str, messages: Value, properties: Value) -> Value {
 fn purchase(user: &str, product: &str, properties: Value) -> Value {
     json!({
         "external_id": user, "product_id": product, "currency": "USD", "price": 1.5,
-        "time": "2026-01-01T00:00:00Z", "properties": properties,
+        "time": days_ago(2), "properties": properties,
     })
+}
+
+fn days_ago(days: i64) -> String {
+    from_now(-days * 24 * 60 * 60_000).to_string()
 }
 
 impl Sending {
@@ -99,6 +103,35 @@ async fn starts_a_campaign(backend: Backend) {
     ];
     let expected = expected.map(|(user, text)| (user.to_owned(), text.to_owned()));
     assert_eq!(sending.texts(), expected);
+    sending.fleet.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_purchase_of_long_ago_starts_only_campaigns_that_want_it() {
+    let sending = Sending::start(Backend::Embedded, &[], |receiver| {
+        let text =
+            |name: &str| message(receiver, &format!("{name} {{{{event_properties.${{n}}}}}}"));
+        let usual = triggered(CAMPAIGN, text("usual"), json!({}));
+        let mut patient = triggered(FOR_GOLD, text("patient"), json!({}));
+        patient["trigger"]["max_age"] = "60d".into();
+        vec![("campaigns", json!([usual, patient]))]
+    })
+    .await;
+    let at = |n: &str, days: i64| {
+        let mut purchase = purchase("ann", "tea", json!({ "n": n }));
+        purchase["time"] = days_ago(days).into();
+        purchase
+    };
+    sending.buy(&[at("1", 40), at("2", 4), at("3", 2), at("4", 61), at("5", -1)]).await;
+    sending.at_rest(6).await;
+    sending.fleet.applied().await;
+    sending.all_ended().await;
+    let expected = ["patient 1", "patient 2", "patient 3", "patient 5", "usual 3", "usual 5"];
+    let texts: Vec<String> = sending.texts().into_iter().map(|(_, text)| text).collect();
+    assert_eq!(texts, expected);
+    // They count all the same.
+    let bought = sending.fleet.run(&["users", "show", "ann"]).await;
+    assert!(bought.contains("tea"), "{bought}");
     sending.fleet.close().await;
 }
 
