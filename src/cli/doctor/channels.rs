@@ -138,7 +138,7 @@ fn in_words(relay: &Relay, trouble: Trouble) -> (String, String) {
     let (step, error) = match trouble {
         Trouble::Answered { step, code, text } => (step, format!("it answers {code} {text}")),
         Trouble::Lost { step, text, .. } => (step, text),
-        Trouble::Unfit(text) => (Step::Connect, text.to_owned()),
+        Trouble::Unfit(text) | Trouble::Unsupported(text) => (Step::Connect, text.to_owned()),
     };
     let host = &relay.host;
     match (step, relay.tls) {

@@ -89,8 +89,10 @@ pub enum Trouble {
     Answered { step: Step, code: u16, text: String },
     /// There was no answer, or none that could be understood.
     Lost { step: Step, text: String, in_time: bool },
-    /// The relay cannot take this address.
+    /// The relay cannot take the recipient's address.
     Unfit(&'static str),
+    /// It cannot take what the message or the workspace has, whoever the recipient is.
+    Unsupported(&'static str),
 }
 
 impl Trouble {
@@ -114,7 +116,7 @@ impl Trouble {
         match self {
             Self::Answered { step, code, .. } => *step == Step::From && *code == CLOSING,
             Self::Lost { step, in_time, .. } => *step == Step::From && *in_time,
-            Self::Unfit(_) => false,
+            Self::Unfit(_) | Self::Unsupported(_) => false,
         }
     }
 
@@ -122,7 +124,7 @@ impl Trouble {
     pub fn leaves_connection(&self) -> bool {
         match self {
             Self::Answered { step, code, .. } => *step >= Step::From && *code != CLOSING,
-            Self::Unfit(_) => true,
+            Self::Unfit(_) | Self::Unsupported(_) => true,
             Self::Lost { .. } => false,
         }
     }
@@ -144,6 +146,7 @@ impl From<Trouble> for Outcome {
         let reason = kept(&trouble.to_string());
         match trouble {
             Trouble::Unfit(_) => Self::Unreachable(reason),
+            Trouble::Unsupported(_) => Self::Failed(reason),
             Trouble::Answered { code, .. } if ABOUT_LOGGING_IN.contains(&code) => {
                 Self::Later { reason, after: None }
             }
@@ -163,7 +166,7 @@ impl fmt::Display for Trouble {
                 write!(f, "{code} {text} ({})", step.in_words())
             }
             Self::Lost { step, text, .. } => write!(f, "{}: {text}", step.in_words()),
-            Self::Unfit(text) => f.write_str(text),
+            Self::Unfit(text) | Self::Unsupported(text) => f.write_str(text),
         }
     }
 }
@@ -210,21 +213,50 @@ fn parameters(
     letter: &Letter,
 ) -> Result<Vec<MailParameter>, Trouble> {
     let has = |extension| connection.server_info().supports_feature(extension);
-    let mut addresses = [&letter.from, &letter.to].into_iter().chain(&letter.copies);
-    let mut parameters = Vec::new();
-    if addresses.any(|address| !AsRef::<str>::as_ref(address).is_ascii()) {
-        if !has(Extension::SmtpUtfEight) {
-            return Err(Trouble::Unfit("the relay takes addresses in ASCII only"));
+    let info = Offered { utf8: has(Extension::SmtpUtfEight), mime: has(Extension::EightBitMime) };
+    let (needs_utf8, needs_mime) = needed(letter, info)?;
+    let utf8 = needs_utf8.then_some(MailParameter::SmtpUtfEight);
+    let mime = needs_mime.then_some(MailParameter::Body(MailBodyParameter::EightBitMime));
+    Ok(utf8.into_iter().chain(mime).collect())
+}
+
+/// What a relay offers of what emails may need.
+#[derive(Clone, Copy)]
+struct Offered {
+    utf8: bool,
+    mime: bool,
+}
+
+/// Whether an email needs SMTPUTF8, and 8BITMIME. Where the relay lacks what it needs, the
+/// recipient is at fault only for an address of their own.
+fn needed(letter: &Letter, offered: Offered) -> Result<(bool, bool), Trouble> {
+    let is_ascii = |address: &Address| AsRef::<str>::as_ref(address).is_ascii();
+    let own = [
+        (is_ascii(&letter.from), "from has characters outside ASCII, and the relay lacks SMTPUTF8"),
+        (
+            letter.copies.iter().all(is_ascii),
+            "bcc has characters outside ASCII, and the relay lacks SMTPUTF8",
+        ),
+    ];
+    let is_own = own.iter().find(|(is_ascii, _)| !is_ascii);
+    let needs_utf8 = is_own.is_some() || !is_ascii(&letter.to);
+    match is_own {
+        Some((_, why)) if !offered.utf8 => return Err(Trouble::Unsupported(why)),
+        None if needs_utf8 && !offered.utf8 => {
+            return Err(Trouble::Unfit(
+                "the user's email address has characters outside ASCII, and the relay lacks \
+                 SMTPUTF8",
+            ));
         }
-        parameters.push(MailParameter::SmtpUtfEight);
+        _ => {}
     }
-    if !letter.content.is_ascii() {
-        if !has(Extension::EightBitMime) {
-            return Err(Trouble::Unfit("the relay takes addresses in ASCII only"));
-        }
-        parameters.push(MailParameter::Body(MailBodyParameter::EightBitMime));
+    let needs_mime = !letter.content.is_ascii();
+    match needs_mime && !offered.mime {
+        true => Err(Trouble::Unsupported(
+            "the email has characters outside ASCII in its headers, and the relay lacks 8BITMIME",
+        )),
+        false => Ok((needs_utf8, needs_mime)),
     }
-    Ok(parameters)
 }
 
 /// Has the relay forget an email that it did not take; whether it goes on.
@@ -281,6 +313,44 @@ mod tests {
         assert!(matches!(Outcome::from(lost), Outcome::Later { .. }));
         assert!(Trouble::lost(Step::From, "gone".into()).is_of_a_kept_connection());
         assert!(!Trouble::lost(Step::To, "gone".into()).is_of_a_kept_connection());
+    }
+
+    #[test]
+    fn the_recipient_is_at_fault_for_an_address_of_their_own_alone() {
+        let (plain, foreign) = ("ann@acme.example", "änn@acme.example");
+        let letter = |from: &str, to: &str, copy: &str, content: &str| Letter {
+            from: from.parse().unwrap(),
+            to: to.parse().unwrap(),
+            copies: vec![copy.parse().unwrap()],
+            content: Content::new(content),
+        };
+        let none = Offered { utf8: false, mime: false };
+        let (utf8, all) = (Offered { utf8: true, ..none }, Offered { utf8: true, mime: true });
+        let needs = |letter: Letter, offered| match needed(&letter, offered) {
+            Ok(needs) => Ok(needs),
+            Err(trouble) => Err(Outcome::from(trouble)),
+        };
+        let reason = |outcome: Result<_, Outcome>| match outcome {
+            Err(Outcome::Failed(why)) => format!("failed: {why}"),
+            Err(Outcome::Unreachable(why)) => format!("unreachable: {why}"),
+            other => format!("{other:?}"),
+        };
+        assert_eq!(needs(letter(plain, plain, plain, "a"), none), Ok((false, false)));
+        for (letter, begins) in [
+            (letter(foreign, plain, plain, "a"), "failed: from "),
+            (letter(foreign, foreign, foreign, "a"), "failed: from "),
+            (letter(plain, plain, foreign, "a"), "failed: bcc "),
+            (letter(plain, foreign, plain, "a"), "unreachable: the user's "),
+        ] {
+            let without = reason(needs(letter.clone(), none));
+            assert!(without.starts_with(begins) && without.contains("SMTPUTF8"), "{without}");
+            assert_eq!(needs(letter, utf8), Ok((true, false)));
+        }
+        for to in [plain, foreign] {
+            let without = reason(needs(letter(plain, to, plain, "ä"), utf8));
+            assert!(without.starts_with("failed: ") && without.contains("8BITMIME"), "{without}");
+            assert_eq!(needs(letter(plain, to, plain, "ä"), all), Ok((to == foreign, true)));
+        }
     }
 
     #[test]

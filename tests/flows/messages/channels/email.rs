@@ -250,6 +250,18 @@ async fn what_cannot_be_an_email_is_not_sent(store: TestStore) {
         let outcome = world.send(&Message::new(Channel::Email, object, profile)).await;
         assert!(matches!(&outcome, Outcome::Failed(why) if why.starts_with(text)), "{outcome:?}");
     }
+    // What the message itself has that the relay cannot be told is no fault of the user.
+    for (member, value) in [("from", "änn@acme.example"), ("bcc", "änn@acme.example")] {
+        let profile = json!({ "email": "ann@people.example" });
+        let object = json!({ "body": "x", member: value });
+        let outcome = world.send(&Message::new(Channel::Email, object, profile)).await;
+        let Outcome::Failed(why) = &outcome else { panic!("{member}: {outcome:?}") };
+        assert!(why.starts_with(member) && why.contains("SMTPUTF8"), "{why}");
+    }
+    let profile = json!({ "email": "ann@people.example" });
+    let object = json!({ "body": "x", "reply_to": "änn@acme.example" });
+    let outcome = world.send(&Message::new(Channel::Email, object, profile)).await;
+    assert!(matches!(&outcome, Outcome::Failed(why) if why.contains("8BITMIME")), "{outcome:?}");
     // An address that the relay cannot be told.
     let profile = json!({ "email": "änn@people.example" });
     let message = Message::new(Channel::Email, json!({ "body": "x" }), profile);
