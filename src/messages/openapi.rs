@@ -241,16 +241,20 @@ fn request(generator: &mut SchemaGenerator, more: Value, required: &[&str]) -> V
         )),
         "recipient_subscription_state": {
             "enum": ["opted_in", "subscribed", "all", null], "default": "subscribed",
-            "description": "Who has opted in; besides, who is subscribed; or everybody.",
+            "description": "To whom emails and push messages go, by the user's `email_subscribe` or \
+                            `push_subscribe`: those who have opted in; those and the subscribed; or \
+                            all, the unsubscribed too. SMS and WhatsApp messages always need the \
+                            user in the message's subscription group. Webhooks, content cards: \
+                            everybody.",
         },
     }));
     properties.extend(of_users.iter().map(|(name, schema)| ((*name).to_owned(), at_most(schema))));
     properties.extend(members(more));
+    let any: Vec<Value> = [by_id, by_alias, recipients].into_iter().chain(whole).collect();
     json!({
         "type": "object",
         "properties": properties,
         "required": required,
-    let any: Vec<Value> = [by_id, by_alias, recipients].into_iter().chain(whole).collect();
         "anyOf": any,
     })
 }
