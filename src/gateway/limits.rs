@@ -7,8 +7,10 @@
 //! beyond ([`spare`]): what a gateway has and does not use is all that can be missing where
 //! another one refuses. More than the limit is never given out.
 //!
-//! While the database does not answer, a gateway counts alone, up to what it last knew to be
-//! left of the window, or the whole limit; and reports it when the database is back.
+//! While the database does not answer about a budget, a gateway counts it alone, up to what it
+//! last knew to be left of the window, or the whole limit; and reports it when the database is
+//! back. Each budget is asked for by itself, so a slow answer about one leaves the others as they
+//! are.
 
 mod rows;
 
@@ -100,8 +102,6 @@ pub struct Limits(Arc<Mutex<State>>);
 #[derive(Default)]
 struct State {
     accounts: HashMap<Key, Account>,
-    /// Whether the database did not answer when it was asked last.
-    is_away: bool,
 }
 
 impl Limits {
@@ -129,6 +129,8 @@ struct Account {
     /// Told when the database was asked and the answer is in.
     leased: watch::Sender<()>,
     is_asking: bool,
+    /// When the database was last asked, if it did not answer in time. Of this budget alone: a slow
+    /// answer about one says nothing of the others.
     failed: Option<Instant>,
 }
 
@@ -181,6 +183,13 @@ impl Account {
             self.left += (self.requests() - self.given.unwrap_or(0)).max(0);
             self.given = Some(self.requests());
         }
+    }
+
+    /// Whether calls do not wait for the database, since it did not answer a while ago; later
+    /// it may have come back without anybody asking about this budget.
+    fn is_away(&self) -> bool {
+        let is_new = |failed: Instant| failed.elapsed() < LOST;
+        self.failed.is_some_and(|failed| self.is_asking || is_new(failed))
     }
 
     fn requests(&self) -> i64 {
@@ -252,11 +261,10 @@ impl<'a> Place<'a> {
     fn next(&self) -> Next<'a> {
         let now = self.app.clock.now_ms();
         let mut state = self.app.limits.lock();
-        let is_away = state.is_away;
         let account = state.accounts.entry(self.key).or_insert_with(|| Account::new(self.key.2));
         account.enter(now);
         let standing = match account.take(now) {
-            None if is_away => {
+            None if account.is_away() => {
                 account.go_alone();
                 account.take(now)
             }
@@ -300,23 +308,26 @@ impl<'a> Place<'a> {
     }
 
     fn settle(&self, sent: i64, asked: i64, counted: Result<Counted, StoreError>) {
+        let (workspace, budget, _) = self.key;
         let mut state = self.app.limits.lock();
-        let was_away = std::mem::replace(&mut state.is_away, counted.is_err());
-        if let Some(account) = state.accounts.get_mut(&self.key) {
-            match &counted {
-                Ok(counted) => account.learn(sent, asked, counted),
-                Err(_) => {
-                    account.failed = Some(Instant::now());
-                    account.go_alone();
-                }
+        let Some(account) = state.accounts.get_mut(&self.key) else { return };
+        let was_alone = account.failed.is_some();
+        match &counted {
+            Ok(counted) => account.learn(sent, asked, counted),
+            Err(_) => {
+                account.failed = Some(Instant::now());
+                account.go_alone();
             }
-            account.leased.send_replace(());
         }
+        account.leased.send_replace(());
         drop(state);
+        let budget = budget.name();
         match counted {
-            Ok(_) if was_away => tracing::info!("requests are counted for all gateways again"),
-            Err(error) if !was_away => {
-                tracing::warn!(%error, "rate limits: this gateway counts requests alone for now");
+            Ok(_) if was_alone => {
+                tracing::info!(workspace, budget, "rate limit counted for all gateways again");
+            }
+            Err(error) if !was_alone => {
+                tracing::warn!(workspace, budget, %error, "rate limit counted by this gateway alone");
             }
             _ => {}
         }

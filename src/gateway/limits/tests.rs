@@ -113,3 +113,15 @@ fn a_window_of_the_database_that_is_ahead_is_waited_for() {
     account.enter(-60_000);
     assert_eq!(account.take(-60_000), None);
 }
+
+#[test]
+fn a_failure_is_believed_for_a_while() {
+    let mut account = Account::new(limit(10));
+    assert!(!account.is_away());
+    account.failed = Some(Instant::now());
+    assert!(account.is_away());
+    account.failed = Instant::now().checked_sub(LOST);
+    assert!(!account.is_away(), "the database is asked");
+    account.is_asking = true;
+    assert!(account.is_away(), "it still does not answer");
+}

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use futures::StreamExt as _;
 use jiff::Timestamp;
+use longshore::store::Store;
 use longshore::workspaces::{Budget, apply, file};
 use reqwest::header::HeaderMap;
 use secrecy::ExposeSecret as _;
@@ -237,6 +238,31 @@ async fn without_the_database_each_gateway_counts_alone(store: TestStore) {
     world.close().await;
 }
 
+async fn a_budget_that_the_database_is_slow_about_is_counted_alone_and_no_other(store: TestStore) {
+    let file = format!("{}  campaigns.list: {{requests: 2, seconds: {DAY}}}\n", limited(3, DAY));
+    let world = World::with(store, &file, |_| {}).await;
+    let other = world.another(|_| {}).await;
+    for gateway in [&world.gateway, &other] {
+        assert_eq!(thing(gateway, "/things", KEY).send().await.unwrap().status(), 201);
+    }
+    for _ in 0..2 {
+        assert_eq!(thing(&other, "/remote", OTHER_KEY).send().await.unwrap().status(), 201);
+    }
+    let Store::Postgres(pool) = &world.app.store else { panic!("a test of PostgreSQL") };
+    let mut held = pool.begin().await.unwrap();
+    let hold = "SELECT * FROM rate_limits WHERE budget = 'users.track' FOR UPDATE";
+    sqlx::query(hold).fetch_all(&mut *held).await.unwrap();
+    // What was left when the database was last asked, and what another gateway took since, too.
+    for status in [201, 201, 429] {
+        assert_eq!(thing(&world, "/things", KEY).send().await.unwrap().status(), status);
+    }
+    // The other budget is used up: the database says so at once.
+    assert_eq!(thing(&world, "/remote", OTHER_KEY).send().await.unwrap().status(), 429);
+    held.rollback().await.unwrap();
+    other.close().await;
+    world.close().await;
+}
+
 async fn what_an_outage_delays_is_counted_once(store: TestStore) {
     const REQUESTS: i64 = 800;
     let url = store.config.database.url.clone().unwrap();
@@ -287,6 +313,7 @@ on_postgres!(
     a_limit_of_the_workspace_is_applied_within_seconds,
     gateways_whose_clocks_differ_share_a_window,
     without_the_database_each_gateway_counts_alone,
+    a_budget_that_the_database_is_slow_about_is_counted_alone_and_no_other,
     what_an_outage_delays_is_counted_once,
 );
 
