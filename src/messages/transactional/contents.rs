@@ -1,7 +1,7 @@
 //! The emails of transactional campaigns, ready to be rendered.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use serde_json::{Map, Value};
 use uuid::Uuid;
@@ -18,11 +18,14 @@ const MOST: usize = 1_000;
 #[derive(Default)]
 pub struct Contents(Mutex<HashMap<(i32, Uuid), Kept>>);
 
-/// What was read, and of what.
+/// What is read, and of what.
 struct Kept {
     messages: Map<String, Value>,
-    content: Result<Arc<Content>, String>,
+    content: Reading,
 }
+
+/// An email that is read once, by whoever needs it first.
+type Reading = Arc<OnceLock<Result<Arc<Content>, String>>>;
 
 impl Contents {
     /// The email of a campaign; the error says why it cannot be used.
@@ -36,20 +39,29 @@ impl Contents {
             return Err(why.to_owned());
         }
         let messages = campaign.email(settings).ok_or("the campaign declares no email")?;
-        let key = (workspace, campaign.id);
+        let reading = self.reading((workspace, campaign.id), &messages);
+        // Without the lock: large templates take long, and other campaigns do not wait for them.
+        let read = || {
+            let (content, _, problems) = Content::read(&messages, Place::File, settings);
+            match problems.first() {
+                Some(problem) => Err(problem.to_string()),
+                None => Ok(Arc::new(content)),
+            }
+        };
+        reading.get_or_init(read).clone()
+    }
+
+    /// What is kept of a campaign that declares these messages.
+    fn reading(&self, key: (i32, Uuid), messages: &Map<String, Value>) -> Reading {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(kept) = kept.get(&key).filter(|kept| kept.messages == messages) {
+        if let Some(kept) = kept.get(&key).filter(|kept| kept.messages == *messages) {
             return kept.content.clone();
         }
         if kept.len() >= MOST {
             kept.clear();
         }
-        let (content, _, problems) = Content::read(&messages, Place::File, settings);
-        let content = match problems.first() {
-            Some(problem) => Err(problem.to_string()),
-            None => Ok(Arc::new(content)),
-        };
-        kept.insert(key, Kept { messages, content: content.clone() });
+        let content = Reading::default();
+        kept.insert(key, Kept { messages: messages.clone(), content: content.clone() });
         content
     }
 }
@@ -94,6 +106,18 @@ mod tests {
         assert!(error.contains("email.from"), "{error}");
         let error = contents.of(1, &bare, &Settings::default()).unwrap_err();
         assert!(error.contains("declares no email"), "{error}");
+    }
+
+    #[test]
+    fn a_template_is_read_while_others_are() {
+        let (contents, settings) = (Contents::default(), settings(Some("a@acme.example")));
+        let slow = campaign(json!({ "body": "slow" }));
+        let other = Campaign { id: Uuid::max(), ..campaign(json!({ "body": "other" })) };
+        let reading = contents.reading((1, slow.id), &slow.email(&settings).unwrap());
+        let read = reading.get_or_init(|| contents.of(1, &other, &settings)).clone().unwrap();
+        assert!(Arc::ptr_eq(&read, &contents.of(1, &other, &settings).unwrap()));
+        // Who comes for the same campaign gets what is being read.
+        assert!(Arc::ptr_eq(&read, &contents.of(1, &slow, &settings).unwrap()));
     }
 
     #[test]
