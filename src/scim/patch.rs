@@ -1,6 +1,6 @@
 //! PATCH (RFC 7644 section 3.5.2): what is added to a user, replaced or removed.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::error::{ScimError, ScimType};
 use super::filter::Filter;
@@ -108,12 +108,19 @@ impl Operation {
             Some("remove") => Act::Remove,
             _ => return Err(syntax("op: expected add, replace or remove")),
         };
+        let schema = member("path").and_then(Value::as_str).filter(|path| schema::is_schema(path));
         let path = match member("path") {
+            _ if schema.is_some() => Vec::new(),
             None => Vec::new(),
             Some(Value::String(path)) => read_path(path)?,
             Some(_) => return Err(bad_path("expected a string")),
         };
         let value = schema::member(&operation, "value").cloned();
+        // Of a schema: the same as attributes of the user under its URN.
+        let value = match schema {
+            Some(schema) if act != Act::Remove => value.map(|value| json!({ schema: value })),
+            _ => value,
+        };
         match (act, &value) {
             (Act::Remove, _) if path.is_empty() => {
                 Err(ScimError::bad(ScimType::NoTarget, "path: remove needs one"))
@@ -133,21 +140,30 @@ impl Operation {
                     return Err(invalid("value", "expected an object, since there is no path"));
                 };
                 // Null is a value here: it takes away what it replaces.
-                for (name, value) in value {
-                    let attribute = schema::of_user(schema::without_urn(&name));
-                    if let Some(attribute) = attribute.filter(|attribute| !attribute.is_read_only) {
-                        set(self.act, attribute, user, value)?;
+                for (name, value) in schema::without_extensions(value) {
+                    match read_path(&name) {
+                        Ok(path) => write(self.act, &value, &path, user, room)?,
+                        // As in every other body.
+                        Err(PathError::Unknown(_) | PathError::ReadOnly(_)) => {}
+                        Err(PathError::Refused(error)) => return Err(error),
                     }
                 }
                 Ok(())
             }
-            path => {
-                let (act, value) = (self.act, &self.value);
-                let bytes = value.to_string().len();
-                walk(&mut Write { act, value, bytes, room }, path, user)
-            }
+            path => write(self.act, &self.value, path, user, room),
         }
     }
+}
+
+fn write(
+    act: Act,
+    value: &Value,
+    path: &[Step],
+    user: &mut Attributes,
+    room: &mut usize,
+) -> Result<(), ScimError> {
+    let bytes = value.to_string().len();
+    walk(&mut Write { act, value, bytes, room }, path, user)
 }
 
 /// Goes down a path, and does what is to be done at its end.
@@ -279,9 +295,40 @@ fn holds(filter: &Filter, value: &Value) -> bool {
     })
 }
 
+/// Why a path cannot be followed.
+enum PathError {
+    /// No attribute has this name.
+    Unknown(String),
+    /// The attribute of this name is read-only.
+    ReadOnly(&'static str),
+    Refused(ScimError),
+}
+
+impl From<ScimError> for PathError {
+    fn from(error: ScimError) -> Self {
+        Self::Refused(error)
+    }
+}
+
+impl From<PathError> for ScimError {
+    fn from(error: PathError) -> Self {
+        match error {
+            PathError::Unknown(name) => no_attribute(&name),
+            PathError::ReadOnly(name) => {
+                Self::bad(ScimType::Mutability, format!("{name}: it is read-only"))
+            }
+            PathError::Refused(error) => error,
+        }
+    }
+}
+
 /// Reads a path such as `permissions.appGroup[appGroupName eq "acme"].team`.
-fn read_path(text: &str) -> Result<Vec<Step>, ScimError> {
+fn read_path(text: &str) -> Result<Vec<Step>, PathError> {
     let mut rest = schema::without_urn(text.trim());
+    // The URN of another schema has dots of its own.
+    if rest.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("urn:")) {
+        return Err(PathError::Unknown(rest.to_owned()));
+    }
     let mut path: Vec<Step> = Vec::new();
     loop {
         let end = rest.find(['.', '[']).unwrap_or(rest.len());
@@ -290,17 +337,16 @@ fn read_path(text: &str) -> Result<Vec<Step>, ScimError> {
             None => schema::of_user(name),
             Some(Step { attribute, .. }) => schema::find(attribute.members(), name),
         };
-        let attribute = attribute.ok_or_else(|| no_attribute(name))?;
+        let attribute = attribute.ok_or_else(|| PathError::Unknown(name.to_owned()))?;
         if attribute.is_read_only {
-            let what = format!("{}: it is read-only", attribute.name);
-            return Err(ScimError::bad(ScimType::Mutability, what));
+            return Err(PathError::ReadOnly(attribute.name));
         }
         let (filter, after) = read_filter(attribute, after)?;
         path.push(Step { attribute, filter });
         match after.strip_prefix('.') {
             Some(after) => rest = after,
             None if after.is_empty() => return Ok(path),
-            None => return Err(bad_path("expected a dot behind a filter")),
+            None => return Err(bad_path("expected a dot behind a filter").into()),
         }
     }
 }
@@ -344,7 +390,7 @@ fn syntax(what: impl Into<std::borrow::Cow<'static, str>>) -> ScimError {
 }
 
 fn no_attribute(name: &str) -> ScimError {
-    const SHOWN: usize = 64;
+    const SHOWN: usize = 128;
     bad_path(format!("{:?} is no attribute", beginning(name, SHOWN)))
 }
 

@@ -5,6 +5,9 @@ use serde_json::{Map, Value};
 use super::error::{ScimError, ScimType};
 
 pub const USER: &str = "urn:ietf:params:scim:schemas:core:2.0:User";
+/// The schema in which RFC 7643 has [`DEPARTMENT`]: clients write it there, too.
+pub const ENTERPRISE: &str = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User";
+pub const DEPARTMENT: &str = "department";
 pub const PATCH: &str = "urn:ietf:params:scim:api:messages:2.0:PatchOp";
 pub const SEARCH: &str = "urn:ietf:params:scim:api:messages:2.0:SearchRequest";
 pub const LIST: &str = "urn:ietf:params:scim:api:messages:2.0:ListResponse";
@@ -132,7 +135,7 @@ pub const USER_ATTRIBUTES: &[Attribute] = &[
         Kind::Boolean,
         "Whether the user may sign in; true of a new user unless given.",
     ),
-    Attribute::text("department", "The department that the user works in."),
+    Attribute::text(DEPARTMENT, "The department that the user works in."),
     Attribute::text("lastSignInAt", "When the user signed in last, in UTC.").read_only(),
     Attribute::new("permissions", Kind::Complex(PERMISSIONS), "What the user may do."),
 ];
@@ -157,9 +160,34 @@ pub fn find(attributes: &'static [Attribute], name: &str) -> Option<&'static Att
 /// A name without the schema before it, of a path such as
 /// `urn:ietf:params:scim:schemas:core:2.0:User:name.givenName`.
 pub fn without_urn(path: &str) -> &str {
-    let split = path.split_at_checked(USER.len());
-    let (_, rest) = split.filter(|(urn, _)| urn.eq_ignore_ascii_case(USER)).unwrap_or(("", path));
-    rest.strip_prefix(':').unwrap_or(rest)
+    let behind = |urn: &str| {
+        let (start, rest) = path.split_at_checked(urn.len())?;
+        start.eq_ignore_ascii_case(urn).then_some(rest.strip_prefix(':')?)
+    };
+    let is_read = |name: &&str| name.eq_ignore_ascii_case(DEPARTMENT);
+    behind(USER).or_else(|| behind(ENTERPRISE).filter(is_read)).unwrap_or(path)
+}
+
+/// Whether a name or a path is a schema whose attributes are read.
+pub fn is_schema(path: &str) -> bool {
+    path.eq_ignore_ascii_case(USER) || path.eq_ignore_ascii_case(ENTERPRISE)
+}
+
+/// The attributes of an object where those under a schema, such as
+/// `{"urn:…:User": {"department": "CRM"}}`, have its URN before their names.
+pub fn without_extensions(object: Attributes) -> Attributes {
+    let mut flat = Attributes::new();
+    for (name, value) in object {
+        match value {
+            Value::Object(members) if is_schema(&name) => {
+                flat.extend(
+                    members.into_iter().map(|(own, value)| (format!("{name}:{own}"), value)),
+                );
+            }
+            value => drop(flat.insert(name, value)),
+        }
+    }
+    flat
 }
 
 /// Refuses a body that does not say that it is what it must be.
@@ -181,7 +209,7 @@ pub fn member<'a>(body: &'a Attributes, name: &str) -> Option<&'a Value> {
 /// the types of the table. Unknown and read-only ones are left out; null and an empty array are
 /// no value (RFC 7643 section 2.5).
 pub fn read_user(body: Attributes) -> Result<Attributes, ScimError> {
-    read_object(of_user, body, "")
+    read_object(|name| of_user(without_urn(name)), without_extensions(body), "")
 }
 
 fn read_object(

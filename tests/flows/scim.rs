@@ -491,14 +491,31 @@ async fn a_patch_changes_what_it_names(world: World) {
     assert_eq!(groups[1]["appGroupId"], AppGroup::of("other").id.as_str());
     assert_eq!(world.get(&at(id)).await.body, *user);
 
+    // Paths as names of a value, and the schema in which others have the department.
+    let enterprise = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User";
+    let patched = world
+        .patch(
+            id,
+            json!([
+                { "op": "replace", "value": { "name.givenName": "Bo", "active": true } },
+                { "op": "replace", "path": format!("{enterprise}:department"), "value": "HR" },
+            ]),
+        )
+        .await;
+    assert_eq!(patched.status, 200, "{patched:?}");
+    let user = &patched.body;
+    assert_eq!((&user["active"], &user["department"]), (&json!(true), &json!("HR")));
+    assert_eq!(user["name"], json!({ "givenName": "Bo" }));
+    assert_eq!(world.get(&at(id)).await.body, *user);
+
     // All operations or none.
     let half = json!([
-        { "op": "replace", "path": "department", "value": "HR" },
+        { "op": "replace", "path": "department", "value": "CRM" },
         { "op": "replace", "path": "id", "value": "x" },
     ]);
     refused(&world.patch(id, half).await, 400, Some("mutability"));
     let half = json!([
-        { "op": "replace", "path": "department", "value": "HR" },
+        { "op": "replace", "path": "department", "value": "CRM" },
         { "op": "add", "path": "permissions.appGroup", "value": { "appGroupName": "none" } },
     ]);
     refused(&world.patch(id, half).await, 400, Some("invalidValue"));
@@ -510,9 +527,16 @@ async fn a_patch_changes_what_it_names(world: World) {
     );
     assert_eq!(world.get(&at(id)).await.body, *user);
     // What changes nothing is no change.
-    let same =
-        world.patch(id, json!([{ "op": "replace", "path": "active", "value": false }])).await;
+    let same = world.patch(id, json!([{ "op": "replace", "path": "active", "value": true }])).await;
     assert_eq!(same.body, *user);
+
+    let with_extension = json!({
+        "schemas": [USER, enterprise], "userName": "ann@acme.example",
+        enterprise: { "department": "Ops", "employeeNumber": "7" },
+    });
+    let replaced = world.send(Method::PUT, &at(id), &with_extension).await;
+    assert_eq!(replaced.status, 200, "{replaced:?}");
+    assert_eq!(replaced.body["department"], "Ops");
 }
 
 async fn permissions_name_app_groups_that_there_are(world: World) {

@@ -76,8 +76,28 @@ fn single_values_are_set_and_taken_away() {
             "/externalId",
             json!("7"),
         );
-        let urn = "urn:ietf:params:scim:schemas:core:2.0:User:department";
-        becomes(json!({ "op": op, "path": urn, "value": "CRM" }), "/department", json!("CRM"));
+        for schema in [schema::USER, schema::ENTERPRISE] {
+            let (path, crm) = (format!("{schema}:department"), json!("CRM"));
+            let by_path = json!({ "op": op, "path": path, "value": "CRM" });
+            becomes(by_path, "/department", crm.clone());
+            becomes(json!({ "op": op, "value": { path: "CRM" } }), "/department", crm.clone());
+            let members = json!({ "department": "CRM", "manager": "x" });
+            let by_schema = json!({ "op": op, "path": schema, "value": members });
+            becomes(by_schema, "/department", crm.clone());
+            becomes(json!({ "op": op, "value": { schema: members } }), "/department", crm);
+        }
+        becomes(
+            json!({ "op": op, "value": { "name.givenName": "Bo", "name.middleName": "x" } }),
+            "/name/givenName",
+            json!("Bo"),
+        );
+        becomes(
+            json!({ "op": op, "value": {
+                "permissions.appGroup[appGroupName eq \"acme\"].team[teamId eq \"t1\"].teamName": "t",
+            } }),
+            "/permissions/appGroup/0/team/0/teamName",
+            json!("t"),
+        );
     }
     becomes(json!({ "op": "remove", "path": "name.familyName" }), "/name/familyName", Value::Null);
     becomes(json!({ "op": "remove", "path": "name" }), "/name", Value::Null);
@@ -216,6 +236,16 @@ fn what_is_wrong_is_told_by_its_kind() {
         (json!({ "op": "add", "path": "nickName", "value": "x" }), InvalidPath),
         (json!({ "op": "add", "path": "name.middleName", "value": "x" }), InvalidPath),
         (json!({ "op": "add", "path": "name..givenName", "value": "x" }), InvalidPath),
+        (
+            json!({ "op": "add", "path": "urn:x:schemas:acme:2.0:User:name", "value": "x" }),
+            InvalidPath,
+        ),
+        (
+            json!({ "op": "add", "path": format!("{}:userName.x", schema::USER), "value": "x" }),
+            InvalidPath,
+        ),
+        (json!({ "op": "add", "value": { "name[givenName eq \"Ann\"]": "x" } }), InvalidPath),
+        (json!({ "op": "remove", "path": schema::ENTERPRISE }), NoTarget),
         (json!({ "op": "add", "path": "department.x", "value": "x" }), InvalidPath),
         (json!({ "op": "add", "path": "name[givenName eq \"Ann\"]", "value": "x" }), InvalidPath),
         (
