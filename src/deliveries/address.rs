@@ -99,10 +99,21 @@ fn short(text: &str) -> Result<&str, String> {
 fn parse(text: &str) -> Result<Url, String> {
     let url = Url::parse(text).map_err(|error| format!("must be a valid URL ({error})"))?;
     match url.scheme() {
-        "http" | "https" if url.has_host() => Ok(url),
+        "http" | "https" if url.host().is_some_and(|host| is_host(&host)) => Ok(url),
+        "http" | "https" if url.has_host() => Err("must have a host that is a valid name".into()),
         "http" | "https" => Err("must have a host".into()),
         _ => Err("must be an http or https URL".into()),
     }
+}
+
+/// Whether a host can be looked up. A URL may have one with a `*` or an empty label.
+fn is_host(host: &Host<&str>) -> bool {
+    let Host::Domain(name) = host else { return true };
+    let is_label = |label: &str| {
+        let mut bytes = label.bytes();
+        !label.is_empty() && bytes.all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+    };
+    name.strip_suffix('.').unwrap_or(name).split('.').all(is_label)
 }
 
 fn check_parts(text: &str, allowed: &[IpNet]) -> Result<Url, String> {

@@ -106,11 +106,11 @@ shape! {
             },
             "callback_endpoint": {
                 "type": ["string", "null"], "maxLength": deliveries::LONGEST,
-                "pattern": r"^(?:|[hH][tT][tT][pP][sS]?://[a-z][a-z0-9-]*(?:\.[a-z][a-z0-9-]*)*\.[a-z]{2,}(?::[0-9]{1,4})?(?:[/?][!-~]*)?)$",
-                "not": { "pattern": r"\.localhost(?:[:/?]|$)" },
-                "description": "Where the end is told: an http or https URL whose host is a name, \
-                                or an address, and not in a private network. An empty text means \
-                                none.",
+                "pattern": callback_pattern(),
+                "not": { "type": "string", "pattern": LOCALHOST },
+                "description": "The service sends a POST to this http or https URL when the \
+                                export ends. The host must not be in a private network. An empty \
+                                string means none.",
             },
             "output_format": {
                 "enum": [Format::Zip.name(), Format::Gzip.name(), null], "default": Format::default().name(),
@@ -120,6 +120,24 @@ shape! {
         },
         "required": ["fields_to_export"],
     })
+}
+
+/// An address with a host of this machine.
+const LOCALHOST: &str =
+    r"^[^:]*://(?:[^/?#]*[.@])?[lL][oO][cC][aA][lL][hH][oO][sS][tT]\.?(?:[:/?#]|$)";
+
+/// What a callback's address looks like, but for literal IPv6 addresses and characters outside
+/// ASCII, which are accepted as well.
+fn callback_pattern() -> String {
+    const LABEL: &str = "[A-Za-z0-9_-]+";
+    // A last label that is a number makes an IPv4 address of the host.
+    const LAST: &str = "(?:[A-Za-z_-]|[0-9]+[A-WYZa-wyz_-])[A-Za-z0-9_-]*";
+    const BYTE: &str = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])";
+    const PORT: &str =
+        "(?:[0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])";
+    let host = format!(r"(?:(?:{LABEL}\.)*{LAST}|(?:{BYTE}\.){{3}}{BYTE})\.?");
+    let user = "(?:[A-Za-z0-9._~:%-]+@)?";
+    format!("^(?:|[hH][tT][tT][pP][sS]?://{user}{host}(?::{PORT})?(?:[/?#][!-~]*)?)$")
 }
 
 fn example_status() -> Value {
@@ -233,4 +251,65 @@ pub(super) fn serve() -> Operation {
     .answers_empty(StatusCode::RANGE_NOT_SATISFIABLE, "The range is outside of the file.");
     let operation = file(operation, StatusCode::OK, "The file.");
     file(operation, StatusCode::PARTIAL_CONTENT, "The range that was asked for.")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use regex::Regex;
+
+    use super::*;
+
+    fn is_described(address: &str) -> bool {
+        let matches = |pattern: &str| Regex::new(pattern).unwrap().is_match(address);
+        matches(&callback_pattern()) && !matches(LOCALHOST)
+    }
+
+    fn is_accepted(address: &str) -> bool {
+        deliveries::check_address(address, &crate::config::Config::default()).is_ok()
+    }
+
+    #[test]
+    fn describes_the_addresses_that_are_accepted() {
+        for address in [
+            "https://Example.COM/x",
+            "http://hooks:65535/",
+            "https://3scale.example:50443/?a#b",
+            "HTTPS://user:pass@a_b.1and1.example.",
+            "http://a.3com",
+            "http://8.8.8.8/",
+            "http://xn--mnchen-3ya.example/",
+        ] {
+            assert_eq!((is_described(address), is_accepted(address)), (true, true), "{address}");
+        }
+        for address in [
+            "https://*.example.com/",
+            "https://a*b/",
+            "https://a..example/",
+            "https://.example/",
+            "http://a.example:65536/",
+            "http://a b.example/",
+            "http://256.1.1.1/",
+            "http://10.2.3.0x4/",
+            "http://LocalHost./",
+            "http://x@a.localhost:1/",
+            "ftp://a.example/",
+            "a.example",
+        ] {
+            assert_eq!((is_described(address), is_accepted(address)), (false, false), "{address}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+        #[test]
+        fn accepts_what_is_described(address in "https?://([a-zA-Z0-9._*@:-]|0x|[lL]ocalhost){1,12}(/[!-~]*)?") {
+            let is_literal = url::Url::parse(&address)
+                .is_ok_and(|url| matches!(url.host(), Some(url::Host::Ipv4(_))));
+            if is_described(&address) && !is_literal && !address.to_lowercase().contains("xn--") {
+                prop_assert!(is_accepted(&address), "{address}");
+            }
+        }
+    }
 }

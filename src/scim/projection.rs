@@ -12,7 +12,7 @@ use super::schema::{Attributes, invalid, without_urn};
 const ALWAYS: [&str; 2] = ["schemas", "id"];
 
 /// The most names of a list: more than a user has.
-const MOST: usize = 100;
+pub const MOST: usize = 100;
 
 /// Names of an attribute and of those within it, in lower case.
 type Path = Vec<String>;

@@ -3,11 +3,12 @@
 use serde_json::{Map, Value, json};
 
 use super::filter::{self, Operator};
-use super::patch;
 use super::query::PAGE;
 use super::schema::{
-    Attribute, COMMON, Kind, LIST, LONGEST, MOST_VALUES, PATCH, SEARCH, USER, USER_ATTRIBUTES,
+    Attribute, COMMON, DEPARTMENT, ENTERPRISE, Kind, LIST, LONGEST, MOST_VALUES, PATCH, SEARCH,
+    USER, USER_ATTRIBUTES,
 };
+use super::{patch, projection};
 use crate::gateway::openapi::shapes::{or_null, saying, shape};
 
 /// That a body is one of these.
@@ -49,6 +50,14 @@ fn readable(attributes: &[Attribute]) -> Map<String, Value> {
     written.map(|attribute| (attribute.name.to_owned(), read(attribute))).collect()
 }
 
+/// What is read of a user's own attributes, and of the schema that has one of them, too.
+fn writable() -> Map<String, Value> {
+    let mut properties = readable(USER_ATTRIBUTES);
+    let department = properties.get(DEPARTMENT).cloned();
+    properties.insert(ENTERPRISE.into(), json!({ "properties": { DEPARTMENT: department } }));
+    properties
+}
+
 /// What is answered of an attribute.
 fn answered(attribute: &Attribute) -> Value {
     let one = match attribute.kind {
@@ -69,7 +78,7 @@ shape! {
     /// A user as it is written. Null and an empty array are no value. At most 64 KiB all together.
     pub UserRequest = |_| {
         let mut properties = readable(COMMON);
-        properties.extend(readable(USER_ATTRIBUTES));
+        properties.extend(writable());
         properties.insert("schemas".into(), schemas(USER));
         let required = USER_ATTRIBUTES.iter().filter(|attribute| attribute.is_required);
         let required: Vec<&str> = ["schemas"].into_iter().chain(required.map(|one| one.name)).collect();
@@ -126,7 +135,10 @@ shape! {
 shape! {
     /// What a search is for.
     pub SearchRequest = |_| {
-        let names = json!({ "type": ["array", "null"], "items": { "type": "string" } });
+        let names = json!({
+            "type": ["array", "null"], "items": { "type": "string" }, "maxItems": projection::MOST,
+        });
+        let some = json!({ "type": "array", "minItems": 1 });
         let number = json!({ "type": ["integer", "null"] });
         json!({
             "type": "object",
@@ -139,6 +151,10 @@ shape! {
                 "excludedAttributes": saying("Not beside `attributes`.", names),
             },
             "required": ["schemas"],
+            "not": {
+                "properties": { "attributes": some, "excludedAttributes": some },
+                "required": ["attributes", "excludedAttributes"],
+            },
         })
     }
 }
@@ -172,7 +188,7 @@ shape! {
                     "description": "Attributes are added or replaced.",
                     "properties": {
                         "op": gives, "path": { "type": "null" },
-                        "value": { "type": "object", "properties": readable(USER_ATTRIBUTES) },
+                        "value": { "type": "object", "properties": writable() },
                     },
                     "required": ["op", "value"],
                 },

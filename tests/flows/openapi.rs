@@ -186,11 +186,24 @@ fn schemas_say_what_bodies_may_be() {
             json!({ "fields_to_export": ["email"], "callback_endpoint": "https://a.example/x?y" }),
             true,
         ),
+        ("ExportRequest", callback(json!("ftp://a.example")), false),
+        ("ExportRequest", callback(json!(null)), true),
+        ("ExportRequest", callback(json!("")), true),
+        ("ExportRequest", callback(json!("https://Hooks.Example.COM/x")), true),
+        ("ExportRequest", callback(json!("http://a.example:65535/")), true),
+        ("ExportRequest", callback(json!("http://a.example:65536/")), false),
+        ("ExportRequest", callback(json!("https://3scale.1and1.example/")), true),
+        ("ExportRequest", callback(json!("https://*.example.com/")), false),
+        ("ExportRequest", callback(json!("http://localhost:1/")), false),
+        ("SearchRequest", search(json!({ "attributes": ["id"], "count": null })), true),
+        ("SearchRequest", search(json!({ "attributes": vec!["id"; 101] })), false),
+        ("SearchRequest", search(json!({ "excludedAttributes": vec!["id"; 101] })), false),
         (
-            "ExportRequest",
-            json!({ "fields_to_export": ["email"], "callback_endpoint": "ftp://a.example" }),
+            "SearchRequest",
+            search(json!({ "attributes": ["id"], "excludedAttributes": ["id"] })),
             false,
         ),
+        ("SearchRequest", search(json!({ "attributes": [], "excludedAttributes": ["id"] })), true),
         ("TransactionalSend", json!({ "recipient": { "external_user_id": "ann" } }), true),
         ("TransactionalSend", json!({ "recipient": {} }), false),
         (
@@ -282,6 +295,34 @@ fn schemas_say_what_bodies_may_be() {
         let checked = Validator::new(schema, &CONTRACT.document).check(&value);
         assert_eq!(checked.is_ok(), is_taken, "{value}: {checked:?}");
     }
+}
+
+fn callback(address: Value) -> Value {
+    json!({ "fields_to_export": ["email"], "callback_endpoint": address })
+}
+
+fn search(mut members: Value) -> Value {
+    members["schemas"] = json!(["urn:ietf:params:scim:api:messages:2.0:SearchRequest"]);
+    members
+}
+
+/// A key of one request is refused with the body of another.
+#[test]
+fn each_example_of_a_body_has_a_key_of_its_own() {
+    let mut seen = BTreeSet::new();
+    for (path, method, operation) in CONTRACT.operations() {
+        let parameters = operation["parameters"].as_array().unwrap();
+        let is_key = |one: &&Value| CONTRACT.meant(one)["name"] == "Idempotency-Key";
+        let Some(key) = parameters.iter().find(is_key) else { continue };
+        let keys = CONTRACT.meant(key)["examples"].as_object().unwrap();
+        let media = operation["requestBody"]["content"]["application/json"].as_object();
+        let bodies = media.map_or(1, |media| media["examples"].as_object().unwrap().len());
+        assert_eq!(keys.len(), bodies, "{method} {path}");
+        for example in keys.values() {
+            assert!(seen.insert(example["value"].to_string()), "{method} {path}: {example}");
+        }
+    }
+    assert!(seen.len() > 8, "{seen:?}");
 }
 
 /// A send with these members.

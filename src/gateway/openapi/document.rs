@@ -7,6 +7,8 @@ use schemars::generate::{SchemaGenerator, SchemaSettings};
 use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
+use uuid::Builder;
 
 use super::Access;
 use super::operation::{Answer, Body, Operation, Refusals, Shape, Tag};
@@ -116,14 +118,6 @@ fn parameters() -> Value {
             "description": "The request's id in the logs, of the call and of the work that \
                             follows: 1 to 128 ASCII letters, digits and `-_.:+/=@`. Anything \
                             else is replaced by one that is made.",
-        },
-        "IdempotencyKey": {
-            "in": "header", "name": idempotency::HEADER,
-            "schema": { "type": "string", "pattern": idempotency::PATTERN },
-            "description": "Under the same key the same body is taken once in 24 hours: a repeat \
-                            gets the first answer. One string of 1 to 255 printable ASCII \
-                            characters, in quotes or without; best a random UUID.",
-            "example": "\"8e03978e-40d5-43e8-bc93-6894a57f9324\"",
         },
         "RequestOrigin": {
             "in": "header", "name": "X-Request-Origin", "required": true,
@@ -325,10 +319,33 @@ fn reference(kind: &str, name: &str) -> Value {
 }
 
 fn shared_parameters(operation: &Operation) -> impl Iterator<Item = Value> {
-    let origin = (operation.access == Access::Scim).then_some("RequestOrigin");
-    let key = operation.takes_key.then_some("IdempotencyKey");
-    let names = [origin, key, Some("RequestId")].into_iter().flatten();
-    names.map(|name| reference("parameters", name))
+    let origin =
+        (operation.access == Access::Scim).then(|| reference("parameters", "RequestOrigin"));
+    let key = operation.takes_key.then(|| idempotency_key(operation));
+    [origin, key, Some(reference("parameters", "RequestId"))].into_iter().flatten()
+}
+
+/// The header, with an example for each example of the body: of another body a key is refused.
+fn idempotency_key(operation: &Operation) -> Value {
+    let bodies = operation.body.iter().flat_map(|body| &body.examples);
+    let examples: Vec<_> = bodies
+        .zip(1..)
+        .map(|((about, _), number)| {
+            let hash = Sha256::digest(format!("{} {number}", operation.id));
+            let mut bytes = [0; 16];
+            bytes.copy_from_slice(&hash[..16]);
+            let key = Builder::from_random_bytes(bytes).into_uuid();
+            (*about, json!(format!("\"{key}\"")))
+        })
+        .collect();
+    json!({
+        "in": "header", "name": idempotency::HEADER,
+        "schema": { "type": "string", "pattern": idempotency::PATTERN },
+        "description": "Under the same key the same body is taken once in 24 hours: a repeat \
+                        gets the first answer. One string of 1 to 255 printable ASCII \
+                        characters, in quotes or without; best a random UUID.",
+        "examples": named(&examples),
+    })
 }
 
 fn shared_headers(operation: &Operation, status: u16) -> Object {
