@@ -18,8 +18,47 @@ pub fn beginning(text: &str, most: usize) -> Cow<'_, str> {
     }
 }
 
+/// The known name that an unknown one was probably meant to be.
+pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    const LONGEST: usize = 100;
+    if name.len() > LONGEST {
+        return None;
+    }
+    let name = name.to_lowercase();
+    let most = name.chars().count().max(3) / 3;
+    let distance = |known: &str| {
+        let known = known.to_lowercase();
+        // The beginning of a name is as good as one wrong letter.
+        if name.len() > 2 && known.starts_with(&name) {
+            1
+        } else {
+            strsim::osa_distance(&name, &known)
+        }
+    };
+    let distances = known.into_iter().map(|known| (distance(known), known));
+    let near = distances.filter(|(distance, _)| *distance <= most);
+    near.min_by_key(|(distance, _)| *distance).map(|(_, known)| known)
+}
+
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn finds_the_name_that_was_meant() {
+        let known = ["currency", "keys", "worker.lease_ms", "ip_allowlist"];
+        for (name, meant) in [
+            ("curency", Some("currency")),
+            ("Currency", Some("currency")),
+            ("kyes", Some("keys")),
+            ("key", Some("keys")),
+            ("worker.lease", Some("worker.lease_ms")),
+            ("ip_allow_list", Some("ip_allowlist")),
+            ("secret", None),
+            ("", None),
+        ] {
+            assert_eq!(super::nearest(name, known), meant, "{name}");
+        }
+    }
+
     #[test]
     fn a_long_text_is_cut_between_characters() {
         assert_eq!(super::beginning("éé", 2), "éé");

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 
 use ipnet::IpNet;
 use secrecy::SecretString;
-use serde_saphyr::{Error as YamlError, UserMessageFormatter};
 
 mod campaigns;
 mod channels;
+mod mistakes;
 mod storage;
 
 use super::channels::Channels;
@@ -172,26 +172,17 @@ pub fn read(
 }
 
 fn parse(text: &str) -> Result<Vec<DocumentFile>, FileError> {
-    // Without the source lines around it: they may hold credentials.
-    let options = serde_saphyr::options! { with_snippet: false };
+    let options = serde_saphyr::options! {
+        // Without the source lines around it: they may hold credentials.
+        with_snippet: false,
+        // As YAML 1.2 has them: `no` and `on` are texts.
+        strict_booleans: true,
+    };
     serde_saphyr::from_multiple_with_options(text, options).map_err(|error| {
         let line = error.location().map_or(0, |location| location.line());
-        let text = without_position(&in_words(&error));
+        let text = without_position(&mistakes::in_words(&error));
         FileError { problems: vec![Problem { line, path: String::new(), text }] }
     })
-}
-
-/// What the YAML reader found, for who writes the file and not for who wrote this program.
-fn in_words(error: &YamlError) -> String {
-    match error {
-        YamlError::Unexpected { expected: "mapping start", .. } => {
-            "expected members, each as `name: value`".into()
-        }
-        YamlError::Unexpected { expected: "sequence start", .. } => {
-            "expected a list, such as [a, b]".into()
-        }
-        error => error.render_with_formatter(&UserMessageFormatter),
-    }
 }
 
 /// Takes the position off the end of the YAML reader's text: it is said before it.

@@ -330,7 +330,7 @@ providers:
                 "line 2: subscription_groups[0].from: \"Acme\": expected + and 7 to 15 digits",
             ),
             ("segments: [{id: 7, name: s}]\n".into(), "line 2: missing field"),
-            (segment("[]"), "line 6: expected members"),
+            (segment("[]"), "line 6: expected fields"),
             (segment("{}"), "line 6: segments[0].audience: a node has one member"),
             (
                 segment("AND:\n        - {last_used_app: {comparison: is}}"),

@@ -174,8 +174,8 @@ fn each_mistake_in_a_campaign_is_named() {
         ),
         (campaign(", conversion_window: 3w"), "line 3: campaigns[0].conversion_window: \"3w\""),
         (campaign(", variations: [{id: 7}]"), "line 3: campaigns[0].variations[0].id: "),
-        (campaign(", messages: [a]"), "line 3: expected members"),
-        (campaign(", trigger: now"), "line 3: expected members"),
+        (campaign(", messages: [a]"), "line 3: expected fields"),
+        (campaign(", trigger: now"), "line 3: expected fields"),
         (campaign(", email: {a: {b: 1}, a: 2}"), "line 3: duplicate mapping key"),
         (
             format!("{}canvases:\n  - {{id: {ID}, name: m}}\n", campaign("")),
@@ -205,7 +205,10 @@ fn another_shape_is_said_in_words_of_the_file() {
             "workspace: a\nworkspace: b\n",
             "line 2: duplicate mapping key: workspace not allowed here",
         ),
-        ("workspace: a\nstorage: s3\n", "line 2: expected members, each as `name: value`"),
+        (
+            "workspace: a\nstorage: s3\n",
+            "line 2: expected fields, each as `name: value`; are they indented as they should be?",
+        ),
         ("workspace: a\nkeys: {}\n", "line 2: expected a list, such as [a, b]"),
     ] {
         assert_eq!(problem(text), wanted);
@@ -223,6 +226,66 @@ fn unknown_names_are_refused_with_their_line() {
         let problem = problem(text);
         assert!(problem.starts_with(line) && problem.contains(name), "{problem}");
     }
+}
+
+#[test]
+fn names_the_field_that_was_meant() {
+    for (text, parts) in [
+        ("workspace: a\ncurency: USD\n", vec!["line 2", "did you mean currency?"]),
+        ("workspace: a\nkeys:\n  - {name: x, secert: y}\n", vec!["line 3", "did you mean secret?"]),
+        ("company: A\nscim_token: []\n", vec!["line 2", "did you mean scim_tokens?"]),
+        // One level too high, and one too low.
+        ("workspace: a\ncontrol_group:\npercent: 5\n", vec!["line 3", "indented", "control_group"]),
+        (
+            "workspace: a\nexport_limits:\n  users: 1\n  currency: USD\n",
+            vec!["line 4", "indented", "the document itself"],
+        ),
+        ("workspace: a\nxyzzy: 1\n", vec!["line 2", "xyzzy", "ip_allowlist"]),
+    ] {
+        let problem = problem(text);
+        assert!(parts.iter().all(|part| problem.contains(part)), "{problem}");
+    }
+}
+
+#[test]
+fn asks_about_the_indentation_of_what_is_no_yaml() {
+    for text in [
+        "workspace: a\nkeys:\n  - name: x\n     secret: y\n",
+        "workspace: a\nkeys:\n  - name: x\n   secret: y\n",
+        "workspace: a\n  currency: USD\n",
+        "workspace: a\nexport_limits:\n    users: 1\n  bytes: 1\n",
+        "workspace: a\nexport_limits:\n\tusers: 1\n",
+        "workspace: a\nkeys:\n- name: x\n secret: y\n",
+    ] {
+        let problem = problem(text);
+        assert!(problem.starts_with("line "), "{text}: {problem}");
+        assert!(problem.contains("indented as"), "{text}: {problem}");
+    }
+}
+
+#[test]
+fn booleans_are_those_of_yaml_1_2() {
+    let text = "workspace: on\nkeys:\n  - {name: yes, secret: twenty-characters-ok, permissions: [users.track]}\n\
+                segments:\n  - id: 7b1f8a34-8f4e-4d0e-9a55-0c5a2f3f6d01\n    name: off\n    audience:\n      \
+                OR:\n";
+    let leaf = |value: &str, kind: &str| {
+        format!(
+            "        - {{custom_attribute: {{custom_attribute_name: n, comparison: {kind}, value: {value}}}}}\n"
+        )
+    };
+    let texts = ["n", "N", "no", "No", "y", "yes", "on", "off", "OFF"];
+    let leaves: String = texts.iter().map(|text| leaf(text, "equals")).collect();
+    let file = format!("{text}{leaves}{}", leaf("true", "equals"));
+    let declared = read(&file, &environment).unwrap_or_else(|error| panic!("{error}"));
+    let workspace = &declared.workspaces[0];
+    assert_eq!((workspace.name.as_str(), workspace.keys[0].name.as_str()), ("on", "yes"));
+    let segment = &workspace.segments[0];
+    assert_eq!(segment.name, "off");
+    for (at, text) in texts.iter().enumerate() {
+        let value = &segment.audience["OR"][at]["custom_attribute"]["value"];
+        assert_eq!(value, &json!(text));
+    }
+    assert_eq!(segment.audience["OR"][texts.len()]["custom_attribute"]["value"], json!(true));
 }
 
 #[test]
