@@ -9,7 +9,7 @@ use std::path::Path;
 use sha2::{Digest as _, Sha256};
 
 use super::{Catalog, Field, Fields, check};
-use crate::users::import::{BadLine, Input, Line, next_line};
+use crate::users::import::{BadLine, Input, Line, next_line, problem_of_format};
 
 /// Bad lines that an error lists.
 const LISTED: usize = 100;
@@ -47,7 +47,7 @@ pub struct BadLines {
 impl fmt::Display for BadLines {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the items cannot be taken:")?;
-        for BadLine { file, line, reason } in &self.first {
+        for BadLine { file, line, reason, .. } in &self.first {
             write!(f, "\n  {file}:{line}: {reason}")?;
         }
         match self.count - self.first.len() as u64 {
@@ -71,12 +71,18 @@ pub fn read(
     let (mut hash, mut count) = (Sha256::new(), 0);
     let (mut ids, mut bad) = (HashSet::new(), BadLines::default());
     let (mut batch, mut bytes, mut line) = (Vec::new(), 0, Vec::new());
+    let mut is_first = true;
     for number in 1.. {
         let item = match next_line(&mut *input.reader, &mut line).map_err(io)? {
             Line::End => break,
             Line::TooLong => Err("is too long".to_owned()),
             Line::Read if line.trim_ascii().is_empty() => continue,
             Line::Read => {
+                let first = std::mem::take(&mut is_first);
+                if let Some(problem) = first.then(|| problem_of_format(&file, &line)).flatten() {
+                    bad.note(&file, number, problem);
+                    break;
+                }
                 hash.update(&line);
                 hash.update(b"\n");
                 row(&line, number, fields).and_then(|row| match ids.insert(row.0.clone()) {
@@ -113,7 +119,8 @@ impl BadLines {
     fn note(&mut self, file: &str, line: u64, reason: String) {
         self.count += 1;
         if self.first.len() < LISTED {
-            self.first.push(BadLine { file: file.to_owned(), line, reason });
+            let (file, text) = (file.to_owned(), Vec::new());
+            self.first.push(BadLine { file, line, reason, text });
         }
     }
 }

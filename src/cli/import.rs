@@ -1,7 +1,8 @@
 //! `longshore import`: users from newline-delimited JSON.
 
-use std::fs::File;
-use std::io::Read;
+use std::fs::{File, OpenOptions};
+use std::io::{BufWriter, Read, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,24 +13,36 @@ use super::progress::{self, Unit};
 use super::{CommandResult, WorkspaceArgument};
 use crate::config::Config;
 use crate::shutdown;
-use crate::users::import::{Importer, Input, Progress, Summary};
+use crate::users::import::{Importer, Input, Options, Progress, Summary};
 use crate::words::count;
 
 /// What is said of an import that came to no end.
 const STAYS: &str = "what was written stays; run the same import again to finish it";
 
+/// Bad lines that are told one by one.
+const TOLD: u64 = 20;
+
 /// One export record a line. A record that names an existing profile (service_id,
 /// external_id, alias, then email) replaces its fields; any other makes a profile. Bad lines
-/// are told with file and line number, and the rest go in. Run again, an import doubles
-/// nobody.
+/// are reported with file and line number, the first 20 one by one and all of them by reason, and
+/// the rest go in. Run again, an import doubles nobody.
 #[derive(clap::Args)]
-#[command(after_help = "Example:\n  longshore generate --users 50000 | longshore import -")]
+#[command(after_help = "\
+Examples:
+  longshore generate --users 50000 | longshore import -
+  longshore import users.ndjson --max-errors 100 --rejects bad.ndjson")]
 pub struct Arguments {
     /// Files of newline-delimited JSON; `-` is standard input, `.gz` is unpacked
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
     #[command(flatten)]
     workspace: WorkspaceArgument,
+    /// Stop when more than N lines are bad
+    #[arg(long, value_name = "N")]
+    max_errors: Option<u64>,
+    /// Write the bad lines to a new file, to correct and import them
+    #[arg(long, value_name = "FILE")]
+    rejects: Option<PathBuf>,
     /// The summary as JSON
     #[arg(long)]
     json: bool,
@@ -45,10 +58,19 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     }
     let app = super::open(config).await?;
     let workspace = arguments.workspace.find(&mut app.store.snapshot().await?).await?;
+    let mut rejects = arguments.rejects.as_deref().map(Rejects::create).transpose()?;
     let mut shown = progress::Progress::begin(Unit::Bytes);
-    let importer = Importer::new(app.store.clone(), app.clock.clone(), workspace);
+    let options = Options { most_bad: arguments.max_errors, keep_lines: rejects.is_some() };
+    let importer = Importer::new(app.store.clone(), app.clock.clone(), workspace).with(options);
+    let mut told_of = 0;
     let work = importer.run(inputs, |told| match told {
-        Progress::Bad(bad) => shown.line(&format!("{}:{}: {}", bad.file, bad.line, bad.reason)),
+        Progress::Bad(bad) => {
+            told_of += 1;
+            if told_of <= TOLD {
+                shown.line(&format!("{}:{}: {}", bad.file, bad.line, bad.reason));
+            }
+            rejects.iter_mut().for_each(|rejects| rejects.add(&bad.text));
+        }
         Progress::Written(summary) => {
             let users = count(summary.created + summary.replaced, "user");
             shown.update(&users, read.load(Ordering::Relaxed), size);
@@ -57,9 +79,20 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     let result = shutdown::with_hint(work, || STAYS.to_owned()).await?;
     let seconds = shown.seconds();
     drop(shown);
+    // Before the result: what was rejected stays rejected.
+    let kept = rejects.map_or(Ok(()), Rejects::close);
     let summary = result.map_err(|error| format!("{error}\n{STAYS}"))?;
+    if summary.bad > TOLD {
+        print_reasons(&summary);
+    }
     print(&summary, seconds, arguments.json);
+    kept?;
     match summary.bad {
+        _ if summary.stopped => {
+            let most = HumanCount(arguments.max_errors.unwrap_or_default());
+            Err(format!("stopped, since more than {most} lines are bad (--max-errors); {STAYS}")
+                .into())
+        }
         0 => Ok(()),
         1 => Err("1 line did not go in".into()),
         bad => Err(format!("{} lines did not go in", HumanCount(bad)).into()),
@@ -92,6 +125,62 @@ impl<R: Read> Read for Counted<R> {
         let read = self.inner.read(buffer)?;
         self.read.fetch_add(read as u64, Ordering::Relaxed);
         Ok(read)
+    }
+}
+
+/// The file of bad lines.
+struct Rejects {
+    path: PathBuf,
+    file: BufWriter<File>,
+    lines: u64,
+    /// What went wrong first.
+    error: Option<std::io::Error>,
+}
+
+impl Rejects {
+    /// Creates the file for its owner alone: it has personal data. One that exists is not
+    /// overwritten, since it may be what is imported.
+    fn create(path: &Path) -> Result<Self, String> {
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+        let file = file.map_err(|error| format!("--rejects {}: {error}", path.display()))?;
+        let file = BufWriter::new(file);
+        Ok(Self { path: path.to_owned(), file, lines: 0, error: None })
+    }
+
+    fn add(&mut self, line: &[u8]) {
+        let line = line.trim_ascii_end();
+        if line.is_empty() || self.error.is_some() {
+            return;
+        }
+        let written = self.file.write_all(line).and_then(|()| self.file.write_all(b"\n"));
+        self.lines += u64::from(written.is_ok());
+        self.error = written.err();
+    }
+
+    /// Says how many lines it has; one without any is removed.
+    fn close(mut self) -> Result<(), String> {
+        let path = self.path.display();
+        let done = self.error.take().map_or(Ok(()), Err).and_then(|()| self.file.flush());
+        done.map_err(|error| format!("--rejects {path}: {error}; it lacks bad lines"))?;
+        match self.lines {
+            0 => drop(std::fs::remove_file(&self.path)),
+            lines => eprintln!("{} in {path}", count(lines, "bad line")),
+        }
+        Ok(())
+    }
+}
+
+/// Why lines are bad, the most frequent reason first.
+fn print_reasons(summary: &Summary) {
+    const SHOWN: usize = 20;
+    eprintln!("{}, of which {TOLD} are shown. By reason:", count(summary.bad, "bad line"));
+    let mut reasons: Vec<_> = summary.reasons.iter().collect();
+    reasons.sort_by_key(|(_, lines)| std::cmp::Reverse(**lines));
+    for (reason, lines) in reasons.iter().take(SHOWN) {
+        eprintln!("{:>12}  {reason}", HumanCount(**lines).to_string());
+    }
+    if reasons.len() > SHOWN {
+        eprintln!("{:>12}  for {} more reasons", "", reasons.len() - SHOWN);
     }
 }
 

@@ -7,6 +7,7 @@
 //! A batch is one transaction. Broken off anywhere and run again, an import doubles nobody:
 //! every line that is taken names its user, by an id that the first run wrote down.
 
+mod foreign;
 mod lines;
 mod resolve;
 
@@ -15,6 +16,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
+pub(crate) use foreign::problem as problem_of_format;
 pub use lines::Input;
 pub(crate) use lines::{Line, next_line};
 
@@ -23,6 +25,7 @@ use super::service_id::Generator;
 use crate::clock::Clock;
 use crate::retry::{self, Retry};
 use crate::store::{Store, StoreError};
+use crate::words::beginning;
 use crate::workspaces::Workspace;
 
 /// Records of one transaction. SQLite's are short, since it has one writer: others wait.
@@ -34,6 +37,10 @@ const ATTEMPTS: u32 = 8;
 
 /// Names of unknown members that a summary lists.
 const MAX_IGNORED: usize = 100;
+
+/// Reasons that a summary counts by; the others are counted together.
+const MAX_REASONS: usize = 100;
+const OTHER_REASONS: &str = "other reasons";
 
 /// What ends an import.
 #[derive(Debug, thiserror::Error)]
@@ -64,6 +71,17 @@ pub struct BadLine {
     /// From 1.
     pub line: u64,
     pub reason: String,
+    /// The line itself, where the import [keeps](Options::keep_lines) it.
+    pub text: Vec<u8>,
+}
+
+/// How an import treats bad lines.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// The import stops when more lines are bad.
+    pub most_bad: Option<u64>,
+    /// Bad lines are told with their text.
+    pub keep_lines: bool,
 }
 
 /// What an import did.
@@ -76,6 +94,10 @@ pub struct Summary {
     /// Bad lines, and the files that could not be read to their end.
     pub bad: u64,
     pub broken_files: u64,
+    /// How many lines are bad, by reason.
+    pub reasons: BTreeMap<String, u64>,
+    /// More lines were bad than may be, and what follows was not read.
+    pub stopped: bool,
     /// Members that no record has, and how many lines have them.
     pub ignored: BTreeMap<String, u64>,
 }
@@ -104,11 +126,18 @@ pub struct Importer {
     clock: Clock,
     workspace: Workspace,
     ids: Generator,
+    options: Options,
 }
 
 impl Importer {
     pub fn new(store: Store, clock: Clock, workspace: Workspace) -> Self {
-        Self { store, clock, workspace, ids: Generator::default() }
+        let (ids, options) = (Generator::default(), Options::default());
+        Self { store, clock, workspace, ids, options }
+    }
+
+    /// The same with other options.
+    pub fn with(self, options: Options) -> Self {
+        Self { options, ..self }
     }
 
     /// Imports every input, in their order. Bad lines are told and left out; an input that
@@ -121,28 +150,36 @@ impl Importer {
         let size = if self.store.is_postgres() { POSTGRES_BATCH } else { SQLITE_BATCH };
         let (to_writer, mut batches) = mpsc::channel(2);
         let (clock, currency) = (self.clock.clone(), self.workspace.currency.clone());
+        let keep = self.options.keep_lines;
         let reader = tokio::task::spawn_blocking(move || {
-            lines::read(inputs, size, &clock, &currency, &to_writer);
+            lines::read(inputs, size, keep, &clock, &currency, &to_writer);
         });
         let mut summary = Summary::default();
         while let Some(batch) = batches.recv().await {
             self.take(batch, &mut summary, &mut tell).await?;
+            if self.options.most_bad.is_some_and(|most| summary.bad > most) {
+                summary.stopped = true;
+                break;
+            }
         }
+        // The reader ends where nobody takes what it reads.
+        drop(batches);
         reader.await.map_err(|_| ImportError::Reader)?;
         Ok(summary)
     }
 
     async fn take(
         &self,
-        batch: lines::Batch,
+        mut batch: lines::Batch,
         summary: &mut Summary,
         tell: &mut impl FnMut(Progress<'_>),
     ) -> Result<(), ImportError> {
         let mut written = self.write(&batch.records).await?;
-        let mut bad = batch.bad;
+        let mut bad = std::mem::take(&mut batch.bad);
         for (place, reason) in std::mem::take(&mut written.refused) {
-            let (file, line) = &batch.origins[place];
-            bad.push(BadLine { file: file.to_string(), line: *line, reason });
+            let lines::Origin { file, line, text } = &mut batch.origins[place];
+            let text = std::mem::take(text);
+            bad.push(BadLine { file: file.to_string(), line: *line, reason, text });
         }
         // Stable within a file: files follow one another, and so do their lines.
         bad.sort_by(
@@ -150,6 +187,13 @@ impl Importer {
         );
         for bad in &bad {
             tell(Progress::Bad(bad));
+            let reason = kind(&bad.reason);
+            let is_known = summary.reasons.contains_key(&reason);
+            let reason = match summary.reasons.len() < MAX_REASONS || is_known {
+                true => reason,
+                false => OTHER_REASONS.to_owned(),
+            };
+            *summary.reasons.entry(reason).or_default() += 1;
         }
         let refused = bad.len() as u64;
         summary.lines += batch.lines;
@@ -205,5 +249,37 @@ impl Importer {
         people.write(&mut tx, workspace, self.clock.today(), now_ms).await?;
         tx.commit().await?;
         Ok(written)
+    }
+}
+
+/// A reason without what is of one line only: positions, and numbers of entries.
+fn kind(reason: &str) -> String {
+    const LONGEST: usize = 200;
+    let reason = reason.split(" at line ").next().unwrap_or_default();
+    let mut kind = String::new();
+    for (part, piece) in reason.split('[').enumerate() {
+        let number = piece.find(|c: char| !c.is_ascii_digit()).unwrap_or_default();
+        let is_index = part > 0 && number > 0 && piece[number..].starts_with(']');
+        kind += if part > 0 { "[" } else { "" };
+        kind += if is_index { &piece[number..] } else { piece };
+    }
+    beginning(&kind, LONGEST).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn reasons_are_counted_by_their_kind() {
+        for (reason, kind) in [
+            (
+                "not a JSON object: expected value at line 1 column 7",
+                "not a JSON object: expected value",
+            ),
+            ("purchases[12].name: is missing", "purchases[].name: is missing"),
+            ("a [b] [1", "a [b] [1"),
+            ("email: is there twice", "email: is there twice"),
+        ] {
+            assert_eq!(super::kind(reason), kind);
+        }
     }
 }

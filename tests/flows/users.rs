@@ -6,6 +6,7 @@ mod checked;
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::io::{Cursor, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Child, Command, Stdio};
 
 use longshore::clock::Clock;
@@ -38,6 +39,7 @@ on_both_stores!(World =>
     who_somebody_is_outlives_a_replacement,
     what_belongs_to_another_user_is_refused,
     bad_lines_are_told_and_the_rest_go_in,
+    bad_lines_are_counted_by_reason_bounded_and_kept,
     an_erased_user_leaves_nothing_behind,
     one_address_of_several_users_erases_nobody,
     what_is_never_exported_is_kept_as_well,
@@ -470,6 +472,80 @@ async fn who_somebody_is_outlives_a_replacement(world: World) {
         assert_eq!(after[kept], before[kept], "{kept}");
     }
     assert_eq!(after.get("country"), None);
+}
+
+async fn bad_lines_are_counted_by_reason_bounded_and_kept(world: World) {
+    world.migrate();
+    let data = &world.test.config.data;
+    let write = |name: &str, lines: &[String]| {
+        let path = data.join(name).display().to_string();
+        std::fs::write(&path, lines.join("\n")).unwrap();
+        path
+    };
+    // A CSV is said to be one, once, and nothing of it is tried as a line.
+    let rows: Vec<String> = (0..50).map(|n| format!("u{n},u{n}@acme.example")).collect();
+    let csv = write("users.csv", &[vec!["external_id,email".to_owned()], rows].concat());
+    let (ok, out, err) = world.run(&["import", &csv, "--json"], "");
+    assert!(!ok && err.contains("CSV") && err.contains("external_id, email"), "{err}");
+    assert_eq!(value(&out)["bad"], 1, "{out}");
+
+    let mut lines: Vec<String> = (0..30)
+        .map(|n| json!({"external_id": format!("u{n}"), "gender": "x"}).to_string())
+        .collect();
+    lines.extend((0..5).map(|n| format!("{{\"external_id\":{n}")));
+    // Refused by the store, and not by the look at the line.
+    let alias = json!([{"alias_name": "1", "alias_label": "crm"}]);
+    lines.push(json!({"external_id": "ann", "user_aliases": alias}).to_string());
+    let other = json!({"external_id": "ben", "user_aliases": alias}).to_string();
+    lines.push(other.clone());
+    let file = write("bad.ndjson", &lines);
+    let rejects = data.join("rejects.ndjson").display().to_string();
+    let (ok, out, err) = world.run(&["import", &file, "--rejects", &rejects, "--json"], "");
+    assert!(!ok, "{err}");
+    let summary = value(&out);
+    assert_eq!((&summary["created"], &summary["bad"]), (&json!(1), &json!(36)), "{summary}");
+    let counts: Vec<u64> =
+        summary["reasons"].as_object().unwrap().values().map(|n| n.as_u64().unwrap()).collect();
+    assert_eq!((counts.len(), counts.iter().sum::<u64>()), (3, 36), "{summary}");
+    // Twenty lines by themselves, then each reason once.
+    let prefix = format!("{file}:");
+    assert_eq!(err.lines().filter(|line| line.starts_with(&prefix)).count(), 20, "{err}");
+    let counted =
+        |count: &str| err.lines().filter(|line| line.trim_start().starts_with(count)).count();
+    assert_eq!(
+        (counted("30  gender"), counted("5  not a JSON"), counted("1  ")),
+        (1, 1, 1),
+        "{err}"
+    );
+    // What was rejected is kept as it was, and only for its owner.
+    let kept = std::fs::read_to_string(&rejects).unwrap();
+    let expected: Vec<&str> =
+        lines.iter().map(String::as_str).filter(|line| !line.contains("\"ann\"")).collect();
+    assert_eq!(kept.lines().collect::<Vec<_>>(), expected);
+    let mode = std::fs::metadata(&rejects).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    // A file that exists is never overwritten: it may be the one that is imported.
+    let (ok, _, err) = world.run(&["import", &rejects, "--rejects", &rejects], "");
+    assert!(!ok && err.contains(&rejects), "{err}");
+    assert_eq!(std::fs::read_to_string(&rejects).unwrap(), kept);
+    // Where nothing is rejected there is no file.
+    let none = data.join("none.ndjson");
+    let good = write("good.ndjson", &[json!({"external_id": "cat"}).to_string()]);
+    let (ok, _, err) =
+        world.run(&["import", &good, "--rejects", none.to_str().unwrap(), "--max-errors", "0"], "");
+    assert!(ok && !none.exists(), "{err}");
+
+    // The import stops, and what follows is not read.
+    let bad = vec!["x".to_owned(); 5_000];
+    let good = json!({"external_id": "dan"}).to_string();
+    let file = write("many.ndjson", &[bad, vec![good]].concat());
+    let (ok, out, err) = world.run(&["import", &file, "--max-errors", "10", "--json"], "");
+    assert!(!ok && err.contains("--max-errors"), "{err}");
+    let summary = value(&out);
+    assert_eq!((&summary["stopped"], &summary["created"]), (&json!(true), &json!(0)), "{summary}");
+    assert!(summary["lines"].as_u64().unwrap() < 5_000, "{summary}");
+    let (ok, _, _) = world.run(&["import", &file, "--max-errors", "5000"], "");
+    assert!(!ok && world.show("dan").await.is_ok());
 }
 
 async fn what_belongs_to_another_user_is_refused(world: World) {

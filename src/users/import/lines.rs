@@ -6,7 +6,7 @@ use std::sync::Arc;
 use flate2::read::MultiGzDecoder;
 use tokio::sync::mpsc;
 
-use super::BadLine;
+use super::{BadLine, foreign};
 use crate::clock::Clock;
 use crate::users::profile::MAX_BYTES;
 use crate::users::record::Record;
@@ -37,12 +37,20 @@ impl Input {
     }
 }
 
+/// Where a record comes from.
+pub struct Origin {
+    pub file: Arc<str>,
+    pub line: u64,
+    /// Empty unless lines are kept.
+    pub text: Vec<u8>,
+}
+
 /// What goes into one transaction.
 #[derive(Default)]
 pub struct Batch {
     pub records: Vec<Record>,
-    /// File and line of each record.
-    pub origins: Vec<(Arc<str>, u64)>,
+    /// Of each record.
+    pub origins: Vec<Origin>,
     pub bad: Vec<BadLine>,
     /// Lines that are not blank.
     pub lines: u64,
@@ -50,10 +58,13 @@ pub struct Batch {
     bytes: usize,
 }
 
-/// Reads all inputs into batches of `size` records, until the receiver is gone.
+/// Reads all inputs into batches of `size` records, until the receiver is gone. Of an input that
+/// is no lines of JSON only the first line is read. `keep` is whether batches have the lines
+/// themselves.
 pub fn read(
     inputs: Vec<Input>,
     size: usize,
+    keep: bool,
     clock: &Clock,
     currency: &str,
     to_writer: &mpsc::Sender<Batch>,
@@ -61,21 +72,39 @@ pub fn read(
     let mut batch = Batch::default();
     for Input { name, mut reader } in inputs {
         let mut line = Vec::new();
+        let mut is_first = true;
         for number in 1.. {
             let read = next_line(&mut *reader, &mut line);
+            let mut ends = read.is_err();
+            let text = || if keep { line.clone() } else { Vec::new() };
+            let mut bad_text = Vec::new();
             let bad = match read {
                 Ok(Line::End) => break,
                 Ok(Line::TooLong) => Some(format!("longer than {} MiB", MAX_LINE >> 20)),
                 Ok(Line::Read) if line.trim_ascii().is_empty() => continue,
-                Ok(Line::Read) => match record(&line, number, clock, currency) {
-                    Ok(record) => {
-                        batch.records.push(record);
-                        batch.origins.push((name.clone(), number));
-                        batch.bytes += line.len();
-                        None
+                Ok(Line::Read) => {
+                    let first = std::mem::take(&mut is_first);
+                    let foreign = first.then(|| foreign::problem(&name, &line)).flatten();
+                    match (foreign, record(&line, number, clock, currency)) {
+                        (Some(problem), _) => {
+                            ends = true;
+                            batch.broken_files += 1;
+                            Some(problem)
+                        }
+                        (None, Ok(record)) => {
+                            batch.records.push(record);
+                            let (file, line_number) = (name.clone(), number);
+                            batch.origins.push(Origin { file, line: line_number, text: text() });
+                            batch.bytes += line.len();
+                            None
+                        }
+                        (None, Err(reason)) => {
+                            bad_text = text();
+                            batch.bytes += bad_text.len();
+                            Some(reason)
+                        }
                     }
-                    Err(reason) => Some(reason),
-                },
+                }
                 Err(ref error) => {
                     batch.broken_files += 1;
                     Some(format!("the file cannot be read further: {error}"))
@@ -83,14 +112,15 @@ pub fn read(
             };
             batch.lines += u64::from(read.is_ok());
             if let Some(reason) = bad {
-                batch.bad.push(BadLine { file: name.to_string(), line: number, reason });
+                let (file, text) = (name.to_string(), bad_text);
+                batch.bad.push(BadLine { file, line: number, reason, text });
             }
             let full =
                 batch.records.len() >= size || batch.bad.len() >= size || batch.bytes >= MAX_BATCH;
             if full && to_writer.blocking_send(std::mem::take(&mut batch)).is_err() {
                 return;
             }
-            if read.is_err() {
+            if ends {
                 break;
             }
         }
@@ -152,7 +182,7 @@ mod tests {
 
     fn read_all(inputs: Vec<Input>, size: usize) -> Vec<Batch> {
         let (sender, mut receiver) = mpsc::channel(100);
-        read(inputs, size, &Clock::system(), "USD", &sender);
+        read(inputs, size, true, &Clock::system(), "USD", &sender);
         drop(sender);
         std::iter::from_fn(|| receiver.blocking_recv()).collect()
     }
@@ -173,10 +203,29 @@ mod tests {
         let batches = read_all(vec![Input::new("a.json", std::io::Cursor::new(text))], 100);
         let [batch] = batches.as_slice() else { panic!("one batch") };
         assert_eq!(batch.records.len(), 2);
-        assert_eq!(batch.origins.iter().map(|(_, line)| *line).collect::<Vec<_>>(), [1, 6]);
+        assert_eq!(batch.origins.iter().map(|origin| origin.line).collect::<Vec<_>>(), [1, 6]);
         assert_eq!(batch.bad.iter().map(|bad| bad.line).collect::<Vec<_>>(), [4, 5, 7, 8]);
         assert_eq!(batch.bad[1].reason, "longer than 4 MiB");
+        let texts: Vec<&[u8]> = batch.bad.iter().map(|bad| bad.text.as_slice()).collect();
+        assert_eq!(texts, [&b"{\n"[..], b"", b"\x01\n", b"last"]);
         assert_eq!(batch.lines, 6);
+    }
+
+    #[test]
+    fn a_file_of_another_format_is_read_no_further() {
+        let csv = "\nexternal_id,email\nann,ann@acme.example\n";
+        let batches = read_all(
+            vec![
+                Input::new("a.txt", std::io::Cursor::new(csv)),
+                Input::new("b.json", std::io::Cursor::new("{\"email\":\"a@b\"}")),
+            ],
+            100,
+        );
+        let [batch] = batches.as_slice() else { panic!("one batch") };
+        assert_eq!((batch.records.len(), batch.bad.len(), batch.broken_files), (1, 1, 1));
+        let bad = &batch.bad[0];
+        assert!((bad.file.as_str(), bad.line) == ("a.txt", 2) && bad.reason.contains("CSV"));
+        assert!(bad.text.is_empty());
     }
 
     #[test]
