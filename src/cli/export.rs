@@ -131,6 +131,7 @@ async fn run_export(client: &Client, run: Run, json: bool) -> CommandResult {
     let requested = client.request(&body).await?;
     let prefix = &requested.object_prefix;
     eprintln!("requested {prefix}");
+    requested.warnings.iter().for_each(|warning| eprintln!("{warning}"));
     let hint = || format!("the export goes on; to end it: longshore export cancel {prefix}");
     let (export, raw) = shutdown::with_hint(wait(client, prefix), hint).await??;
     let Some(url) = &requested.url else {

@@ -17,6 +17,7 @@ use uuid::Uuid;
 use super::fields::{self, FieldSet};
 use super::{
     Format, Job, Progress, State as JobState, download, openapi, part_rows, requeue, rows, state,
+    warnings,
 };
 use crate::app::App;
 use crate::clock::format_time;
@@ -81,6 +82,9 @@ pub(super) struct Accepted<'a> {
     /// The download address. Only without own storage.
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<String>,
+    /// What of the request has no effect.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
 }
 
 /// A request's members, checked.
@@ -89,11 +93,13 @@ pub(crate) struct Wanted {
     pub fields: Vec<String>,
     pub format: Format,
     pub callback_endpoint: Option<String>,
+    /// What is to be said of unknown members.
+    pub warnings: Vec<String>,
 }
 
 impl Wanted {
     /// Reads the members of a request; the error names the member. Unknown ones are
-    /// ignored, and an explicit null means absent.
+    /// ignored with a warning, and an explicit null means absent.
     pub fn read(
         body: &Map<String, Value>,
         check_address: impl Fn(&str) -> Result<String, String>,
@@ -103,6 +109,7 @@ impl Wanted {
             fields: read_fields(member("fields_to_export"))?,
             format: read_format(member("output_format"))?,
             callback_endpoint: read_callback(member("callback_endpoint"), check_address)?,
+            warnings: warnings::of_members(body),
         })
     }
 }
@@ -155,10 +162,12 @@ async fn accept(
 ) -> Result<Answer, ApiError> {
     let made = Arc::new(OnceLock::new());
     let (to_answer, new) = (app.clone(), made.clone());
+    let of_members = wanted.warnings.clone();
     let answer = idempotency::transact(app, key.as_ref(), body.as_bytes(), |tx| {
         Box::pin(async move {
+            let of_members = wanted.warnings.clone();
             let job = make(&to_answer, tx, caller, wanted).await?;
-            let answer = answer(&to_answer, &job);
+            let answer = answer(&to_answer, &job, of_members);
             let _ = new.set(job);
             answer
         })
@@ -168,7 +177,7 @@ async fn accept(
     let Some(job) = made.get() else { return answer };
     let answer = match answer {
         Ok(answer) => answer,
-        Err(error) => confirm(app, job, error).await?,
+        Err(error) => confirm(app, job, of_members, error).await?,
     };
     tracing::info!(export = %job.id, object_prefix = job.object_prefix, "export requested");
     fail_point!("export::requested");
@@ -201,9 +210,10 @@ async fn make(app: &App, tx: &mut Tx, caller: Caller, wanted: Wanted) -> Result<
     Ok(job)
 }
 
-fn answer(app: &App, job: &Job) -> Result<Answer, ApiError> {
+fn answer(app: &App, job: &Job, mut warnings: Vec<String>) -> Result<Answer, ApiError> {
     let url = job.storage_id.is_none().then(|| download::address(app, &job.object_prefix));
-    let body = Accepted { message: "success", object_prefix: &job.object_prefix, url };
+    warnings.extend(warnings::of_format(job));
+    let body = Accepted { message: "success", object_prefix: &job.object_prefix, url, warnings };
     let body = serde_json::to_string(&body)
         .map_err(|error| ApiError::Internal(format!("an answer cannot be written: {error}")))?;
     Ok(Answer { status: StatusCode::CREATED, body })
@@ -211,12 +221,17 @@ fn answer(app: &App, job: &Job) -> Result<Answer, ApiError> {
 
 /// Looks for the job where its commit failed: one that is there although its answer was lost
 /// is not refused, or the client would ask for a second one.
-async fn confirm(app: &App, job: &Job, error: ApiError) -> Result<Answer, ApiError> {
+async fn confirm(
+    app: &App,
+    job: &Job,
+    warnings: Vec<String>,
+    error: ApiError,
+) -> Result<Answer, ApiError> {
     if matches!(error, ApiError::Unavailable(_)) {
         let mut tx = app.calls.snapshot().await?;
         if rows::load(&mut tx, job.id).await?.is_some() {
             tracing::warn!(export = %job.id, "committed, though the answer was lost");
-            return answer(app, job);
+            return answer(app, job, warnings);
         }
     }
     Err(error)
@@ -446,10 +461,14 @@ mod tests {
     #[test]
     fn what_is_left_out_has_its_default() {
         let fields = vec!["email".to_owned(), "custom_attributes.tier".to_owned()];
-        let bare = Wanted { fields: fields.clone(), format: Format::Zip, callback_endpoint: None };
+        let bare = Wanted {
+            fields: fields.clone(),
+            format: Format::Zip,
+            callback_endpoint: None,
+            warnings: Vec::new(),
+        };
         let nothing = json!({
             "fields_to_export": fields, "output_format": null, "callback_endpoint": null,
-            "unknown": {"a": 1}
         });
         assert_eq!(read(nothing), Ok(bare.clone()));
         let empty = json!({ "fields_to_export": fields, "callback_endpoint": "" });
@@ -458,7 +477,11 @@ mod tests {
             "fields_to_export": fields, "output_format": "gzip", "callback_endpoint": "https://a.b/c"
         });
         let callback_endpoint = Some("https://a.b/c".to_owned());
-        assert_eq!(read(full), Ok(Wanted { fields, format: Format::Gzip, callback_endpoint }));
+        let warnings = Vec::new();
+        assert_eq!(
+            read(full),
+            Ok(Wanted { fields, format: Format::Gzip, callback_endpoint, warnings })
+        );
     }
 
     #[test]

@@ -42,6 +42,7 @@ pub mod state;
 pub mod storage_health;
 mod storage_rows;
 mod telemetry;
+mod warnings;
 
 pub use error::ExportError;
 pub use failure::{Cause, Failure};

@@ -18,7 +18,6 @@ use crate::app::App;
 use crate::workspaces::{Budget, keys};
 
 pub(crate) const ADDRESS_REFUSED: &str = "Invalid whitelisted IPs";
-pub(super) const PERMISSION_REFUSED: &str = "You do not have permission to access this resource";
 
 /// A route that needs a key with `permission`, and is counted against that permission's
 /// [budget](Budget::of_permission). Checked before the body is read, in the order: key 401,
@@ -66,7 +65,7 @@ async fn caller(
     let workspace = &key.workspace;
     let allowed = check_address(app, head, &[&workspace.ip_allowlist, &key.allow]).and_then(|()| {
         let is_granted = key.permissions.iter().any(|granted| granted == permission);
-        is_granted.then_some(()).ok_or(ApiError::Forbidden(PERMISSION_REFUSED))
+        is_granted.then_some(()).ok_or(ApiError::NoPermission(permission))
     });
     let unread = Budget::of_unread(permission).filter(|_| allowed.is_err());
     if let Some(budget) = Budget::of_permission(permission).or(unread) {

@@ -38,6 +38,8 @@ pub enum ApiError {
     Unauthenticated,
     /// 403, with the text.
     Forbidden(&'static str),
+    /// 403; names the permission that the key lacks.
+    NoPermission(&'static str),
     /// 404, with the text.
     NotFound(String),
     /// 404 with more to say: the message, and `errors` beside it.
@@ -71,7 +73,7 @@ impl ApiError {
         match self {
             Self::Invalid(_) | Self::InvalidMany(..) => StatusCode::BAD_REQUEST,
             Self::Unauthenticated => StatusCode::UNAUTHORIZED,
-            Self::Forbidden(_) => StatusCode::FORBIDDEN,
+            Self::Forbidden(_) | Self::NoPermission(_) => StatusCode::FORBIDDEN,
             Self::NotFound(_) | Self::NotFoundMany(..) => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
@@ -96,6 +98,7 @@ impl ApiError {
             Self::Forbidden(text) | Self::UnderWay(text) | Self::Unprocessable(text) => {
                 (*text).into()
             }
+            Self::NoPermission(_) => "You do not have permission to access this resource".into(),
             Self::Unauthenticated => "Error authenticating credentials".into(),
             Self::MethodNotAllowed => "This method is not allowed here".into(),
             Self::TooSlow => "The request body was not received in time".into(),
@@ -116,6 +119,9 @@ impl ApiError {
         let mut body = json!({ "message": self.message() });
         if let Self::InvalidMany(_, errors) | Self::NotFoundMany(_, errors) = self {
             body["errors"] = errors.clone().into();
+        }
+        if let Self::NoPermission(permission) = self {
+            body["permission"] = (*permission).into();
         }
         body
     }

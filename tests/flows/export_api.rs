@@ -13,7 +13,7 @@ use crate::support::fleet::{Backend, Fleet};
 use crate::support::places::Place;
 use crate::support::proxy::{Proxy, Way};
 use crate::support::workspace::WorkspaceFile;
-use crate::support::{eventually, people, servers, stores};
+use crate::support::{eventually, people, process, servers, stores};
 
 const PERMISSION: &str = "users.export.global_control_group";
 
@@ -66,6 +66,8 @@ async fn the_members_of_a_request_are_checked() {
         ("callback_endpoint", json!(5), "string"),
         ("callback_endpoint", json!("garbage"), "URL"),
         ("callback_endpoint", json!("/only/a/path"), "URL"),
+        ("callback_endpoint", json!("https://*.acme.example/"), "name"),
+        ("callback_endpoint", json!("https://acme..example/"), "name"),
         ("callback_endpoint", json!("ftp://acme.example/"), "http"),
         ("callback_endpoint", json!("file:///etc/passwd"), "http"),
         ("callback_endpoint", json!("http://10.0.0.1/"), "private"),
@@ -100,6 +102,35 @@ async fn the_members_of_a_request_are_checked() {
         assert_eq!(checker::downloaded(&api.download(accepted.address()).await).len(), 1);
     }
     assert_eq!(fleet.run(&["deliveries", "list", "--json"]).await, "");
+
+    // What has no effect is named, under a key in the first answer and in each repeat.
+    let warnings = async |body: Value| {
+        let ask = || api.request(Method::POST, EXPORT).header("idempotency-key", body.to_string());
+        let (first, again) = (answer(ask().json(&body)).await, answer(ask().json(&body)).await);
+        assert_eq!((first.status.as_u16(), &first.body), (201, &again.body), "{first:?}");
+        first.body["warnings"].clone()
+    };
+    let named = |warnings: &Value, names: &[&str]| {
+        let warnings = warnings.as_array().unwrap_or_else(|| panic!("{warnings}"));
+        assert_eq!(warnings.len(), names.len(), "{warnings:?}");
+        for name in names {
+            let is_named = |warning: &Value| warning.as_str().unwrap().contains(name);
+            assert!(warnings.iter().any(is_named), "{name}: {warnings:?}");
+        }
+    };
+    let misspelt = json!({
+        "fields_to_export": ["email"], "calback_endpoint": "https://a.example/", "x": 1,
+        "output_format": "gzip",
+    });
+    named(&warnings(misspelt).await, &["did you mean callback_endpoint?", "x: ", "output_format"]);
+    let zip = json!({ "fields_to_export": ["email"], "output_format": "zip" });
+    assert_eq!(warnings(zip).await, Value::Null);
+    let command = ["export", "run", "--fields", "email", "--format", "gzip"];
+    let mut run = process::command(fleet.directory(), &Default::default());
+    run.args(command).args(["--url", fleet.base(), "--key", api.key()]);
+    let run = process::output(run).await;
+    assert!(run.status.success(), "{run:?}");
+    assert!(String::from_utf8_lossy(&run.stderr).contains("output_format"), "{run:?}");
 
     let api = fleet.apply(&[nobody]).await.remove(0);
     let answer = api.post(EXPORT, &json!({ "fields_to_export": ["email"] })).await;
@@ -154,6 +185,8 @@ async fn who_may_call_what() {
     for path in ["/users/export", "/users/export/unknown"] {
         with(1).get(path).await.refuses(403, forbidden);
     }
+    assert_eq!(with(1).post(EXPORT, &body).await.body["permission"], PERMISSION);
+    assert!(with(2).post(EXPORT, &body).await.body.get("permission").is_none());
 
     // Another workspace's exports are as unknown as none.
     let other = fleet.apply(&[WorkspaceFile::new("other")]).await.remove(0);

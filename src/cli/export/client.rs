@@ -71,6 +71,8 @@ fn chain(error: &reqwest::Error) -> String {
 pub struct Requested {
     pub object_prefix: String,
     pub url: Option<String>,
+    #[serde(default)]
+    pub warnings: Vec<String>,
 }
 
 /// How far an export is.

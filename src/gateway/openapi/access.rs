@@ -109,9 +109,9 @@ impl Access {
             }
         };
         refusals.extend(address.map(|when| (ApiError::Forbidden(auth::ADDRESS_REFUSED), when)));
-        if matches!(self, Self::Key(_)) {
-            let permission = "The key lacks the permission";
-            refusals.push((ApiError::Forbidden(auth::PERMISSION_REFUSED), permission));
+        if let Self::Key(permission) = self {
+            let when = "The key lacks the permission";
+            refusals.push((ApiError::NoPermission(permission), when));
         }
         if let Some((_, limit)) = self.budget() {
             let error = ApiError::RateLimited(limit.seconds.into());

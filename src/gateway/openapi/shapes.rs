@@ -143,7 +143,10 @@ shape! {
     /// What is wrong, for people.
     pub Error = |_| json!({
         "type": "object",
-        "properties": { "message": { "type": "string" } },
+        "properties": {
+            "message": { "type": "string" },
+            "permission": saying("With 403: the permission that the key lacks.", json!({ "type": "string" })),
+        },
         "required": ["message"],
     })
 }
