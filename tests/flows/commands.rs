@@ -217,6 +217,44 @@ async fn a_reader_that_goes_ends_the_command() {
     assert_eq!((output.status.code(), text(&output.stderr)), (Some(141), String::new()));
 }
 
+/// The host behind a redirect is named, and not only the one that was asked.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_host_that_failed_behind_a_redirect_is_named() {
+    let gone = format!("http://127.0.0.1:{}", process::free_port());
+    // A gateway whose downloads lead to a storage that only it can reach.
+    let redirecting = {
+        let location = format!("{gone}/bucket/archive.zip");
+        let router = axum::Router::new().route(
+            "/users/export/{prefix}/download",
+            axum::routing::get(move || {
+                std::future::ready((
+                    axum::http::StatusCode::FOUND,
+                    [("location", location.clone())],
+                ))
+            }),
+        );
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = format!("http://{}", listener.local_addr().expect("an address"));
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        address
+    };
+    let settings = [("LONGSHORE_PUBLIC_URL", redirecting.clone())];
+    let fleet = Fleet::start(Backend::Embedded, &settings).await;
+    let api = fleet.apply(&[WorkspaceFile::new("acme")]).await.remove(0);
+    let output = fleet.directory().join("fetched");
+    let mut command = process::command(fleet.directory(), &Default::default());
+    command.args(["export", "run", "--fields", "email", "--url", fleet.base()]);
+    command.args(["--key", api.key(), "--output"]).arg(&output);
+    let shown = process::output(command).await;
+    let error = text(&shown.stderr);
+    assert_eq!(shown.status.code(), Some(1), "{error}");
+    let last = error.lines().last().expect("an error");
+    for part in [&gone, &redirecting, "redirect"] {
+        assert!(last.contains(part), "{part} is missing in: {last}");
+    }
+    fleet.close().await;
+}
+
 /// The demonstration itself, small.
 #[tokio::test(flavor = "multi_thread")]
 async fn demo_checks_every_line() {

@@ -1,19 +1,25 @@
 //! The API's calls of exports, from the client's side.
 
 use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::TryStreamExt as _;
+use reqwest::redirect::Policy;
 use reqwest::{Method, RequestBuilder, StatusCode};
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::io::AsyncWriteExt as _;
+use url::Url;
 
 use crate::words::count;
 
 /// How long a service that does not answer, or asks to come back, is tried again.
 const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_secs(2);
+
+/// Redirects of one request that are followed.
+const MOST_REDIRECTS: usize = 10;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
@@ -22,10 +28,15 @@ pub enum ClientError {
          standalone`, or say with --url where it is"
     )]
     Away { address: String, cause: String },
-    #[error("{}", chain(.0))]
-    Http(reqwest::Error),
-    #[error("the API answered {status}: {message}")]
-    Refused { status: StatusCode, message: String },
+    #[error(
+        "{from} redirected the request to {address}, which cannot be reached from here ({cause}): \
+         use a machine that can reach it, or give the service a storage address that clients reach"
+    )]
+    RedirectedAway { from: String, address: String, cause: String },
+    #[error("{address}: {}", chain(.error))]
+    Http { address: String, error: reqwest::Error },
+    #[error("{who} answered {status}: {message}")]
+    Refused { who: String, status: StatusCode, message: String },
     #[error("the API's answer cannot be read: {0}")]
     Answer(#[from] serde_json::Error),
     #[error("{0}")]
@@ -36,23 +47,11 @@ impl ClientError {
     /// Whether asking the same again may help.
     fn can_retry(&self) -> bool {
         match self {
-            Self::Away { .. } => true,
-            Self::Http(error) => error.is_timeout(),
+            Self::Away { .. } | Self::RedirectedAway { .. } => true,
+            Self::Http { error, .. } => error.is_timeout(),
             Self::Refused { status, .. } => matches!(status.as_u16(), 429 | 502..=504),
             Self::Answer(_) | Self::File(_) => false,
         }
-    }
-}
-
-impl From<reqwest::Error> for ClientError {
-    fn from(error: reqwest::Error) -> Self {
-        if !error.is_connect() {
-            // A download address is as good as a key.
-            return Self::Http(error.without_url());
-        }
-        let address = error.url().map(|url| url.origin().ascii_serialization());
-        let cause = causes(&error).last().map(ToString::to_string);
-        Self::Away { address: address.unwrap_or_default(), cause: cause.unwrap_or_default() }
     }
 }
 
@@ -133,20 +132,35 @@ pub struct Client {
     http: reqwest::Client,
     base: String,
     key: String,
+    /// Where the request under way was redirected to: the client's own errors name where it began.
+    redirected: Arc<Mutex<Option<Url>>>,
 }
 
 impl Client {
     pub fn new(base: &str, key: String) -> Result<Self, ClientError> {
+        let base = base.trim_end_matches('/').to_owned();
+        let redirected = Arc::new(Mutex::new(None));
+        let latest = redirected.clone();
+        let follow = Policy::custom(move |attempt| {
+            if attempt.previous().len() > MOST_REDIRECTS {
+                return attempt.error("it is redirected again and again");
+            }
+            *lock(&latest) = Some(attempt.url().clone());
+            attempt.follow()
+        });
         let http = reqwest::Client::builder()
             .connect_timeout(Duration::from_secs(10))
             .read_timeout(Duration::from_secs(60))
-            .build()?;
-        Ok(Self::over(http, base, key))
+            .redirect(follow)
+            .build()
+            .map_err(|error| ClientError::Http { address: base.clone(), error })?;
+        Ok(Self { http, base, key, redirected })
     }
 
     /// [`new`](Self::new) with an HTTP client given.
     pub fn over(http: reqwest::Client, base: &str, key: String) -> Self {
-        Self { http, base: base.trim_end_matches('/').to_owned(), key }
+        let base = base.trim_end_matches('/').to_owned();
+        Self { http, base, key, redirected: Arc::default() }
     }
 
     /// Asks for an export. Tried again only where nothing was asked for yet.
@@ -211,12 +225,12 @@ impl Client {
         file: &Path,
         mut progress: impl FnMut(u64, Option<u64>),
     ) -> Result<(), ClientError> {
-        let answer = checked(self.http.get(url).send().await?).await?;
+        let answer = self.answer(self.http.get(url)).await?;
         let total = answer.content_length();
         let mut out = tokio::io::BufWriter::new(tokio::fs::File::create(file).await?);
         let mut chunks = answer.bytes_stream();
         let mut done = 0;
-        while let Some(chunk) = chunks.try_next().await? {
+        while let Some(chunk) = chunks.try_next().await.map_err(|error| self.failed(error))? {
             out.write_all(&chunk).await?;
             done += chunk.len() as u64;
             progress(done, total);
@@ -230,24 +244,58 @@ impl Client {
     }
 
     async fn send(&self, request: RequestBuilder) -> Result<Vec<u8>, ClientError> {
-        Ok(checked(request.send().await?).await?.bytes().await?.into())
+        let answer = self.answer(request).await?;
+        Ok(answer.bytes().await.map_err(|error| self.failed(error))?.into())
     }
+
+    /// The answer, if it is a success; else what its `message` says, and which permission is
+    /// missing.
+    async fn answer(&self, request: RequestBuilder) -> Result<reqwest::Response, ClientError> {
+        *lock(&self.redirected) = None;
+        let answer = request.send().await.map_err(|error| self.failed(error))?;
+        let status = answer.status();
+        if status.is_success() {
+            return Ok(answer);
+        }
+        let who = match &*lock(&self.redirected) {
+            Some(url) => format!("{}, where the API redirected to,", origin(url)),
+            None => "the API".to_owned(),
+        };
+        let text = answer.text().await.unwrap_or_default();
+        let body = serde_json::from_str::<Value>(&text).unwrap_or_default();
+        let message = match (body["message"].as_str(), body["permission"].as_str()) {
+            (Some(message), Some(permission)) => format!("{message}: {permission}"),
+            (Some(message), None) => message.to_owned(),
+            (None, _) => text,
+        };
+        Err(ClientError::Refused { who, status, message })
+    }
+
+    /// Which host failed, and how.
+    fn failed(&self, error: reqwest::Error) -> ClientError {
+        let asked = error.url().map(origin).unwrap_or_else(|| self.base.clone());
+        let redirected = lock(&self.redirected).as_ref().map(origin);
+        let cause = || causes(&error).last().map(ToString::to_string).unwrap_or_default();
+        match redirected {
+            // A download address is as good as a key.
+            address if !error.is_connect() => {
+                ClientError::Http { address: address.unwrap_or(asked), error: error.without_url() }
+            }
+            Some(address) => ClientError::RedirectedAway { from: asked, address, cause: cause() },
+            None => ClientError::Away { address: asked, cause: cause() },
+        }
+    }
+}
+
+/// Scheme, host and port.
+fn origin(url: &Url) -> String {
+    url.origin().ascii_serialization()
+}
+
+fn lock(redirected: &Mutex<Option<Url>>) -> MutexGuard<'_, Option<Url>> {
+    redirected.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn read(raw: Value) -> Result<(Export, Value), ClientError> {
     Ok((Export::deserialize(&raw)?, raw))
-}
-
-/// The answer, if it is a success; else what its `message` says.
-async fn checked(answer: reqwest::Response) -> Result<reqwest::Response, ClientError> {
-    let status = answer.status();
-    if status.is_success() {
-        return Ok(answer);
-    }
-    let text = answer.text().await.unwrap_or_default();
-    let message = serde_json::from_str::<Value>(&text)
-        .ok()
-        .and_then(|body| body["message"].as_str().map(String::from))
-        .unwrap_or(text);
-    Err(ClientError::Refused { status, message })
 }
