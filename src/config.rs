@@ -61,6 +61,9 @@ pub struct Config {
     pub messages: Messages,
     pub transactional: Transactional,
     pub smtp: Smtp,
+    /// What the operator is told of these settings. Not a setting.
+    #[serde(skip)]
+    pub warnings: Vec<String>,
 }
 
 /// The store of rows.
@@ -355,6 +358,7 @@ impl Default for Config {
                 age_seconds: 300,
             },
             transactional: Transactional { in_flight: 64, requeue_seconds: 5, keep_days: 30 },
+            warnings: Vec::new(),
         }
     }
 }

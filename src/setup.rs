@@ -73,7 +73,7 @@ pub async fn run(app: &App) -> Result<Done, SetupError> {
 
 /// Refuses to start on a schema that this program may not run on, with another number of
 /// partitions or another secret key than this installation's; the error says what to run or to
-/// set. A data directory that is new is made ready by whichever command comes first.
+/// set. A data directory that is new is made ready.
 pub async fn check(app: &App) -> Result<Schema, SetupError> {
     if migrate::is_new_directory(&app.store).await? {
         run(app).await?;

@@ -64,7 +64,10 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
         .map_err(|error| format!("{}: {error}", path.display()))?;
     let directory = path.parent().unwrap_or_else(|| Path::new(""));
     declared.workspaces.iter_mut().for_each(|declaration| declaration.relative_to(directory));
-    let app = super::open(config).await?;
+    let app = match arguments.dry_run {
+        true => super::open(config).await?,
+        false => super::open_or_create(config).await?,
+    };
     let options = Options { dry_run: arguments.dry_run, prune: arguments.prune };
     let show = |applied: Applied| {
         if arguments.json {

@@ -77,6 +77,10 @@ impl Finding {
 }
 
 pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
+    if let Some(missing) = config.missing_installation() {
+        Finding::fail("data directory", missing, "").print(arguments.json)?;
+        return Err("doctor: without an installation nothing else can be tried".into());
+    }
     let mut failed = 0;
     let mut report = |findings: Vec<Finding>| -> CommandResult {
         for finding in findings {

@@ -59,8 +59,8 @@ pub type CommandResult<T = ()> = Result<T, Error>;
     version,
     max_term_width = 100,
     after_help = "Commands take the settings that the processes have, from the environment or the \
-                  settings file.\nWithout any they use ./longshore-data, and make it where it is \
-                  not there: an empty installation.\n\n\
+                  settings file.\nWithout any they use ./longshore-data, which apply, migrate and \
+                  standalone create.\n\n\
                   Examples:\n  \
                   longshore demo\n  \
                   longshore export run --help"
@@ -192,9 +192,17 @@ struct ListArguments<S: clap::ValueEnum + Send + Sync + 'static> {
     json: bool,
 }
 
-/// Opens what a command works on, which must be an installation of this version; a new data
-/// directory is made one. Nothing needs to be closed: what is said to be done is durable.
+/// Opens what a command works on: an installation of this version. Nothing needs to be closed:
+/// what is said to be done is durable.
 async fn open(config: Config) -> CommandResult<App> {
+    if let Some(missing) = config.missing_installation() {
+        return Err(missing.into());
+    }
+    open_or_create(config).await
+}
+
+/// The same for a command with which an installation may begin.
+async fn open_or_create(config: Config) -> CommandResult<App> {
     let app = App::open(config).await?;
     setup::check(&app).await?;
     Ok(app)
@@ -232,6 +240,9 @@ pub async fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    if mode == Mode::Command {
+        config.warnings.iter().for_each(|warning| eprintln!("longshore: {warning}"));
+    }
     let result = async {
         match arguments.command {
             Command::Standalone(arguments) => standalone::run(config, arguments).await,

@@ -62,6 +62,7 @@ impl Service {
             settings = %serde_json::to_string(&config)?,
             "starting"
         );
+        config.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
         let app = App::open(config).await?;
         let ops = telemetry::ops::serve(app.clone(), process, metrics, listener, shutdown.clone());
         Ok(Self { app, ops: tokio::spawn(ops), shutdown })

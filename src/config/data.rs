@@ -30,6 +30,22 @@ impl Config {
             .map_err(|error| problem(format!("{}: {error}", file.display())))
     }
 
+    /// The folder of an installation that does not exist, in words; none where there is one, or
+    /// where nothing that a command reads is in a folder.
+    pub fn missing_installation(&self) -> Option<String> {
+        let place = match self.database_file() {
+            Some(file) => std::path::absolute(&file).unwrap_or(file),
+            None if self.log.url == "embedded" => self.data.join("log.db"),
+            None => return None,
+        };
+        let folder = place.parent().filter(|_| !place.exists())?.display();
+        Some(format!(
+            "there is no installation in {folder}: run the command in the folder that has \
+             longshore-data, or set LONGSHORE_DATA or LONGSHORE_DATABASE_URL. `longshore apply \
+             FILE`, `longshore migrate` and `longshore standalone` create an installation"
+        ))
+    }
+
     /// Where the database is a file: which, whether it is there or not.
     pub(crate) fn database_file(&self) -> Option<PathBuf> {
         let url = self.database_url();

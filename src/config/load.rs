@@ -3,16 +3,19 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
+use std::sync::LazyLock;
 
 use figment::Figment;
 use figment::error::{Error, Kind};
 use figment::providers::{Format as _, Serialized, Toml};
 use figment::value::{Dict, Value};
 use ipnet::IpNet;
+use regex::Regex;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
 use super::{Config, ConfigError, Mode};
+use crate::words::nearest;
 use crate::workspaces::network;
 
 /// The environment's short names, and the settings they stand for. Every other setting
@@ -55,7 +58,8 @@ impl Config {
         let mut given = Given::default();
         given.read_file(file);
         given.read_environment(environment);
-        let config = given.settings();
+        let mut config = given.settings();
+        config.warnings.extend(of_services(&given.of_services));
         let mut problems = given.problems;
         problems.extend(config.problems(mode));
         if problems.is_empty() { Ok(config) } else { Err(ConfigError { problems }) }
@@ -80,6 +84,8 @@ struct Given {
     values: Dict,
     /// The variables that values come from, by path; the others come from the file.
     variables: BTreeMap<Vec<String>, String>,
+    /// Variables of Services of Kubernetes.
+    of_services: Vec<String>,
     problems: Vec<String>,
 }
 
@@ -109,7 +115,8 @@ impl Given {
                 continue;
             };
             match (path_of(&name), value.into_string()) {
-                (None, _) => self.problems.push(format!("{name}: no such setting")),
+                (None, Ok(text)) if is_of_service(&name, &text) => self.of_services.push(name),
+                (None, _) => self.problems.push(no_setting(&name, variables())),
                 (_, Err(_)) => self.problems.push(format!("{name}: is not UTF-8")),
                 (Some(path), Ok(text)) => {
                     put(&mut self.values, &path, value_of(&path, text));
@@ -140,10 +147,12 @@ impl Given {
     fn problem(&self, path: &[String], value: &Value, error: &Error) -> String {
         let setting = path.join(".");
         if let Kind::UnknownField(..) = error.kind {
-            let variables = self.variables.iter().filter(|(of, _)| of.starts_with(path));
-            let names: Vec<&str> = variables.map(|(_, name)| name.as_str()).collect();
-            let names = if names.is_empty() { setting } else { names.join(", ") };
-            return format!("{names}: no such setting");
+            let given = self.variables.iter().filter(|(of, _)| of.starts_with(path));
+            let mut names = given.map(|(_, name)| no_setting(name, variables())).peekable();
+            return match names.peek() {
+                Some(_) => names.collect::<Vec<_>>().join("; "),
+                None => no_setting(&setting, settings()),
+            };
         }
         let name = self.variables.get(path).unwrap_or(&setting);
         match &error.kind {
@@ -155,6 +164,77 @@ impl Given {
             ),
         }
     }
+}
+
+/// That a setting does not exist, and which one may be meant.
+fn no_setting(name: &str, known: impl Iterator<Item = String>) -> String {
+    // What all variables have in common says nothing.
+    fn end(name: &str) -> &str {
+        name.strip_prefix("LONGSHORE_").unwrap_or(name)
+    }
+    let known: Vec<String> = known.collect();
+    let meant = nearest(end(name), known.iter().map(|known| end(known)));
+    match meant.and_then(|meant| known.iter().find(|known| end(known) == meant)) {
+        Some(meant) => format!("{name}: no such setting; did you mean {meant}?"),
+        None => format!("{name}: no such setting"),
+    }
+}
+
+/// Every setting and section, by its path in the file.
+fn settings() -> impl Iterator<Item = String> {
+    let defaults = serde_json::to_value(Config::default()).unwrap_or_default();
+    let sections = defaults.as_object().into_iter().flatten();
+    let shown: Vec<String> = sections
+        .flat_map(|(section, value)| {
+            let names = value.as_object().into_iter().flat_map(|section| section.keys());
+            let names = names.map(|name| format!("{section}.{name}"));
+            std::iter::once(section.clone()).chain(names).collect::<Vec<_>>()
+        })
+        .collect();
+    // Secrets are never written.
+    let short = ENVIRONMENT.iter().map(|(_, setting)| (*setting).to_owned());
+    short.chain(shown)
+}
+
+/// Every variable that is read, but for those of librdkafka's properties.
+fn variables() -> impl Iterator<Item = String> {
+    let variable = |setting: String| {
+        let short = ENVIRONMENT.iter().find(|(_, of)| *of == setting);
+        let long = || format!("LONGSHORE_{}", setting.to_uppercase().replace('.', "__"));
+        short.map_or_else(long, |(short, _)| (*short).to_owned())
+    };
+    let beside = BESIDE.iter().map(|name| (*name).to_owned());
+    beside.chain(settings().map(variable))
+}
+
+/// Whether Kubernetes sets a variable in every pod, for a Service whose name is or begins with
+/// `longshore`, such as `LONGSHORE_SERVICE_HOST` and `LONGSHORE_GATEWAY_PORT_80_TCP_ADDR`.
+fn is_of_service(name: &str, value: &str) -> bool {
+    static NAME: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(
+            "^LONGSHORE(?:_[A-Z0-9_]+)?_(?:SERVICE_HOST|SERVICE_PORT(?:_[A-Z0-9_]+)?\
+             |PORT_[0-9]+_(?:TCP|UDP|SCTP)(?:_(?:ADDR|PORT|PROTO))?)$",
+        )
+        .expect("a regular expression")
+    });
+    // Any other `…_PORT` may be meant as a setting.
+    let is_address = || ["tcp://", "udp://", "sctp://"].iter().any(|kind| value.starts_with(kind));
+    name == "LONGSHORE_PORT" || NAME.is_match(name) || (name.ends_with("_PORT") && is_address())
+}
+
+/// The one warning about variables of Services.
+fn of_services(names: &[String]) -> Option<String> {
+    const SHOWN: usize = 3;
+    let mut shown = names.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    if names.len() > SHOWN {
+        shown += &format!(" and {} more", names.len() - SHOWN);
+    }
+    (!names.is_empty()).then(|| {
+        format!(
+            "ignored {shown}: Kubernetes sets them for a Service. Set enableServiceLinks: false in \
+             the pod to be without them"
+        )
+    })
 }
 
 fn is_setting(name: &str) -> bool {
@@ -329,7 +409,7 @@ mod tests {
             ],
         );
         let mut wanted = vec![
-            "LONGSHORE_KEYS: no such setting",
+            "LONGSHORE_KEYS: no such setting; did you mean LONGSHORE_KEY?",
             "LONGSHORE_ALLOW_PRIVATE: \"10.0.0.300\" is no address and no network, such as \
              10.0.0.0/8; \"me\" is no address and no network, such as 10.0.0.0/8",
             "exports.attempts: expected a whole number from 0 to 4294967295, found -1",
@@ -340,14 +420,55 @@ mod tests {
             "ops: expected a section, found 5",
             "public_url: expected an address, such as https://longshore.example.com, found \
              \"example\"",
-            "worker.lease: no such setting",
+            "worker.lease: no such setting; did you mean worker.lease_ms?",
             "LONGSHORE_WORKER__LEASE_MS: expected a whole number from 0 on, found \"abc\"",
-            "LONGSHORE_WORKR__POLL_MS: no such setting",
+            "LONGSHORE_WORKR__POLL_MS: no such setting; did you mean LONGSHORE_WORKER__POLL_MS?",
         ];
         let mut found: Vec<&str> = found.iter().map(String::as_str).collect();
         found.sort_unstable();
         wanted.sort_unstable();
         assert_eq!(found, wanted);
+    }
+
+    #[test]
+    fn the_setting_that_was_meant_is_named() {
+        for (file, variable, meant) in [
+            ("", "LONGSHORE_LISTNE", "LONGSHORE_LISTEN"),
+            ("", "LONGSHORE_DATABSE_URL", "LONGSHORE_DATABASE_URL"),
+            ("", "LONGSHORE_WORKER__LEASE", "LONGSHORE_WORKER__LEASE_MS"),
+            ("[expots]\nattempts = 1\n", "HOME", "exports"),
+            ("secret_kye = \"x\"\n", "HOME", "secret_key"),
+        ] {
+            let found = problems(file, &[(variable, "x")]);
+            let question = format!("did you mean {meant}?");
+            assert!(found.len() == 1 && found[0].ends_with(&question), "{found:?}");
+        }
+        assert_eq!(problems("", &[("LONGSHORE_XYZZY", "1")]), ["LONGSHORE_XYZZY: no such setting"]);
+    }
+
+    #[test]
+    fn variables_of_services_are_ignored_with_one_warning() {
+        let of_services = [
+            ("LONGSHORE_PORT", "tcp://10.96.0.7:80"),
+            ("LONGSHORE_SERVICE_HOST", "10.96.0.7"),
+            ("LONGSHORE_SERVICE_PORT", "80"),
+            ("LONGSHORE_SERVICE_PORT_HTTP_API", "80"),
+            ("LONGSHORE_PORT_80_TCP", "tcp://10.96.0.7:80"),
+            ("LONGSHORE_PORT_80_TCP_ADDR", "10.96.0.7"),
+            ("LONGSHORE_PORT_80_TCP_PORT", "80"),
+            ("LONGSHORE_PORT_80_TCP_PROTO", "tcp"),
+            ("LONGSHORE_GATEWAY_PORT", "tcp://10.96.0.8:80"),
+            ("LONGSHORE_GATEWAY_SERVICE_HOST", "10.96.0.8"),
+            ("LONGSHORE_GATEWAY_PORT_9100_TCP_ADDR", "10.96.0.8"),
+        ];
+        let config = load("", &of_services).unwrap();
+        assert_eq!(config.warnings.len(), 1, "{:?}", config.warnings);
+        assert!(load("", &[("LONGSHORE_LISTEN", "[::1]:1")]).unwrap().warnings.is_empty());
+        for name in
+            ["LONGSHORE_OPS_PORT", "LONGSHORE_PORTS", "LONGSHORE_SERVICE", "LONGSHORE_PORT_X_TCP"]
+        {
+            assert_eq!(problems("", &[(name, "9100")]).len(), 1, "{name}");
+        }
     }
 
     #[test]

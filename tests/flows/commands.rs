@@ -85,25 +85,16 @@ async fn what_cannot_be_done_ends_with_a_status() {
     }
 }
 
-/// Whichever command comes first makes a new data directory ready, for its owner alone.
+/// An installation begins with these, for its owner alone.
 #[tokio::test(flavor = "multi_thread")]
-async fn any_command_may_come_first() {
-    for arguments in [
-        &["deliveries", "list"][..],
-        &["dead-letters", "list"],
-        &["catalogs", "list"],
-        &["key", "list"],
-        &["migrate"],
-        &["users", "show", "nobody"],
-        &["import", "-"],
-        &["control-group", "show"],
-    ] {
+async fn an_installation_begins_with_apply_or_migrate() {
+    let file = tempfile::NamedTempFile::with_suffix(".yaml").expect("a file");
+    std::fs::write(file.path(), "workspace: acme\n").expect("the file is written");
+    let apply = ["apply", file.path().to_str().expect("a path of ASCII")];
+    for arguments in [&["migrate"][..], &apply] {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let output = longshore_in(directory.path(), arguments).await;
-        let error = text(&output.stderr);
-        // Some have nothing to do without a workspace, and say so.
-        let no_workspace = error.contains("there is no workspace yet");
-        assert!(output.status.success() || no_workspace, "{arguments:?}: {error}");
+        assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
         let data = directory.path().join("longshore-data");
         let mode = data.metadata().expect("the data directory").permissions().mode();
         assert_eq!(mode & 0o777, 0o700, "{arguments:?}");
@@ -115,6 +106,8 @@ async fn any_command_may_come_first() {
                 assert_eq!(mode & 0o777, 0o600, "{name} after {arguments:?}");
             }
         }
+        let output = longshore_in(directory.path(), &["key", "list"]).await;
+        assert!(output.status.success(), "{}", text(&output.stderr));
     }
 }
 
@@ -123,7 +116,7 @@ async fn any_command_may_come_first() {
 async fn databases_become_their_owners_alone() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let data = directory.path().join("longshore-data");
-    longshore_in(directory.path(), &["key", "list"]).await;
+    longshore_in(directory.path(), &["migrate"]).await;
     let mode =
         |name: &str| data.join(name).metadata().expect("a database").permissions().mode() & 0o777;
     for name in ["store.db", "log.db"] {
@@ -132,6 +125,104 @@ async fn databases_become_their_owners_alone() {
     }
     longshore_in(directory.path(), &["key", "list"]).await;
     assert_eq!((mode("store.db"), mode("log.db")), (0o600, 0o600));
+}
+
+/// Every other command names the folder that has no installation, and makes none.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_folder_without_an_installation_is_named() {
+    let file = tempfile::NamedTempFile::with_suffix(".yaml").expect("a file");
+    std::fs::write(file.path(), "workspace: acme\n").expect("the file is written");
+    let dry = ["apply", file.path().to_str().expect("a path of ASCII"), "--dry-run"];
+    for arguments in [
+        &["deliveries", "list"][..],
+        &["dead-letters", "list"],
+        &["catalogs", "list"],
+        &["key", "list"],
+        &["scim-token", "list"],
+        &["users", "show", "nobody"],
+        &["control-group", "show"],
+        &["schedules", "list"],
+        &["dispatches", "list"],
+        &["console-log"],
+        &["invalid-numbers", "list"],
+        &["log", "status"],
+        &["campaigns", "stats"],
+        &["cards", "ann"],
+        &["messages", "ann"],
+        &["sla"],
+        &["import", "-"],
+        &["doctor"],
+        &["doctor", "--json"],
+        &dry,
+    ] {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let output = longshore_in(directory.path(), arguments).await;
+        let shown = text(&output.stdout) + &text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {shown}");
+        let folder = directory.path().canonicalize().expect("a path").join("longshore-data");
+        assert!(shown.contains(&folder.display().to_string()), "{arguments:?}: {shown}");
+        let made = std::fs::read_dir(directory.path()).expect("the directory").count();
+        assert_eq!(made, 0, "{arguments:?}");
+    }
+}
+
+/// What Kubernetes sets for a Service called `longshore` is no setting.
+#[tokio::test(flavor = "multi_thread")]
+async fn variables_of_a_kubernetes_service_are_ignored_with_one_warning() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let service = [
+        ("LONGSHORE_PORT", "tcp://10.96.0.7:80"),
+        ("LONGSHORE_SERVICE_HOST", "10.96.0.7"),
+        ("LONGSHORE_SERVICE_PORT", "80"),
+        ("LONGSHORE_SERVICE_PORT_HTTP", "80"),
+        ("LONGSHORE_PORT_80_TCP", "tcp://10.96.0.7:80"),
+        ("LONGSHORE_PORT_80_TCP_ADDR", "10.96.0.7"),
+        ("LONGSHORE_PORT_80_TCP_PORT", "80"),
+        ("LONGSHORE_PORT_80_TCP_PROTO", "tcp"),
+    ];
+    let mut command = process::command(directory.path(), &Default::default());
+    command.arg("migrate").envs(service);
+    let output = process::output(command).await;
+    let error = text(&output.stderr);
+    assert!(output.status.success(), "{error}");
+    assert_eq!(error.lines().filter(|line| line.contains("LONGSHORE_")).count(), 1, "{error}");
+
+    let mut command = process::command(directory.path(), &Default::default());
+    command.arg("migrate").envs(service).env("LONGSHORE_SERVICE_HOTS", "10.96.0.7");
+    let output = process::output(command).await;
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("LONGSHORE_SERVICE_HOTS"));
+}
+
+/// Settings, fields of the workspace file and options.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_misspelt_name_is_answered_with_the_one_that_was_meant() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let in_directory = |arguments: &[&str], setting: Option<&str>| {
+        let mut command = process::command(directory.path(), &Default::default());
+        command.args(arguments);
+        command.envs(setting.map(|name| (name, "1")));
+        process::output(command)
+    };
+    let file = directory.path().join("acme.yaml");
+    std::fs::write(&file, "workspace: acme\ncontrol_grup: {percent: 5}\n").expect("written");
+    for (arguments, setting, meant) in [
+        (&["migrate"][..], Some("LONGSHORE_DATABSE_URL"), "LONGSHORE_DATABASE_URL"),
+        (&["migrate"], Some("LONGSHORE_WORKER__LEASE_SM"), "LONGSHORE_WORKER__LEASE_MS"),
+        (&["apply", "acme.yaml"], None, "did you mean control_group?"),
+        (&["apply", "acme.yaml", "--dryrun"], None, "--dry-run"),
+        (&["doctr"], None, "doctor"),
+    ] {
+        let output = in_directory(arguments, setting).await;
+        let error = text(&output.stderr);
+        assert!(!output.status.success(), "{arguments:?}");
+        assert!(error.contains(meant), "{arguments:?}: {error}");
+    }
+    // A field that stands one level too high.
+    std::fs::write(&file, "workspace: acme\ncontrol_group:\npercent: 5\n").expect("written");
+    let error = text(&in_directory(&["apply", "acme.yaml"], None).await.stderr);
+    assert!(error.contains("line 3") && error.contains("indented"), "{error}");
+    assert!(!directory.path().join("longshore-data").exists());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -194,8 +285,9 @@ async fn health_ends_with_what_the_process_says_of_itself() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_broken_key_file_ends_with_the_status_of_settings() {
     let directory = tempfile::tempdir().expect("a temporary directory");
+    let made = longshore_in(directory.path(), &["migrate"]).await;
+    assert!(made.status.success(), "{}", text(&made.stderr));
     let data = directory.path().join("longshore-data");
-    std::fs::create_dir(&data).expect("the data directory");
     std::fs::write(data.join("secret.key"), "no key").expect("the key's file");
     for command in [&["migrate"][..], &["key", "list"]] {
         let output = longshore_in(directory.path(), command).await;
