@@ -7,6 +7,7 @@ use std::future::Future;
 use std::io::ErrorKind;
 use std::time::Duration;
 
+use futures::future::join_all;
 use serde::Serialize;
 
 use super::CommandResult;
@@ -14,16 +15,19 @@ use crate::config::{Config, private_directory};
 use crate::log::Log;
 use crate::objects::{ObjectError, Objects, probe};
 use crate::secrets::SecretKey;
-use crate::store::{Store, inspect, migrate, settings};
-use crate::workspaces::{self, storage};
+use crate::store::{Store, StoreError, inspect, migrate, settings};
+use crate::workspaces::{self, StorageError, storage};
 
-/// How long one check may take.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a server may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How to fix a server that does not answer.
+const FIX_SILENT: &str = "is the address right, and does a firewall let it through?";
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Ends with 1 where anything fails. Nothing is sent: a workspace's relay is asked whether it takes
-the login, and providers and postback addresses are asked for nothing (HEAD, unsigned).
+The servers are tried at the same time, each for 5 seconds. Ends with 1 where anything fails.
+Nothing is sent: a workspace's relay is asked whether it takes the login, and providers and postback addresses are asked for nothing (HEAD, unsigned).
 
 Example:
   $ longshore doctor
@@ -81,34 +85,67 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
         Finding::fail("data directory", missing, "").print(arguments.json)?;
         return Err("doctor: without an installation nothing else can be tried".into());
     }
-    let mut failed = 0;
-    let mut report = |findings: Vec<Finding>| -> CommandResult {
-        for finding in findings {
-            failed += usize::from(!finding.ok);
-            finding.print(arguments.json)?;
-        }
-        Ok(())
-    };
+    let mut findings = Vec::new();
     if keeps_data(&config) {
-        report(vec![data_directory(&config)])?;
+        findings.push(data_directory(&config));
     }
-    let secrets = match config.secret_key() {
-        Ok(secrets) => secrets,
+    let is_tried = match config.secret_key() {
+        Ok(secrets) => {
+            findings.extend(servers(config, secrets).await);
+            true
+        }
         Err(error) => {
-            report(vec![Finding::fail("secret key", error, "")])?;
-            return Err("doctor: without a secret key nothing else can be tried".into());
+            findings.push(Finding::fail("secret key", error, ""));
+            false
         }
     };
-    report(bounded("database", database(config.clone(), secrets.clone())).await)?;
-    report(bounded("log", log(config.clone())).await)?;
-    report(bounded("objects", objects(config.clone(), secrets.clone())).await)?;
-    report(bounded("workspaces", own_storage(config.clone(), secrets.clone())).await)?;
-    report(bounded("channels", channels::channels(config, secrets)).await)?;
-    match failed {
+    let findings = each_cause_once(findings);
+    for finding in &findings {
+        finding.print(arguments.json)?;
+    }
+    match findings.iter().filter(|finding| !finding.ok).count() {
+        _ if !is_tried => Err("doctor: without a secret key nothing else can be tried".into()),
         0 => Ok(()),
         1 => Err("one check failed".into()),
         failed => Err(format!("{failed} checks failed").into()),
     }
+}
+
+/// What is found of every server, all of them tried at the same time.
+async fn servers(config: Config, secrets: SecretKey) -> Vec<Finding> {
+    let (database, log, objects, workspaces) = tokio::join!(
+        bounded("database", database(config.clone(), secrets.clone())),
+        bounded("log", log(config.clone())),
+        bounded("objects", objects(config.clone(), secrets.clone())),
+        // What these try is in the database, and each server of it has its own time.
+        async {
+            tokio::join!(own_storage(&config, &secrets), channels::channels(&config, &secrets))
+        },
+    );
+    let is_readable = database.iter().all(|finding| finding.ok);
+    let (storages, channels) = workspaces;
+    // The cause is the database's.
+    let readable = |findings: Result<Vec<Finding>, Finding>| match findings {
+        Err(_) if !is_readable => Vec::new(),
+        findings => findings.unwrap_or_else(|unreadable| vec![unreadable]),
+    };
+    [database, log, objects, readable(storages), readable(channels)].concat()
+}
+
+/// Findings with the same cause together: several things fail where one server is down.
+fn each_cause_once(findings: Vec<Finding>) -> Vec<Finding> {
+    let mut causes: Vec<Finding> = Vec::new();
+    for finding in findings {
+        let same = causes.iter_mut().find(|cause| {
+            !finding.ok && !cause.ok && cause.text == finding.text && cause.mend == finding.mend
+        });
+        match same {
+            Some(cause) if cause.what.split(", ").any(|what| what == finding.what) => {}
+            Some(cause) => cause.what = format!("{}, {}", cause.what, finding.what),
+            None => causes.push(finding),
+        }
+    }
+    causes
 }
 
 /// Runs a check in a task of its own, so that one which takes too long is left to its end
@@ -120,14 +157,23 @@ async fn bounded(
     match tokio::time::timeout(PATIENCE, tokio::spawn(check)).await {
         Ok(Ok(findings)) => findings,
         Ok(Err(error)) => vec![Finding::fail(what, format!("the check broke: {error}"), "")],
-        Err(_) => {
-            let seconds = PATIENCE.as_secs();
-            vec![Finding::fail(
-                what,
-                format!("no answer within {seconds} s"),
-                "is the address right, and does a firewall let it through?",
-            )]
-        }
+        Err(_) => vec![silent(what)],
+    }
+}
+
+fn silent(what: &str) -> Finding {
+    let text = format!("no answer within {} s", PATIENCE.as_secs());
+    Finding::fail(what, text, FIX_SILENT)
+}
+
+/// Reads what workspaces declare, in a task of its own.
+async fn declared<T: Send + 'static>(
+    read: impl Future<Output = Result<T, StorageError>> + Send + 'static,
+) -> Result<T, StorageError> {
+    let silent = || StorageError::from(StoreError::Silent);
+    match tokio::time::timeout(PATIENCE, tokio::spawn(read)).await {
+        Ok(Ok(declared)) => declared,
+        Ok(Err(_)) | Err(_) => Err(silent()),
     }
 }
 
@@ -236,41 +282,43 @@ async fn objects(config: Config, secrets: SecretKey) -> Vec<Finding> {
     }]
 }
 
-/// Each workspace's own storage.
-async fn own_storage(config: Config, secrets: SecretKey) -> Vec<Finding> {
-    match storages(&config, &secrets).await {
-        Ok(findings) => findings,
-        // The database has said so already.
-        Err(_) => vec![Finding::fail("workspaces", "cannot be read", "mend the database first")],
-    }
+/// Each workspace's own storage. The error is that the database cannot say which.
+async fn own_storage(config: &Config, secrets: &SecretKey) -> Result<Vec<Finding>, Finding> {
+    let all = match declared(storages(config.clone(), secrets.clone())).await {
+        Ok(all) => all,
+        Err(StorageError::Store(error)) => return Err(Finding::fail("workspaces", error, "")),
+        Err(error) => return Ok(vec![Finding::fail("workspaces", error, "")]),
+    };
+    let tried = all.into_iter().map(|(workspace, settings)| async move {
+        let what = format!("storage.{} of {workspace}", settings.kind());
+        let check = try_storage(what.clone(), settings);
+        bounded(&what, async move { vec![check.await] }).await
+    });
+    Ok(join_all(tried).await.concat())
 }
 
+/// By the names of the workspaces.
 async fn storages(
-    config: &Config,
-    secrets: &SecretKey,
-) -> Result<Vec<Finding>, storage::StorageError> {
-    let store = Store::connect(config).await?;
-    if migrate::is_new_directory(&store).await? {
-        return Ok(Vec::new());
-    }
-    let mut tx = store.snapshot().await?;
-    let mut wanted = Vec::new();
-    for workspace in workspaces::list(&mut tx).await? {
-        for id in [workspace.s3_storage, workspace.azure_storage].into_iter().flatten() {
-            wanted.push((workspace.name.clone(), storage::settings(&mut tx, secrets, id).await));
+    config: Config,
+    secrets: SecretKey,
+) -> Result<Vec<(String, storage::Settings)>, StorageError> {
+    let store = Store::connect(&config).await?;
+    let mut all = Vec::new();
+    if !migrate::is_new_directory(&store).await? {
+        let mut tx = store.snapshot().await?;
+        for workspace in workspaces::list(&mut tx).await? {
+            for id in [workspace.s3_storage, workspace.azure_storage].into_iter().flatten() {
+                let settings = storage::settings(&mut tx, &secrets, id).await?;
+                all.push((workspace.name.clone(), settings));
+            }
         }
+        tx.commit().await?;
     }
-    tx.commit().await?;
     store.close().await;
-    let mut findings = Vec::new();
-    for (workspace, settings) in wanted {
-        findings.push(try_storage(&workspace, &settings?).await);
-    }
-    Ok(findings)
+    Ok(all)
 }
 
-async fn try_storage(workspace: &str, settings: &storage::Settings) -> Finding {
-    let what = format!("storage.{} of {workspace}", settings.kind());
+async fn try_storage(what: String, settings: storage::Settings) -> Finding {
     let tried = async { probe::own_storage(&settings.connect().await?).await };
     match tried.await {
         Ok(limits) => {

@@ -224,12 +224,28 @@ fn end_with_the_reader() {
 }
 
 /// Parses the command line, runs the command and says how it went.
-#[tokio::main]
-pub async fn main() -> ExitCode {
+pub fn main() -> ExitCode {
     end_with_the_reader();
     // One TLS provider for every client in the process.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let arguments = Arguments::parse();
+    let is_doctor = matches!(arguments.command, Command::Doctor(_));
+    let runtime = match tokio::runtime::Runtime::new() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("longshore: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let status = runtime.block_on(run(arguments));
+    if is_doctor {
+        // A check that was given up may block a thread for longer.
+        runtime.shutdown_background();
+    }
+    status
+}
+
+async fn run(arguments: Arguments) -> ExitCode {
     let (mode, options) = arguments.command.needs();
     let options = options.into_iter().map(|(name, value)| (name.into(), value));
     let environment = std::env::vars_os().chain(options);

@@ -281,6 +281,60 @@ async fn health_ends_with_what_the_process_says_of_itself() {
     fleet.close().await;
 }
 
+/// The lines that `doctor` fails on a server of each kind: gone, or one that never answers.
+async fn doctor_fails(server: &str) -> Vec<serde_json::Value> {
+    let fleet = Fleet::prepare(Backend::Fleet(1), &[], |_| {}).await;
+    fleet.apply(&[WorkspaceFile::new("acme")]).await;
+    let mut environment = fleet.environment().clone();
+    let replaced = [
+        ("LONGSHORE_DATABASE_URL", format!("postgres://u:p@{server}/longshore")),
+        ("LONGSHORE_LOG_URL", format!("kafka://{server}")),
+        (
+            "LONGSHORE_OBJECTS_URL",
+            format!(
+                "s3://bucket/x?endpoint=http://{server}&region=r&path_style=true&\
+                 access_key_id=a&secret_access_key=b"
+            ),
+        ),
+    ];
+    environment.extend(replaced.map(|(name, value)| (name.to_owned(), value)));
+    let mut command = process::command(fleet.directory(), &environment);
+    command.args(["doctor", "--json"]);
+    let output = process::output(command).await;
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    let shown = text(&output.stdout);
+    let findings = shown.lines().map(|line| serde_json::from_str(line).expect("JSON"));
+    findings.filter(|finding: &serde_json::Value| finding["ok"] == false).collect()
+}
+
+/// What is read from a database that is down fails with it, and is not reported again.
+#[tokio::test(flavor = "multi_thread")]
+async fn doctor_reports_each_cause_once() {
+    let whats = |failed: &[serde_json::Value]| -> Vec<String> {
+        let whats = failed.iter().map(|finding| finding["what"].as_str().expect("a text"));
+        let mut whats: Vec<String> =
+            whats.flat_map(|what| what.split(", ")).map(str::to_owned).collect();
+        whats.sort();
+        whats
+    };
+    let refused = doctor_fails("127.0.0.1:1").await;
+    assert_eq!(whats(&refused), ["database", "log", "objects"], "{refused:?}");
+    let mut texts: Vec<_> = refused.iter().map(|finding| finding["text"].to_string()).collect();
+    texts.dedup();
+    assert_eq!(texts.len(), refused.len(), "{refused:?}");
+
+    let silent = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = silent.local_addr().expect("an address").to_string();
+    tokio::spawn(async move {
+        let mut open = Vec::new();
+        while let Ok((connection, _)) = silent.accept().await {
+            open.push(connection);
+        }
+    });
+    let silent = doctor_fails(&address).await;
+    assert_eq!(whats(&silent), ["database", "log", "objects"], "{silent:?}");
+}
+
 /// As it is of a setting, though it is read only when it is needed.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_broken_key_file_ends_with_the_status_of_settings() {

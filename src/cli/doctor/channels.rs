@@ -2,14 +2,12 @@
 //! asked whether it takes the login, and an address is asked for nothing (HEAD, unsigned), so
 //! that whoever answers is there, whatever the answer.
 
-use std::time::Duration;
-
 use futures::future::join_all;
 use lettre::transport::smtp::extension::ClientId;
 use reqwest::header::HeaderMap;
 use reqwest::{Method, StatusCode};
 
-use super::Finding;
+use super::{Finding, PATIENCE, bounded, declared};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::deliveries::{Request, Sender, Unanswered, check_kept};
@@ -18,48 +16,43 @@ use crate::messages::relay::{Relay, Tls};
 use crate::messages::settings::Settings;
 use crate::secrets::SecretKey;
 use crate::store::{Store, StoreError, migrate};
-use crate::workspaces;
-
-/// How long a relay or a provider may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+use crate::workspaces::{self, StorageError};
 
 /// What makes links in emails lead to the API.
 const MEND_LINKS: &str = "set LONGSHORE_PUBLIC_URL to the https address of the API";
 
-/// Each workspace's relay and providers.
-pub async fn channels(config: Config, secrets: SecretKey) -> Vec<Finding> {
-    let all = match settings(&config, &secrets).await {
+/// Each workspace's relay and providers. The error is that the database cannot say which.
+pub async fn channels(config: &Config, secrets: &SecretKey) -> Result<Vec<Finding>, Finding> {
+    let all = match declared(settings(config.clone(), secrets.clone())).await {
         Ok(all) => all,
-        Err(error @ StoreError::Corrupt(_)) => {
+        Err(StorageError::Store(error @ StoreError::Corrupt(_))) => {
             let mend = "apply the workspace file, with the email and providers that it is about";
-            return vec![Finding::fail("channels", error, mend)];
+            return Ok(vec![Finding::fail("channels", error, mend)]);
         }
-        // The database has said so already.
-        Err(_) => {
-            return vec![Finding::fail("channels", "cannot be read", "mend the database first")];
-        }
+        Err(error) => return Err(Finding::fail("channels", error, "")),
     };
-    let sender = Sender::new(&config);
-    let tried = all.iter().map(|(workspace, settings)| {
-        let (config, sender) = (&config, &sender);
-        async move {
-            let email = async {
-                match &settings.email {
-                    Some(email) => Some(try_relay(workspace, email.relay()).await),
-                    None => None,
+    let tried = all.iter().map(|(workspace, settings)| async move {
+        let email = async {
+            match &settings.email {
+                Some(email) => {
+                    let what = format!("email of {workspace}");
+                    let check = try_relay(what.clone(), email.relay());
+                    bounded(&what, async move { vec![check.await] }).await
                 }
-            };
-            let addresses = addresses(settings).into_iter().map(|(path, url)| async move {
-                let what = format!("{path} of {workspace}");
-                try_address(&what, url, config, sender).await
-            });
-            let (email, addresses) = tokio::join!(email, join_all(addresses));
-            email.into_iter().chain(addresses).collect::<Vec<_>>()
-        }
+                None => Vec::new(),
+            }
+        };
+        let addresses = addresses(settings).into_iter().map(|(path, url)| async move {
+            let what = format!("{path} of {workspace}");
+            let check = try_address(what.clone(), url.to_owned(), config.clone());
+            bounded(&what, async move { vec![check.await] }).await
+        });
+        let (email, addresses) = tokio::join!(email, join_all(addresses));
+        [email, addresses.concat()].concat()
     });
     let mut findings = join_all(tried).await.concat();
     if all.iter().any(|(_, settings)| settings.email.is_some())
-        && let Some(why) = workspaces::channels::unsubscribing(&config)
+        && let Some(why) = workspaces::channels::unsubscribing(config)
     {
         let note = format!("note: {why}");
         findings.push(Finding {
@@ -67,21 +60,21 @@ pub async fn channels(config: Config, secrets: SecretKey) -> Vec<Finding> {
             ..Finding::ok("links in emails", note)
         });
     }
-    findings
+    Ok(findings)
 }
 
 /// By the names of the workspaces.
 async fn settings(
-    config: &Config,
-    secrets: &SecretKey,
-) -> Result<Vec<(String, Settings)>, StoreError> {
-    let store = Store::connect(config).await?;
+    config: Config,
+    secrets: SecretKey,
+) -> Result<Vec<(String, Settings)>, StorageError> {
+    let store = Store::connect(&config).await?;
     let mut all = Vec::new();
     if !migrate::is_new_directory(&store).await? {
         let mut tx = store.snapshot().await?;
         for workspace in workspaces::list(&mut tx).await? {
             let settings =
-                workspaces::channels::settings(&mut tx, secrets, config, workspace.id).await?;
+                workspaces::channels::settings(&mut tx, &secrets, &config, workspace.id).await?;
             all.push((workspace.name, settings));
         }
         tx.commit().await?;
@@ -102,8 +95,7 @@ fn addresses(settings: &Settings) -> Vec<(&'static str, &str)> {
     postback.into_iter().chain(providers).collect()
 }
 
-async fn try_relay(workspace: &str, relay: Result<Relay, String>) -> Finding {
-    let what = format!("email of {workspace}");
+async fn try_relay(what: String, relay: Result<Relay, String>) -> Finding {
     let relay = match relay {
         Ok(relay) => relay,
         Err(error) => return Finding::fail(&what, error, "correct email.smtp, and apply the file"),
@@ -170,9 +162,10 @@ fn in_words(relay: &Relay, trouble: Trouble) -> (String, String) {
     }
 }
 
-async fn try_address(what: &str, url: &str, config: &Config, sender: &Sender) -> Finding {
+async fn try_address(what: String, url: String, config: Config) -> Finding {
     const ALLOW: &str = "allow its network with LONGSHORE_ALLOW_PRIVATE, here and for workers";
-    let url = match check_kept(url, config) {
+    let what = what.as_str();
+    let url = match check_kept(&url, &config) {
         Ok(url) => url,
         Err(error) => return Finding::fail(what, format!("the address {error}"), ALLOW),
     };
@@ -180,19 +173,13 @@ async fn try_address(what: &str, url: &str, config: &Config, sender: &Sender) ->
     let (headers, body) = (HeaderMap::new(), String::new());
     let request = Request { method: Method::HEAD, url, headers, body };
     let clock = Clock::system();
-    let answered = sender.request(request, &clock, 0);
-    match tokio::time::timeout(PATIENCE, answered).await {
-        Ok(Ok(answer)) => judge(what, &host, answer.status),
-        Ok(Err(Unanswered::Refused(error))) => {
-            Finding::fail(what, format!("{host}: {error}"), ALLOW)
-        }
-        Ok(Err(Unanswered::Failed(error))) => {
+    let answered = Sender::new(&config).request(request, &clock, 0).await;
+    match answered {
+        Ok(answer) => judge(what, &host, answer.status),
+        Err(Unanswered::Refused(error)) => Finding::fail(what, format!("{host}: {error}"), ALLOW),
+        Err(Unanswered::Failed(error)) => {
             let mend = "start it, or correct its address in the workspace file, and apply it";
             Finding::fail(what, format!("{host}: {error}"), mend)
-        }
-        Err(_) => {
-            let error = format!("{host}: no answer within {} s", PATIENCE.as_secs());
-            Finding::fail(what, error, "is the address right, and does a firewall let it through?")
         }
     }
 }

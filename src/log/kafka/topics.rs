@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::join_all;
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, ResourceSpecifier, TopicReplication};
 use rdkafka::error::RDKafkaErrorCode;
 use tokio::net::TcpStream;
@@ -106,6 +107,9 @@ async fn until_known(admin: &Admin, names: &[String]) -> Result<(), LogError> {
 /// What is wrong, a line each.
 pub(super) async fn check(settings: &Settings) -> Result<Vec<String>, LogError> {
     let mut lines = unreachable_brokers(&settings.brokers).await;
+    if lines.len() == addresses(&settings.brokers).count() {
+        return Ok(lines);
+    }
     let admin = admin(settings)?;
     let cluster = match describe_cluster(&admin).await {
         Ok(cluster) => cluster,
@@ -280,16 +284,21 @@ async fn describe_cluster(admin: &Admin) -> Result<Cluster, LogError> {
     .map_err(|error| LogError::Unavailable(error.to_string()))?
 }
 
+/// What is wrong with each broker that cannot be reached, all of them tried at the same time.
 async fn unreachable_brokers(brokers: &str) -> Vec<String> {
-    let mut lines = Vec::new();
-    for broker in brokers.split(',').map(str::trim) {
-        let address =
-            if broker.contains(':') { broker.to_owned() } else { format!("{broker}:9092") };
+    let tried = addresses(brokers).map(|address| async move {
         match timeout(PATIENCE / 3, TcpStream::connect(&address)).await {
-            Ok(Ok(_)) => {}
-            Ok(Err(error)) => lines.push(format!("broker {address} cannot be reached: {error}")),
-            Err(_) => lines.push(format!("broker {address} does not answer")),
+            Ok(Ok(_)) => None,
+            Ok(Err(error)) => Some(format!("broker {address} cannot be reached: {error}")),
+            Err(_) => Some(format!("broker {address} does not answer")),
         }
-    }
-    lines
+    });
+    join_all(tried).await.into_iter().flatten().collect()
+}
+
+fn addresses(brokers: &str) -> impl Iterator<Item = String> {
+    brokers.split(',').map(str::trim).map(|broker| match broker.contains(':') {
+        true => broker.to_owned(),
+        false => format!("{broker}:9092"),
+    })
 }
