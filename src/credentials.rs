@@ -7,10 +7,11 @@
 //!
 //! One that is in use is looked up anew every few seconds, beside the calls: a revocation is
 //! felt within five seconds. While the database does not answer, one that was known goes on
-//! for [`HONOURED`]. Those that nobody has take no room among those that are known, and are
-//! looked up a few at once, each once at a time.
+//! for [`HONOURED`]. The hashes of all that there are are known as a [`Listing`]: one that
+//! nobody has is never looked up, takes no room among those that are known, and holds up none
+//! that is merely not known yet.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -21,7 +22,7 @@ use tokio::time::{sleep, timeout};
 use uuid::Uuid;
 
 use crate::app::App;
-use crate::gateway::turned_away;
+use crate::listing::Listing;
 use crate::retry::Retry;
 use crate::secrets::random_bytes;
 use crate::store::{StoreError, Tx, answered};
@@ -41,13 +42,7 @@ const HONOURED: Duration = Duration::from_secs(15 * 60);
 /// As many of a kind are known at most: those that exist and are in use.
 const KNOWN: usize = 10_000;
 
-/// As many of a kind at most are looked up for the first time, or were nobody's a moment ago.
-const STRANGERS: usize = 128;
-
-/// How long one that nobody had is not looked up again.
-const NOBODYS: Duration = Duration::from_secs(1);
-
-/// Look-ups at once of those that are known, and of others.
+/// Look-ups at once of those that are known, and of others that there are.
 const LOOK_UPS: usize = 4;
 
 /// When a look-up is given up; until then calls wait whose credential was not known. After one
@@ -77,6 +72,9 @@ pub trait Credential: Sized + Send + Sync + 'static {
         hash: &Hash,
     ) -> impl Future<Output = Result<Option<Self>, StoreError>> + Send;
 
+    /// The hashes of all that are not revoked.
+    fn all(tx: &mut Tx) -> impl Future<Output = Result<HashSet<Hash>, StoreError>> + Send;
+
     /// Notes that it was used at a time, in milliseconds since the Unix epoch.
     fn used(tx: &mut Tx, id: Uuid, now: i64)
     -> impl Future<Output = Result<(), StoreError>> + Send;
@@ -90,7 +88,7 @@ type Found<C> = Result<Option<Arc<C>>, Arc<StoreError>>;
 pub enum FindError {
     #[error(transparent)]
     Store(Arc<StoreError>),
-    #[error("as many unknown secrets are looked up already as may be at once")]
+    #[error("as many unknown secrets or names are looked up already as may be at once")]
     Busy,
 }
 
@@ -118,7 +116,23 @@ pub fn hash(secret: &str) -> Hash {
 pub async fn find<C: Credential>(app: &App, presented: &str) -> Result<Option<Arc<C>>, FindError> {
     let hash = hash(presented);
     let credentials = C::known(app);
-    let credential = match credentials.next(app, hash)? {
+    let next = match credentials.next(app, hash)? {
+        Some(next) => next,
+        None => {
+            let store = app.store.clone();
+            let all = credentials.all.renewed(async move {
+                let mut tx = store.snapshot().await?;
+                let all = C::all(&mut tx).await?;
+                tx.commit().await?;
+                Ok(all)
+            });
+            match all.await?.contains(&hash) {
+                true => credentials.first(app, hash),
+                false => return Ok(None),
+            }
+        }
+    };
+    let credential = match next {
         Next::Answer(credential) => credential,
         Next::Await { look, patience, otherwise } => {
             match (look.found(patience).await, otherwise) {
@@ -153,6 +167,7 @@ fn write_use<C: Credential>(app: &App, id: Uuid) {
 /// Those of one kind that a process knows.
 pub struct Credentials<C> {
     state: Mutex<State<C>>,
+    all: Listing<HashSet<Hash>>,
     known_look_ups: Semaphore,
     first_look_ups: Semaphore,
 }
@@ -160,7 +175,8 @@ pub struct Credentials<C> {
 impl<C> Default for Credentials<C> {
     fn default() -> Self {
         Self {
-            state: Mutex::new(State { known: HashMap::new(), strangers: HashMap::new() }),
+            state: Mutex::new(State { known: HashMap::new(), first: HashMap::new() }),
+            all: Listing::default(),
             known_look_ups: Semaphore::new(LOOK_UPS),
             first_look_ups: Semaphore::new(LOOK_UPS),
         }
@@ -169,7 +185,8 @@ impl<C> Default for Credentials<C> {
 
 struct State<C> {
     known: HashMap<Hash, Known<C>>,
-    strangers: HashMap<Hash, Stranger<C>>,
+    /// Look-ups under way of those that are listed and not known.
+    first: HashMap<Hash, LookUp<C>>,
 }
 
 struct Known<C> {
@@ -179,12 +196,6 @@ struct Known<C> {
     look: Option<LookUp<C>>,
     failed: Option<Instant>,
     use_written: Option<Instant>,
-}
-
-/// One that is not known.
-enum Stranger<C> {
-    LookedUp(LookUp<C>),
-    Nobodys(Instant),
 }
 
 /// A look-up that is under way, for all calls that wait for it.
@@ -234,38 +245,53 @@ impl<C: Credential> Credentials<C> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn next(&self, app: &App, hash: Hash) -> Result<Next<C>, FindError> {
+    /// None where it is to be seen first whether there is such a one.
+    fn next(&self, app: &App, hash: Hash) -> Result<Option<Next<C>>, FindError> {
         let mut state = self.lock();
-        let Some(known) = state.known.get_mut(&hash) else { return state.stranger(app, hash) };
+        let Some(known) = state.known.get_mut(&hash) else {
+            drop(state);
+            let is_listed = self.all.latest().is_some_and(|all| all.contains(&hash));
+            return Ok(is_listed.then(|| self.first(app, hash)));
+        };
         let (age, credential) = (known.confirmed.elapsed(), known.credential.clone());
         if age < FRESH {
-            return Ok(Next::Answer(Some(credential)));
+            return Ok(Some(Next::Answer(Some(credential))));
         }
         let look = known.look_up(app, hash);
         let otherwise = (age < HONOURED).then_some(credential);
         let is_away = known.failed.is_some() && otherwise.is_some();
-        Ok(match look {
+        Ok(Some(match look {
             // Where the last look-up failed nobody waits for the next.
             _ if age < CONFIRMED || is_away => Next::Answer(otherwise),
             Some(look) => Next::Await { look, patience: PATIENCE, otherwise },
             // It failed just now.
             None => return Err(FindError::Store(Arc::new(StoreError::Silent))),
-        })
+        }))
+    }
+
+    /// The look-up of one that is listed and not known.
+    fn first(&self, app: &App, hash: Hash) -> Next<C> {
+        let mut state = self.lock();
+        let look = state.first.get(&hash).filter(|look| look.is_under_way()).cloned();
+        let look = look.unwrap_or_else(|| {
+            let look = begin(app, hash, false);
+            state.first.insert(hash, look.clone());
+            look
+        });
+        Next::Await { look, patience: LOOK_UP_TIME, otherwise: None }
     }
 
     /// Takes in what was found of one when the database was asked at a time.
     fn learn(&self, hash: Hash, asked: Instant, found: &Found<C>) {
         let mut state = self.lock();
         let was_known = state.known.contains_key(&hash);
+        state.first.remove(&hash);
         match found {
-            Ok(Some(credential)) => {
-                state.strangers.remove(&hash);
-                state.know(hash, credential.clone(), asked);
-            }
+            Ok(Some(credential)) => state.know(hash, credential.clone(), asked),
             Ok(None) => {
                 state.known.remove(&hash);
-                state.make_room_for_strangers();
-                state.strangers.insert(hash, Stranger::Nobodys(Instant::now()));
+                // Revoked since it was listed.
+                self.all.forget();
             }
             Err(error) if was_known => {
                 let kind = C::NAME;
@@ -275,9 +301,7 @@ impl<C: Credential> Credentials<C> {
                     known.failed = Some(Instant::now());
                 }
             }
-            Err(_) => {
-                state.strangers.remove(&hash);
-            }
+            Err(_) => {}
         }
     }
 
@@ -308,34 +332,6 @@ impl<C: Credential> Known<C> {
 }
 
 impl<C: Credential> State<C> {
-    fn stranger(&mut self, app: &App, hash: Hash) -> Result<Next<C>, FindError> {
-        let wait = |look| Next::Await { look, patience: LOOK_UP_TIME, otherwise: None };
-        match self.strangers.get(&hash) {
-            Some(Stranger::Nobodys(since)) if since.elapsed() < NOBODYS => {
-                return Ok(Next::Answer(None));
-            }
-            Some(Stranger::LookedUp(look)) if look.is_under_way() => return Ok(wait(look.clone())),
-            _ => {}
-        }
-        self.make_room_for_strangers();
-        if self.strangers.len() >= STRANGERS {
-            turned_away("keys");
-            return Err(FindError::Busy);
-        }
-        let look = begin(app, hash, false);
-        self.strangers.insert(hash, Stranger::LookedUp(look.clone()));
-        Ok(wait(look))
-    }
-
-    fn make_room_for_strangers(&mut self) {
-        if self.strangers.len() >= STRANGERS {
-            self.strangers.retain(|_, stranger| match stranger {
-                Stranger::LookedUp(look) => look.is_under_way(),
-                Stranger::Nobodys(_) => false,
-            });
-        }
-    }
-
     fn know(&mut self, hash: Hash, credential: Arc<C>, confirmed: Instant) {
         if self.known.len() >= KNOWN && !self.known.contains_key(&hash) {
             let oldest = self.known.iter().min_by_key(|(_, known)| known.confirmed);

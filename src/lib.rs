@@ -70,6 +70,7 @@ mod faults;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 pub mod gateway;
+pub mod listing;
 pub mod log;
 pub mod messages;
 pub mod objects;

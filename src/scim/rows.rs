@@ -1,5 +1,7 @@
 //! The SQL of dashboard users and SCIM tokens.
 
+use std::collections::HashSet;
+
 use ipnet::IpNet;
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
@@ -7,6 +9,7 @@ use uuid::Uuid;
 use super::filter::{Filter, Operator};
 use super::resource::{User, folded};
 use super::tokens::{NewToken, TokenInfo, TokenMatch};
+use crate::credentials::Hash;
 use crate::store::documents::parsed;
 use crate::store::{StoreError, Tx, execute, from_row, on};
 use crate::workspaces::to_json;
@@ -247,6 +250,15 @@ pub(super) async fn token(tx: &mut Tx, hash: &[u8]) -> Result<Option<TokenMatch>
     .bind(hash).fetch_optional(c).await?);
     row.map(|(id, allow)| Ok(TokenMatch { id, allow: parsed("scim_tokens.allow", id, &allow)? }))
         .transpose()
+}
+
+/// The hashes of all active tokens.
+pub(super) async fn token_hashes(tx: &mut Tx) -> Result<HashSet<Hash>, StoreError> {
+    let hashes: Vec<Vec<u8>> = on!(tx, c => sqlx::query_scalar(
+        "SELECT hash FROM scim_tokens WHERE revoked_at IS NULL",
+    )
+    .fetch_all(c).await?);
+    Ok(hashes.into_iter().filter_map(|hash| hash.try_into().ok()).collect())
 }
 
 /// Writes a token; false where an active one has that name or that secret.

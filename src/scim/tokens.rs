@@ -2,6 +2,7 @@
 //! [API keys](crate::workspaces::keys) are, but belong to the installation and may all do the
 //! same.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use ipnet::IpNet;
@@ -38,6 +39,10 @@ impl Credential for TokenMatch {
 
     async fn find(tx: &mut Tx, hash: &Hash) -> Result<Option<Self>, StoreError> {
         rows::token(tx, hash).await
+    }
+
+    async fn all(tx: &mut Tx) -> Result<HashSet<Hash>, StoreError> {
+        rows::token_hashes(tx).await
     }
 
     async fn used(tx: &mut Tx, id: Uuid, now: i64) -> Result<(), StoreError> {

@@ -1,5 +1,6 @@
 //! The SQL of API keys.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use ipnet::IpNet;
@@ -8,6 +9,7 @@ use uuid::Uuid;
 use super::keys::{KeyInfo, KeyMatch, NewKey};
 use super::rows;
 use super::to_json;
+use crate::credentials::Hash;
 use crate::store::documents::parsed;
 use crate::store::{StoreError, Tx, from_row, on};
 
@@ -26,6 +28,15 @@ pub(super) async fn find(tx: &mut Tx, hash: &[u8]) -> Result<Option<KeyMatch>, S
         permissions: parsed("api_keys.permissions", id, &permissions)?,
         allow: parsed("api_keys.allow", id, &allow)?,
     }))
+}
+
+/// The hashes of all active keys.
+pub(super) async fn hashes(tx: &mut Tx) -> Result<HashSet<Hash>, StoreError> {
+    let hashes: Vec<Vec<u8>> = on!(tx, c => sqlx::query_scalar(
+        "SELECT hash FROM api_keys WHERE revoked_at IS NULL",
+    )
+    .fetch_all(c).await?);
+    Ok(hashes.into_iter().filter_map(|hash| hash.try_into().ok()).collect())
 }
 
 /// Writes a key; false where an active key has that name in the workspace, or that secret

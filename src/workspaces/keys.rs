@@ -1,6 +1,7 @@
 //! API keys: made or declared, listed, revoked (src/gateway/README.md, Authentication); calls find
 //! them as [`credentials`].
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use ipnet::IpNet;
@@ -58,6 +59,10 @@ impl Credential for KeyMatch {
 
     async fn find(tx: &mut Tx, hash: &Hash) -> Result<Option<Self>, StoreError> {
         key_rows::find(tx, hash).await
+    }
+
+    async fn all(tx: &mut Tx) -> Result<HashSet<Hash>, StoreError> {
+        key_rows::hashes(tx).await
     }
 
     async fn used(tx: &mut Tx, id: Uuid, now: i64) -> Result<(), StoreError> {

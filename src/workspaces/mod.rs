@@ -44,7 +44,7 @@ pub use budgets::{Budget, Limit};
 pub use channel_rows::segment;
 pub use groups::ControlGroup;
 pub use plan::networks;
-pub use rows::{by_id, by_name, control_group, list};
+pub use rows::{by_id, by_name, control_group, ids, list};
 pub use schema::json_schema;
 pub use storage::{StorageError, open_storage};
 pub use values::{check_currency, network};

@@ -1,5 +1,7 @@
 //! The SQL of workspaces and what belongs to them, beside keys.
 
+use std::collections::HashMap;
+
 use uuid::Uuid;
 
 use super::{ControlGroup, DeclaredApp, Platform, Workspace, to_json};
@@ -78,6 +80,13 @@ pub async fn by_name(tx: &mut Tx, name: &str) -> Result<Option<Workspace>, Store
         .bind(name).fetch_optional(c).await?)
     .map(Workspace::try_from)
     .transpose()
+}
+
+/// The ids of all workspaces, by their names.
+pub async fn ids(tx: &mut Tx) -> Result<HashMap<String, i32>, StoreError> {
+    let ids: Vec<(String, i32)> = on!(tx, c => sqlx::query_as("SELECT name, id FROM workspaces")
+        .fetch_all(c).await?);
+    Ok(ids.into_iter().collect())
 }
 
 /// All workspaces, by name.

@@ -2,30 +2,23 @@
 //! workspace declares for it.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
 
 use axum::extract::{FromRequest as _, Request};
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use sha2::{Digest as _, Sha256};
-use tokio::sync::Semaphore;
 
 use crate::app::App;
 use crate::deliveries::signature::{self, TIMESTAMP};
-use crate::gateway::{self, ApiError, IdempotencyKey, JsonText, turned_away};
+use crate::gateway::{self, ApiError, IdempotencyKey, JsonText};
+use crate::listing::Listing;
 use crate::messages::settings::{self, Secret, Settings};
 use crate::workspaces;
 
-/// Names that are looked up at once: anybody can ask.
-const LOOK_UPS: usize = 4;
-
 /// What signed requests are remembered under.
 const ENDPOINT: &str = "signed reports";
-
-/// How long a workspace is known by its name.
-const KEPT_FOR: Duration = Duration::from_secs(60);
 
 /// A body that was signed.
 pub struct Signed {
@@ -103,38 +96,22 @@ async fn signer(app: &App, head: &Parts) -> Result<(i32, Arc<Settings>), ApiErro
     Ok((workspace, settings::of(app, workspace).await?))
 }
 
-/// The workspaces that reports came for lately, by their names.
-pub struct KnownNames {
-    known: Mutex<HashMap<String, (Instant, i32)>>,
-    look_ups: Semaphore,
-}
-
-impl Default for KnownNames {
-    fn default() -> Self {
-        Self { known: Mutex::default(), look_ups: Semaphore::new(LOOK_UPS) }
-    }
-}
+/// The ids of workspaces by their names, which neither ever changes.
+#[derive(Default)]
+pub struct KnownNames(Listing<HashMap<String, i32>>);
 
 impl KnownNames {
     async fn find(&self, app: &App, name: &str) -> Result<Option<i32>, ApiError> {
-        let known = {
-            let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-            known.get(name).filter(|(since, _)| since.elapsed() < KEPT_FOR).copied()
-        };
-        if let Some((_, id)) = known {
+        if let Some(id) = self.0.latest().and_then(|ids| ids.get(name).copied()) {
             return Ok(Some(id));
         }
-        let place = self.look_ups.try_acquire().map_err(|_| {
-            turned_away("keys");
-            ApiError::Overloaded
-        })?;
-        let mut tx = app.calls.snapshot().await?;
-        let found = workspaces::by_name(&mut tx, name).await?.map(|workspace| workspace.id);
-        drop((tx, place));
-        if let Some(id) = found {
-            let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-            known.insert(name.to_owned(), (Instant::now(), id));
-        }
-        Ok(found)
+        let store = app.store.clone();
+        let ids = self.0.renewed(async move {
+            let mut tx = store.snapshot().await?;
+            let ids = workspaces::ids(&mut tx).await?;
+            tx.commit().await?;
+            Ok(ids)
+        });
+        Ok(ids.await?.get(name).copied())
     }
 }

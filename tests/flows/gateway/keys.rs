@@ -104,16 +104,22 @@ async fn known_keys_go_on_without_the_database(store: TestStore) {
 async fn a_flood_of_unknown_keys_harms_nobody(store: TestStore) {
     let world = World::open(store, |_| {}).await;
     let (gateway, proxy) = led(&world).await;
+    let mut uncached = Vec::new();
+    for number in 0..10 {
+        uncached.push(world.make_key(&format!("integrator-{number}")).await);
+    }
     assert_eq!(status(&gateway, KEY).await, 201);
     proxy.set(Way::Slow(Duration::from_millis(20)));
-    let guesses: Vec<String> = (0..600).map(|number| format!("guess-{number}")).collect();
+    let guesses: Vec<String> = (0..3_000).map(|number| format!("guess-{number}")).collect();
     let flood = futures::stream::iter(&guesses)
         .map(|guess| status(&gateway, guess))
         .buffer_unordered(300)
         .collect::<BTreeSet<u16>>();
     let calls = async {
-        for _ in 0..20 {
+        // Known ones, and ones that this gateway was never shown.
+        for key in &uncached {
             assert_eq!(status(&gateway, KEY).await, 201);
+            assert_eq!(status(&gateway, key).await, 201);
         }
     };
     let (answers, ()) = tokio::join!(flood, calls);
