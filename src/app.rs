@@ -12,6 +12,7 @@ use crate::config::{Config, ConfigError};
 use crate::deliveries::Sender;
 use crate::gateway::StoreQueue;
 use crate::gateway::limits::Limits;
+use crate::gateway::memory::SharedMemory;
 use crate::log::{Log, LogError};
 use crate::messages::channels::Channels;
 use crate::messages::inbound::{Appends, KnownNames};
@@ -43,7 +44,9 @@ pub struct Parts {
     /// For users' data (`exports.memory_bytes`).
     pub memory: Memory,
     /// For requests' bodies (`gateway.memory_bytes`).
-    pub bodies: Memory,
+    pub bodies: SharedMemory,
+    /// For bodies of senders who have not proved who they are (`gateway.unauthenticated_bytes`).
+    pub unproved: SharedMemory,
     /// Places for requests under way (`gateway.requests_in_flight`).
     pub requests: Arc<Semaphore>,
     /// Where calls of the API wait for the store.
@@ -110,7 +113,8 @@ impl App {
         let objects = Objects::open(&config.objects_url(), &secrets).await?;
         let sender = Sender::new(&config);
         let memory = Memory::new(config.exports.memory_bytes);
-        let bodies = Memory::new(config.gateway.memory_bytes);
+        let bodies = SharedMemory::halves(config.gateway.memory_bytes);
+        let unproved = SharedMemory::eighths(config.gateway.unproved_bytes());
         let requests = Arc::new(Semaphore::new(config.gateway.requests_in_flight));
         let threads = config.worker.compute_threads;
         Ok(Self(Arc::new(Parts {
@@ -130,6 +134,7 @@ impl App {
             cores: Cores::new(threads),
             memory,
             bodies,
+            unproved,
             requests,
             bell: Bell::default(),
             notices: Notices::default(),

@@ -126,6 +126,10 @@ pub struct Gateway {
     /// is made of them is durable. A call that finds no room waits a second, and is then
     /// answered 503.
     pub memory_bytes: usize,
+    /// Bytes that are held in memory at once of what comes from senders who have not proved yet
+    /// who they are: half of it for heads of requests, half for bodies that are signed. One
+    /// sender has an eighth at most.
+    pub unauthenticated_bytes: usize,
     /// Requests under way at once. One more is answered 503 at once, with `Retry-After`.
     pub requests_in_flight: usize,
     /// Connections at once. Further ones wait in the system's queue.
@@ -133,6 +137,18 @@ pub struct Gateway {
     /// Seconds that a client may take to send the head of a request, then its body, and to
     /// read on in the answer.
     pub request_timeout_seconds: u64,
+}
+
+impl Gateway {
+    /// Bytes for heads of senders who have not proved who they are, and as many for bodies.
+    pub fn unproved_bytes(&self) -> usize {
+        self.unauthenticated_bytes / 2
+    }
+
+    /// The largest body that proves who sends it: what one sender has of these.
+    pub fn unproved_body_bytes(&self) -> usize {
+        self.unproved_bytes() / 8
+    }
 }
 
 /// The operations listener: `/healthz`, `/readyz`, `/metrics`.
@@ -304,6 +320,7 @@ impl Default for Config {
                 listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
                 max_body_bytes: 4 << 20,
                 memory_bytes: 32 << 20,
+                unauthenticated_bytes: 16 << 20,
                 requests_in_flight: 1_024,
                 connections: 4_096,
                 request_timeout_seconds: 30,

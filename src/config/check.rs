@@ -116,6 +116,10 @@ impl Config {
             "gateway.memory_bytes: at least gateway.max_body_bytes, or the largest bodies never \
              find room",
         );
+        refuse(
+            self.gateway.unauthenticated_bytes < 1 << 20,
+            "gateway.unauthenticated_bytes: at least 1,048,576",
+        );
         refuse(!(1..=1024).contains(&self.log.partitions), "log.partitions: 1 to 1024");
         refuse(self.log.replication == 0, "log.replication: at least 1");
         refuse(self.database.max_connections < 4, "database.max_connections: at least 4");

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use axum::extract::{ConnectInfo, Request};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, header};
+use axum::http::{Extensions, HeaderMap, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::MethodRouter;
@@ -13,7 +13,7 @@ use ipnet::IpNet;
 use super::address::{is_allowed, of_client};
 use super::limits::{self, Standing};
 use super::request::RequestId;
-use super::{ApiError, Caller, body};
+use super::{ApiError, Caller, Connection, body};
 use crate::app::App;
 use crate::workspaces::{Budget, keys};
 
@@ -23,7 +23,8 @@ pub(crate) const ADDRESS_REFUSED: &str = "Invalid whitelisted IPs";
 /// [budget](Budget::of_permission). Checked before the body is read, in the order: key 401,
 /// address 403, permission 403, rate 429. Every request that has a key counts, whatever comes of
 /// it, and its answer says how the budget stands. Where the body decides what it counts against
-/// the route does that, but for requests that do not come so far.
+/// the route does that, but for requests that do not come so far; before the body, it is counted
+/// against [all that these budgets let in](crate::workspaces::Workspace::limit_before_body).
 pub fn protected(permission: &'static str, route: MethodRouter<App>) -> MethodRouter<App> {
     route.route_layer(middleware::from_fn(move |request: Request, next: Next| {
         check(permission, request, next)
@@ -62,6 +63,7 @@ async fn caller(
     };
     let presented = bearer(&head.headers).ok_or(ApiError::Unauthenticated)?;
     let key = keys::find(app, presented).await?.ok_or(ApiError::Unauthenticated)?;
+    prove(&head.extensions);
     let workspace = &key.workspace;
     let allowed = check_address(app, head, &[&workspace.ip_allowlist, &key.allow]).and_then(|()| {
         let is_granted = key.permissions.iter().any(|granted| granted == permission);
@@ -76,11 +78,25 @@ async fn caller(
     if let Some(seconds) = standing.and_then(|standing| standing.retry_after) {
         return Err(ApiError::RateLimited(seconds));
     }
+    if let Some((budget, limit)) = workspace.limit_before_body(permission) {
+        let counted = limits::count(app, workspace.id, budget, limit).await;
+        if let Some(seconds) = counted.retry_after {
+            *standing = Some(counted);
+            return Err(ApiError::RateLimited(seconds));
+        }
+    }
     Ok(Caller {
         workspace: key.workspace.clone(),
         key_id: key.key_id,
         request_id: request_id.clone(),
     })
+}
+
+/// Notes that the sender of a request has proved who they are.
+pub fn prove(extensions: &Extensions) {
+    if let Some(connection) = extensions.get::<Connection>() {
+        connection.prove();
+    }
 }
 
 /// Refuses a sender whom one of the lists does not let in.

@@ -1,21 +1,22 @@
 //! A request's body: how large, of what type, JSON, and of the members that a call takes.
 
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::{FromRequest, Request};
+use axum::extract::{ConnectInfo, FromRequest, Request};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, header};
-use bytes::Bytes;
+use axum::http::{Extensions, HeaderMap, HeaderValue, header};
 use http_body_util::{BodyExt as _, Limited};
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::error::Category;
 use serde_json::{Map, Value};
 
-use super::{ApiError, turned_away, value};
+use super::address::of_client;
+use super::memory::{Holder, Room, SharedMemory};
+use super::{ApiError, COMPANY, Caller, turned_away, value};
 use crate::app::App;
-use crate::compute::{Memory, Reserved};
 
 /// For how long and how many bytes a body that is refused is read on, so that its sender gets
 /// to read the answer.
@@ -32,6 +33,9 @@ pub(super) const INLINE_BYTES: usize = 64 << 10;
 /// What is reserved for a body before any of it is there; the rest as it comes, so that nobody
 /// holds what others need by sending slowly.
 const FIRST_BYTES: usize = 64 << 10;
+
+/// The same where it is not known who sends it.
+const FIRST_UNKNOWN_BYTES: usize = 16 << 10;
 
 /// Bytes up to which an error may repeat the value that is wrong.
 const LONGEST_ERROR: usize = 200;
@@ -54,7 +58,7 @@ impl<T: DeserializeOwned> FromRequest<App> for Json<T> {
 pub struct JsonText {
     text: String,
     /// None of what was no request's.
-    room: Option<Reserved>,
+    room: Option<Room>,
 }
 
 impl JsonText {
@@ -93,8 +97,98 @@ impl JsonText {
 
     /// Hands over its room in memory, for as long as what is made of it is there: that has
     /// about as many bytes.
-    pub(super) fn take_room(&mut self) -> Option<Reserved> {
+    pub(super) fn take_room(&mut self) -> Option<Room> {
         self.room.take()
+    }
+
+    /// Reads the body of a request whose sender proves by the body alone who they are. It takes
+    /// room from what is set aside for that (`gateway.unauthenticated_bytes`) until it is
+    /// [`proved`](Self::proved), and is no larger than the share of one sender.
+    pub async fn unproved(request: Request, app: &App) -> Result<Self, ApiError> {
+        let reading = Reading {
+            memory: &app.unproved,
+            holder: Holder::Source(source(app, request.extensions(), request.headers())),
+            limit: app.config.gateway.max_body_bytes.min(app.config.gateway.unproved_body_bytes()),
+            first_bytes: FIRST_UNKNOWN_BYTES,
+            // Who waits takes a place among the requests under way.
+            waits: false,
+        };
+        Self::read(request, app, reading).await
+    }
+
+    /// Has its room among the bodies of the workspace that sent it, as is known now.
+    pub async fn proved(mut self, app: &App, workspace: i32) -> Result<Self, ApiError> {
+        let reserved = app.bodies.reserve(Holder::Workspace(workspace), self.bytes());
+        let room =
+            tokio::time::timeout(ROOM_WAIT, reserved).await.map_err(|_| no_room("memory"))?;
+        self.room = Some(room);
+        Ok(self)
+    }
+
+    async fn read(request: Request, app: &App, reading: Reading<'_>) -> Result<Self, ApiError> {
+        let patience = Duration::from_secs(app.config.gateway.request_timeout_seconds);
+        let (head, body) = request.into_parts();
+        let (body, room) = tokio::time::timeout(patience, read(&head, body, &reading))
+            .await
+            .map_err(|_| ApiError::TooSlow)??;
+        if body.is_empty() {
+            return Ok(Self { text: String::new(), room: Some(room) });
+        }
+        if !is_json_type(head.headers.get(header::CONTENT_TYPE)) {
+            return Err(ApiError::UnsupportedMediaType);
+        }
+        Ok(Self { text: utf8(body)?, room: Some(room) })
+    }
+}
+
+/// How a body is read.
+struct Reading<'a> {
+    memory: &'a SharedMemory,
+    holder: Holder,
+    /// Bytes that it may have.
+    limit: usize,
+    first_bytes: usize,
+    /// Whether it waits for room.
+    waits: bool,
+}
+
+impl Reading<'_> {
+    fn no_room(&self) -> ApiError {
+        no_room(match self.holder {
+            Holder::Workspace(_) => "memory",
+            Holder::Source(_) => "unauthenticated",
+        })
+    }
+
+    async fn first_room(&self, bytes: usize) -> Option<Room> {
+        match self.waits {
+            true => {
+                let reserved = self.memory.reserve(self.holder, bytes);
+                tokio::time::timeout(ROOM_WAIT, reserved).await.ok()
+            }
+            false => self.memory.try_reserve(self.holder, bytes),
+        }
+    }
+}
+
+fn no_room(reason: &'static str) -> ApiError {
+    turned_away(reason);
+    ApiError::Unavailable("there is no room for the request's body".into())
+}
+
+/// The network that a request comes from, as far as can be told apart.
+fn source(app: &App, extensions: &Extensions, headers: &HeaderMap) -> IpAddr {
+    let peer = extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| peer.ip());
+    let client =
+        peer.map(|peer| of_client(peer, headers, &app.config.trusted_proxies).unwrap_or(peer));
+    network(client.unwrap_or(Ipv6Addr::UNSPECIFIED.into()))
+}
+
+/// What one sender has of the addresses: of version 6, a whole network of 64 bits.
+pub(super) fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
+        address => address,
     }
 }
 
@@ -102,16 +196,15 @@ impl FromRequest<App> for JsonText {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
-        let limit = app.config.gateway.max_body_bytes;
-        let patience = Duration::from_secs(app.config.gateway.request_timeout_seconds);
-        let (head, body) = request.into_parts();
-        let (body, room) = tokio::time::timeout(patience, read(&head, body, limit, &app.bodies))
-            .await
-            .map_err(|_| ApiError::TooSlow)??;
-        if !body.is_empty() && !is_json(&head.headers) {
-            return Err(ApiError::UnsupportedMediaType);
-        }
-        Ok(Self { text: utf8(body)?, room: Some(room) })
+        let workspace = request.extensions().get::<Caller>().map(|caller| caller.workspace.id);
+        let reading = Reading {
+            memory: &app.bodies,
+            holder: Holder::Workspace(workspace.unwrap_or(COMPANY)),
+            limit: app.config.gateway.max_body_bytes,
+            first_bytes: FIRST_BYTES,
+            waits: true,
+        };
+        Self::read(request, app, reading).await
     }
 }
 
@@ -121,16 +214,15 @@ impl From<String> for JsonText {
     }
 }
 
-/// Reads a body up to `limit` bytes, as there is room for it in `memory`.
+/// Reads a body as there is room for it.
 async fn read(
     head: &Parts,
     mut body: Body,
-    limit: usize,
-    memory: &Memory,
-) -> Result<(Bytes, Reserved), ApiError> {
-    let read = match axum::body::HttpBody::size_hint(&body).lower() > limit as u64 {
+    reading: &Reading<'_>,
+) -> Result<(Vec<u8>, Room), ApiError> {
+    let read = match axum::body::HttpBody::size_hint(&body).lower() > reading.limit as u64 {
         true => Err(ApiError::TooLarge),
-        false => collect(&mut body, limit, memory).await,
+        false => collect(&mut body, reading).await,
     };
     if let Err(ApiError::TooLarge | ApiError::Unavailable(_)) = read {
         discard(head, body);
@@ -138,40 +230,32 @@ async fn read(
     read
 }
 
-async fn collect(
-    body: &mut Body,
-    limit: usize,
-    memory: &Memory,
-) -> Result<(Bytes, Reserved), ApiError> {
-    let no_room = || {
-        turned_away("memory");
-        ApiError::Unavailable("there is no room for the request's body".into())
-    };
+async fn collect(body: &mut Body, reading: &Reading<'_>) -> Result<(Vec<u8>, Room), ApiError> {
     let declared = axum::body::HttpBody::size_hint(body).exact();
-    let most = declared.map_or(limit, |bytes| bytes as usize);
-    let reserved = memory.reserve(most.min(FIRST_BYTES));
-    let mut room = tokio::time::timeout(ROOM_WAIT, reserved).await.map_err(|_| no_room())?;
-    let mut bytes = Vec::with_capacity(most.min(FIRST_BYTES));
+    let most = declared.map_or(reading.limit, |bytes| bytes as usize);
+    let first = most.min(reading.first_bytes);
+    let mut room = reading.first_room(first).await.ok_or_else(|| reading.no_room())?;
+    let mut bytes = Vec::with_capacity(first);
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|_| {
             ApiError::Invalid("The request body could not be read to its end".into())
         })?;
         let Ok(data) = frame.into_data() else { continue };
         let length = bytes.len() + data.len();
-        if length > limit {
+        if length > reading.limit {
             return Err(ApiError::TooLarge);
         }
         if length > bytes.capacity() {
             let capacity = length.max((2 * bytes.capacity()).min(most));
             if !room.try_grow(capacity) {
-                return Err(no_room());
+                return Err(reading.no_room());
             }
             bytes.reserve_exact(capacity - bytes.len());
         }
         bytes.extend_from_slice(&data);
     }
     room.shrink(bytes.len());
-    Ok((bytes.into(), room))
+    Ok((bytes, room))
 }
 
 /// Reads what is left of a body beside the answer, and keeps nothing: a connection that is
@@ -201,19 +285,16 @@ pub(super) fn discard_of(request: Request) {
 }
 
 /// `application/json`, or a type built on it (`application/…+json`), with any parameters.
-fn is_json(headers: &HeaderMap) -> bool {
-    let Some(value) = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok())
-    else {
-        return false;
-    };
+pub(super) fn is_json_type(content_type: Option<&HeaderValue>) -> bool {
+    let Some(value) = content_type.and_then(|value| value.to_str().ok()) else { return false };
     let essence = value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     essence
         .strip_prefix("application/")
         .is_some_and(|subtype| subtype == "json" || subtype.ends_with("+json"))
 }
 
-fn utf8(body: Bytes) -> Result<String, ApiError> {
-    String::from_utf8(body.into()).map_err(|error| {
+fn utf8(body: Vec<u8>) -> Result<String, ApiError> {
+    String::from_utf8(body).map_err(|error| {
         let position = error.utf8_error().valid_up_to();
         ApiError::Invalid(format!("The request body is not valid UTF-8 at byte {position}"))
     })
@@ -280,6 +361,8 @@ fn wrong_member(path: &str, error: &serde_json::Error) -> String {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+
     use super::*;
 
     #[derive(Debug, Deserialize)]
@@ -290,8 +373,7 @@ mod tests {
     }
 
     fn refusal(body: &[u8]) -> String {
-        let body = Bytes::copy_from_slice(body);
-        match utf8(body).and_then(|text| parse::<Shape>(&text)) {
+        match utf8(body.to_vec()).and_then(|text| parse::<Shape>(&text)) {
             Err(ApiError::Invalid(text)) => text,
             other => panic!("{other:?}"),
         }
@@ -333,11 +415,7 @@ mod tests {
 
     #[test]
     fn types_of_json_are_taken() {
-        let taken = |value: &'static str| {
-            let mut headers = HeaderMap::new();
-            headers.insert(header::CONTENT_TYPE, value.parse().unwrap());
-            is_json(&headers)
-        };
+        let taken = |value| is_json_type(Some(&HeaderValue::from_static(value)));
         for yes in [
             "application/json",
             "Application/JSON; charset=utf-8",
@@ -349,7 +427,7 @@ mod tests {
         for no in ["", "text/json", "text/plain", "application/jsonp", "application/x-json"] {
             assert!(!taken(no), "{no}");
         }
-        assert!(!is_json(&HeaderMap::new()));
+        assert!(!is_json_type(None));
     }
 
     #[tokio::test]
@@ -359,13 +437,20 @@ mod tests {
             let chunk = Ok::<_, std::io::Error>(Bytes::from_static(b"      "));
             Body::from_stream(futures::stream::iter([chunk, Ok(Bytes::from_static(b"     "))]))
         };
-        let memory = Memory::new(1 << 10);
+        let memory = SharedMemory::halves(1 << 10);
+        let reading = |limit| Reading {
+            memory: &memory,
+            holder: Holder::Workspace(1),
+            limit,
+            first_bytes: FIRST_BYTES,
+            waits: true,
+        };
         let (head, ()) = Request::new(()).into_parts();
         for body in [whole(), chunks()] {
-            assert!(matches!(read(&head, body, 10, &memory).await, Err(ApiError::TooLarge)));
+            assert!(matches!(read(&head, body, &reading(10)).await, Err(ApiError::TooLarge)));
         }
         for body in [whole(), chunks()] {
-            assert_eq!(read(&head, body, 11, &memory).await.unwrap().0.len(), 11);
+            assert_eq!(read(&head, body, &reading(11)).await.unwrap().0.len(), 11);
         }
     }
 }

@@ -2,9 +2,10 @@
 //! limits, errors, bodies, request ids, repeats.
 //!
 //! What a call can be refused for is looked at in one order: path 404, method 405
-//! ([`router`]), key 401, address 403, permission 403, rate 429 ([`protected`]), size 413,
-//! Content-Type 415, JSON 400, members 400 ([`Json`]). An `Idempotency-Key` ([`idempotency`]) is
-//! looked at before the size, and what is under it once the body is known to be taken.
+//! ([`router`]), key 401, address 403, permission 403, rate 429 ([`protected`]),
+//! size 413, Content-Type 415, JSON 400, members 400 ([`Json`]). An
+//! `Idempotency-Key` ([`idempotency`]) is looked at before the body, and what is under it once
+//! the body is known to be taken.
 //!
 //! Every route is given with its description ([`Routes`]), of which [`openapi`] makes a document.
 
@@ -14,11 +15,13 @@ mod body;
 pub mod error;
 pub mod idempotency;
 pub mod limits;
+pub mod memory;
 pub mod openapi;
 mod query;
 mod queue;
 mod request;
 mod serve;
+mod strangers;
 mod value;
 
 use std::sync::Arc;
@@ -26,7 +29,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 pub(crate) use auth::ADDRESS_REFUSED;
-pub use auth::{bearer, check_address, protected};
+pub use auth::{bearer, check_address, protected, prove};
 pub use body::{Json, JsonText, discard};
 pub use error::ApiError;
 pub use idempotency::IdempotencyKey;
@@ -34,7 +37,8 @@ pub use openapi::{Access, Operation, Routes};
 pub use query::parameter;
 pub use queue::StoreQueue;
 pub use request::RequestId;
-pub use serve::{BindError, bind, no_path, router, serve};
+pub use serve::{BindError, HEAD_BYTES, bind, no_path, router, serve};
+pub use strangers::Connection;
 
 use crate::workspaces::Workspace;
 

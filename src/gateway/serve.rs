@@ -22,11 +22,12 @@ use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 
 use super::request::{self, Door};
+use super::strangers::{Connection, Places, Watched};
 use super::{ApiError, body};
 use crate::app::App;
 
 /// Bytes of a connection's buffer, and so of a request's head at most.
-const BUFFER_BYTES: usize = 64 << 10;
+pub const HEAD_BYTES: usize = 16 << 10;
 
 /// How long a listener that got no connection (such as for want of file descriptors) waits
 /// before it asks for the next.
@@ -79,8 +80,12 @@ async fn other_method(request: Request) -> Response {
 /// Answers requests until `shutdown`. Then it takes no more, and lets those that are under
 /// way end, for `worker.drain_seconds` at most.
 pub async fn serve(app: App, router: Router, listener: TcpListener, shutdown: CancellationToken) {
+    let gateway = &app.config.gateway;
+    let (connections, heads) = (gateway.connections / 2, gateway.unproved_bytes() / HEAD_BYTES);
     let server = Server {
         router,
+        strangers: Places::new(connections, connections),
+        heads: Places::new(heads, heads / 8),
         patience: Duration::from_secs(app.config.gateway.request_timeout_seconds),
         free: Arc::new(Semaphore::new(app.config.gateway.connections)),
         connections: TaskTracker::new(),
@@ -106,6 +111,10 @@ struct Server {
     patience: Duration,
     /// Places for connections. While all are taken, further ones wait in the system's queue.
     free: Arc<Semaphore>,
+    /// Of these, for connections on which nobody has proved who they are.
+    strangers: Places,
+    /// For heads on such connections that have begun.
+    heads: Places,
     connections: TaskTracker,
     /// Handlers outlive connections whose client hung up.
     handlers: TaskTracker,
@@ -146,29 +155,41 @@ impl Server {
         // Without it small answers wait for the client's acknowledgement; with an error
         // they merely do.
         let _ = stream.set_nodelay(true);
-        let (router, handlers) = (self.router, self.handlers);
+        let close = CancellationToken::new();
+        let source = body::network(peer.ip());
+        let known = Connection::new(source, close.clone(), &self.strangers, &self.heads);
+        let (router, handlers, on) = (self.router, self.handlers, known.clone());
         let service = hyper::service::service_fn(move |request: hyper::Request<Incoming>| {
+            on.head_came();
             let mut request = request.map(Body::new);
             request.extensions_mut().insert(ConnectInfo(peer));
             request.extensions_mut().insert(handlers.clone());
-            router.clone().oneshot(request)
+            request.extensions_mut().insert(on.clone());
+            let (answered, on) = (router.clone().oneshot(request), on.clone());
+            async move {
+                let answer = answered.await;
+                on.answered();
+                answer
+            }
         });
-        let mut stream = TimeoutStream::new(stream);
+        let mut stream = TimeoutStream::new(Watched { stream, connection: known });
         stream.set_write_timeout(Some(self.patience));
         // The time for a head also limits how long an idle connection is kept.
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(self.patience)
-            .max_buf_size(BUFFER_BYTES)
+            .max_buf_size(HEAD_BYTES)
             .serve_connection(TokioIo::new(Box::pin(stream)), service);
         let mut connection = std::pin::pin!(connection);
         let ended = tokio::select! {
             ended = connection.as_mut() => ended,
+            () = close.cancelled() => return,
             () = self.shutdown.cancelled() => {
                 connection.as_mut().graceful_shutdown();
                 tokio::select! {
                     ended = connection => ended,
                     () = self.cut.cancelled() => return,
+                    () = close.cancelled() => return,
                 }
             }
         };

@@ -85,6 +85,7 @@ async fn token(head: &Parts) -> Result<(&App, Arc<TokenMatch>), ApiError> {
     })?;
     let presented = gateway::bearer(&head.headers).ok_or(ApiError::Unauthenticated)?;
     let token = tokens::find(app, presented).await?.ok_or(ApiError::Unauthenticated)?;
+    gateway::prove(&head.extensions);
     Ok((app, token))
 }
 

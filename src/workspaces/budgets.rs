@@ -16,6 +16,22 @@ const fn limit(requests: u32, seconds: u32) -> Limit {
     Limit { requests, seconds }
 }
 
+impl Limit {
+    /// The least limit that refuses nothing that one of two others lets in.
+    pub(super) fn of_either(first: Self, second: Self) -> Self {
+        let seconds = first.seconds.max(second.seconds);
+        let requests = |of: Self| {
+            // Windows that do not fit into the longer one begin before it, and end after it.
+            let windows = match seconds % of.seconds {
+                0 => seconds / of.seconds,
+                _ => seconds / of.seconds + 2,
+            };
+            of.requests.saturating_mul(windows)
+        };
+        Self { requests: requests(first).saturating_add(requests(second)), seconds }
+    }
+}
+
 const MINUTE: u32 = 60;
 const HOUR: u32 = 3_600;
 pub(super) const DAY: u32 = 86_400;
@@ -34,6 +50,8 @@ pub enum Budget {
     MessagesSend,
     /// `/messages/send` with a segment or an audience alone.
     MessagesSendAudience,
+    /// `/messages/send`, before its body says which of the two it is.
+    MessagesSendAny,
     SmsNumbersRemove,
     /// The export, and the calls that look at exports and cancel them.
     UsersExport,
@@ -69,6 +87,7 @@ impl Budget {
             Self::MessagesSchedule => "messages.schedule.create",
             Self::MessagesSend => "messages.send",
             Self::MessagesSendAudience => "messages.send.audience",
+            Self::MessagesSendAny => "messages.send.any",
             Self::SmsNumbersRemove => "sms.invalid_phone_numbers.remove",
             Self::UsersExport => "users.export.global_control_group",
             Self::UsersTrack => "users.track",
@@ -106,6 +125,13 @@ impl Budget {
         }
     }
 
+    /// What calls that need a permission are counted against before their body is read, where it
+    /// decides between two others.
+    pub(super) fn before_body(permission: &str) -> Option<(Self, [Self; 2])> {
+        let either = [Self::MessagesSend, Self::MessagesSendAudience];
+        (permission == "messages.send").then_some((Self::MessagesSendAny, either))
+    }
+
     /// What a call that needs a permission is counted against where its body decides and cannot
     /// be read, or is not: for want of the permission, say.
     pub fn of_unread(permission: &str) -> Option<Self> {
@@ -117,6 +143,18 @@ impl Budget {
 mod tests {
     use super::*;
     use crate::workspaces::keys::PERMISSIONS;
+
+    #[test]
+    fn what_either_limit_lets_in_is_within_both_together() {
+        assert_eq!(
+            Limit::of_either(limit(250_000, HOUR), limit(250, MINUTE)),
+            limit(265_000, HOUR)
+        );
+        assert_eq!(Limit::of_either(limit(3, 60), limit(5, 60)), limit(8, 60));
+        assert_eq!(Limit::of_either(limit(1, 40), limit(1, 60)), limit(4, 60));
+        let most = Limit::of_either(limit(u32::MAX, 1), limit(1, DAY));
+        assert_eq!(most, limit(u32::MAX, DAY));
+    }
 
     #[test]
     fn every_permission_has_its_budget() {

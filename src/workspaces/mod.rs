@@ -78,6 +78,14 @@ impl Workspace {
         self.rate_limits.get(budget.name()).copied().unwrap_or_else(|| budget.default_limit())
     }
 
+    /// What calls that need a permission are counted against before their body is read, where it
+    /// is the body that says which budget is theirs: as many as all of these let in.
+    pub fn limit_before_body(&self, permission: &str) -> Option<(Budget, Limit)> {
+        let (budget, either) = Budget::before_body(permission)?;
+        let [first, second] = either.map(|budget| self.rate_limit(budget));
+        Some((budget, Limit::of_either(first, second)))
+    }
+
     /// Where exports go now: Azure if it is the default destination, else S3, else neither.
     pub fn own_storage(&self) -> Option<Uuid> {
         self.azure_storage.filter(|_| self.azure_is_default).or(self.s3_storage)

@@ -4,6 +4,7 @@
 mod conduct;
 mod keys;
 mod limits;
+mod strangers;
 
 use std::net::SocketAddr;
 use std::ops::Deref;
@@ -33,6 +34,7 @@ use crate::support::stores::{TestStore, on_postgres, on_sqlite};
 
 const KEY: &str = "key-that-may-track-users";
 const OTHER_KEY: &str = "key-that-may-list-campaigns";
+const KEY_ELSEWHERE: &str = "key-of-another-workspace";
 const REMOTE_KEY: &str = "key-from-another-network";
 const LIMIT: usize = 1_024;
 
@@ -46,6 +48,11 @@ keys:
     secret: key-from-another-network
     permissions: [campaigns.list]
     allow: [198.51.100.0/24]
+---
+workspace: other
+currency: USD
+keys:
+  - {name: right, secret: key-of-another-workspace, permissions: [users.track]}
 ";
 
 /// What the handlers of the test have begun and ended.
@@ -270,6 +277,33 @@ async fn a_body_that_finds_no_room_is_refused_until_there_is_some(store: TestSto
     world.close().await;
 }
 
+async fn one_workspace_leaves_room_for_bodies_of_others(store: TestStore) {
+    let world = World::open(store, |config| config.gateway.memory_bytes = 8 * LIMIT).await;
+    let body = json!({ "name": "x".repeat(LIMIT - 20) }).to_string();
+    let post = async |key: &str| {
+        let call = world.call(Method::POST, "/things").bearer_auth(key);
+        let call = call.header("content-type", "application/json").body(body.clone());
+        call.send().await.unwrap().status().as_u16()
+    };
+    let head = format!(
+        "POST /things HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {KEY}\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{{",
+        body.len()
+    );
+    // Of these calls only the heads come, as often as all the room has space for.
+    let mut slow = Vec::new();
+    for _ in 0..12 {
+        slow.push(world.raw(&head).await);
+    }
+    eventually("one workspace has its share", async || post(KEY).await == 503).await;
+    for _ in 0..5 {
+        assert_eq!(post(KEY_ELSEWHERE).await, 201);
+    }
+    drop(slow);
+    eventually("there is room again", async || post(KEY).await == 201).await;
+    world.close().await;
+}
+
 async fn a_forwarded_address_counts_behind_a_trusted_proxy(store: TestStore) {
     let world = World::open(store, |config| {
         config.trusted_proxies = vec!["127.0.0.0/8".parse().unwrap()];
@@ -415,6 +449,7 @@ on_sqlite!(
     checks_come_in_their_order,
     a_body_without_a_declared_size_is_limited_as_well,
     a_body_that_finds_no_room_is_refused_until_there_is_some,
+    one_workspace_leaves_room_for_bodies_of_others,
     a_forwarded_address_counts_behind_a_trusted_proxy,
     request_ids_are_taken_over_and_echoed,
     failures_say_nothing_internal,

@@ -79,7 +79,7 @@ fn introduction(config: &Config) -> String {
          time 408, Content-Type 415, JSON 400, members 400. Members of a body that no schema \
          names are ignored, and parameters likewise.\n\n\
          HEAD is answered as GET without the body, OPTIONS with 204 and `Allow`, without a key. \
-         What cannot be read as HTTP/1.1 is answered 400, too large a head 431, both without a \
+         What cannot be read as HTTP/1.1 is answered 400, heads of more than 16 KiB 431, both without a \
          body.\n\n\
          A body of any media type `application/…+json` is taken as well. Rate limits are those \
          of who has no others; windows are aligned to the clock in UTC.",

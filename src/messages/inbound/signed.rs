@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use axum::extract::{FromRequest as _, Request};
+use axum::extract::Request;
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
@@ -58,11 +58,14 @@ pub async fn read(
         return Err(refused(Some(workspace), "the workspace declares no secret for it"));
     };
     let headers = head.headers.clone();
-    let body = JsonText::from_request(Request::from_parts(head, body), app).await?;
+    let extensions = head.extensions.clone();
+    let body = JsonText::unproved(Request::from_parts(head, body), app).await?;
     let now = app.clock.now().as_second();
     match signature::is_signed(secret, &headers, now, body.as_bytes()) {
         true => {
+            gateway::prove(&extensions);
             let key = key(workspace, &headers, body.as_bytes());
+            let body = body.proved(app, workspace).await?;
             Ok(Signed { workspace, body, key })
         }
         false => {

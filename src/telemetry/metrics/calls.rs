@@ -35,10 +35,17 @@ const METRICS: &[Metric] = &[
         "longshore_http_refused_total",
         &["reason"],
         "Calls that were answered 503 for want of room, by reason: busy (too many calls under \
-         way), memory (for their bodies), store (too many calls wait for the database), keys (too \
-         many keys, tokens or signatures are looked up)",
+         way), memory (for their bodies), unauthenticated (for bodies that are to prove who sends \
+         them), store (too many calls wait for the database), keys (too many unknown keys, tokens \
+         or workspaces are looked up)",
     )
-    .begins_at_0(&[&["busy"], &["memory"], &["store"], &["keys"]]),
+    .begins_at_0(&[&["busy"], &["memory"], &["unauthenticated"], &["store"], &["keys"]]),
+    counter(
+        "longshore_http_connections_closed_total",
+        &[],
+        "Total number of connections without a key that were closed to make room for others",
+    )
+    .begins_at_0(&[&[]]),
     counter(
         "longshore_rate_limit_refused_total",
         &["budget"],

@@ -217,6 +217,29 @@ fn pods_keep_to_the_restricted_profile() {
     }
 }
 
+/// By the formula of the guide, which says how much memory the settings of a gateway come to.
+#[test]
+fn gateways_are_limited_to_what_their_settings_allow() {
+    const STEP: usize = 64 << 20;
+    for manifests in OVERLAYS.iter() {
+        let pods = manifests.longshore().into_iter();
+        let gateways: Vec<_> = pods.filter(|pod| pod.component() == "gateway").collect();
+        assert_eq!(gateways.len(), 1, "{}", manifests.overlay);
+        let of = settings::of_pod(manifests, &gateways[0]).gateway;
+        let needed = (96 << 20)
+            + of.memory_bytes
+            + of.unauthenticated_bytes
+            + of.connections * 2 * longshore::gateway::HEAD_BYTES;
+        let limit = text(&gateways[0].container()["resources"]["limits"]["memory"]);
+        let limit = limit.strip_suffix("Mi").expect("mebibytes").parse::<usize>().unwrap() << 20;
+        assert_eq!(limit, needed.next_multiple_of(STEP), "{}", manifests.overlay);
+    }
+    let guide = read(project("deploy/README.md"));
+    let formula = "96 MiB + `gateway.memory_bytes` + `gateway.unauthenticated_bytes` + 32 KiB × \
+                   `gateway.connections`";
+    assert!(guide.contains(formula));
+}
+
 #[test]
 fn pods_have_the_time_to_stop() {
     for manifests in OVERLAYS.iter() {

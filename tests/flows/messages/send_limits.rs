@@ -15,6 +15,7 @@ use crate::support::stores::{TestStore, on_both_stores};
 on_both_stores!(World =>
     named_users_and_whole_segments_have_budgets_of_their_own,
     every_call_with_a_key_counts_whatever_comes_of_it,
+    what_no_budget_can_let_in_is_refused_before_its_body,
 );
 
 const MAY_NOT: &str = "key-that-may-do-something-else";
@@ -45,7 +46,13 @@ impl World {
         Self { place }
     }
 
-    async fn call(&self, key: &str, kind: &str, body: String, once: Option<&str>) -> Answer {
+    async fn call(
+        &self,
+        key: &str,
+        kind: &str,
+        body: impl Into<Body>,
+        once: Option<&str>,
+    ) -> Answer {
         let mut request = Request::post(SEND)
             .header(header::AUTHORIZATION, format!("Bearer {key}"))
             .header(header::CONTENT_TYPE, kind);
@@ -53,7 +60,7 @@ impl World {
             request = request.header("idempotency-key", once);
         }
         let router = gateway::router(self.place.app.clone(), api::routes());
-        let answer = router.oneshot(request.body(Body::from(body)).unwrap()).await.unwrap();
+        let answer = router.oneshot(request.body(body.into()).unwrap()).await.unwrap();
         let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
         let bytes = axum::body::to_bytes(answer.into_body(), usize::MAX).await.unwrap();
         Answer { status, headers, body: serde_json::from_slice(&bytes).unwrap() }
@@ -104,12 +111,28 @@ async fn every_call_with_a_key_counts_whatever_comes_of_it(world: World) {
     assert_eq!(may_not.body["message"], "You do not have permission to access this resource");
     assert_eq!(world.call(KEY, json, large.clone(), None).await.said(), (413, 5, 3));
     assert_eq!(world.call(KEY, "text/plain", right.clone(), None).await.said(), (415, 5, 2));
-    assert_eq!(world.call(KEY, json, "{".into(), None).await.said(), (400, 5, 1));
+    assert_eq!(world.call(KEY, json, "{", None).await.said(), (400, 5, 1));
     assert_eq!(world.call(KEY, json, right.clone(), Some("")).await.said(), (400, 5, 0));
     for text in [right, large, "{".into()] {
         assert_eq!(world.call(KEY, json, text, None).await.said(), (429, 5, 0));
     }
-    let nobody = world.call("nobody's", json, "{}".into(), None).await;
+    let nobody = world.call("nobody's", json, "{}", None).await;
     assert_eq!(nobody.status, 401);
     assert!(!nobody.headers.contains_key("x-ratelimit-limit"));
+}
+
+async fn what_no_budget_can_let_in_is_refused_before_its_body(world: World) {
+    let mut whole = body(json!({ "segment_id": SEGMENT }));
+    (whole["external_user_ids"], whole["broadcast"]) = (json!([]), json!(true));
+    for left in (0..5).rev() {
+        assert_eq!(world.send(&body(json!({}))).await.said(), (201, 5, left));
+    }
+    for left in (0..2).rev() {
+        assert_eq!(world.send(&whole).await.said(), (201, 2, left));
+    }
+    // A body that is never there.
+    let never = futures::stream::pending::<Result<Vec<u8>, std::io::Error>>();
+    let json = "application/json";
+    let refused = world.call(KEY, json, Body::from_stream(never), None).await;
+    assert_eq!(refused.said(), (429, 7, 0));
 }

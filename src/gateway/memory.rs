@@ -1,0 +1,264 @@
+//! Room in memory for bodies of requests, which those who send them share.
+//!
+//! Nobody may hold more than a part of what is left free, so that one who sends without end
+//! leaves room for all others. Whoever holds nothing else may have all that is free.
+
+use std::collections::{HashMap, VecDeque};
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::oneshot;
+
+/// Bytes are counted in units of this many.
+const UNIT: usize = 1 << 10;
+
+/// Who sends a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Holder {
+    /// A workspace, or the [`COMPANY`](super::COMPANY).
+    Workspace(i32),
+    /// A network that nothing more is known of.
+    Source(IpAddr),
+}
+
+/// A number of bytes that may be held in memory, all in all. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct SharedMemory(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    units: usize,
+    /// One holder may have so many times less than is left free.
+    times: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    free: usize,
+    held: HashMap<Holder, usize>,
+    waiting: VecDeque<Waiting>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    holder: Holder,
+    units: usize,
+    given: oneshot::Sender<Room>,
+}
+
+impl State {
+    /// Takes `more` units for a holder that has `own` of what it holds in the same body, if it
+    /// may have them.
+    fn take(&mut self, holder: Holder, own: usize, more: usize, times: usize) -> bool {
+        if more == 0 {
+            return true;
+        }
+        let held = self.held.get(&holder).copied().unwrap_or(0);
+        let fits = self
+            .free
+            .checked_sub(more)
+            .is_some_and(|left| held == own || (held + more).saturating_mul(times) <= left);
+        if fits {
+            self.free -= more;
+            *self.held.entry(holder).or_default() += more;
+        }
+        fits
+    }
+
+    fn give_back(&mut self, holder: Holder, units: usize) {
+        self.free += units;
+        if let Some(held) = self.held.get_mut(&holder) {
+            *held -= units;
+            if *held == 0 {
+                self.held.remove(&holder);
+            }
+        }
+    }
+}
+
+impl SharedMemory {
+    /// So many bytes, of which one holder may have as many as are left free.
+    pub fn halves(bytes: usize) -> Self {
+        Self::new(bytes, 1)
+    }
+
+    /// So many bytes, of which one holder may have an eighth at most.
+    pub fn eighths(bytes: usize) -> Self {
+        Self::new(bytes, 7)
+    }
+
+    fn new(bytes: usize, times: usize) -> Self {
+        let units = units(bytes).max(1);
+        let state = State { free: units, held: HashMap::new(), waiting: VecDeque::new() };
+        Self(Arc::new(Shared { units, times, state: Mutex::new(state) }))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing panics while it has the lock.
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many bytes are held, and how many may be.
+    pub fn held_and_most(&self) -> (usize, usize) {
+        let most = self.0.units;
+        ((most - self.lock().free) * UNIT, most * UNIT)
+    }
+
+    /// Room for `bytes`, if there is any now; more than there are in all become all.
+    pub fn try_reserve(&self, holder: Holder, bytes: usize) -> Option<Room> {
+        let units = units(bytes).min(self.0.units);
+        let taken = self.lock().take(holder, 0, units, self.0.times);
+        taken.then(|| Room { memory: self.clone(), holder, units })
+    }
+
+    /// The same, waiting for it. Whoever comes first is served first, except that nobody waits
+    /// behind one that has its share.
+    pub async fn reserve(&self, holder: Holder, bytes: usize) -> Room {
+        loop {
+            let waiting = {
+                let mut state = self.lock();
+                let units = units(bytes).min(self.0.units);
+                if state.take(holder, 0, units, self.0.times) {
+                    return Room { memory: self.clone(), holder, units };
+                }
+                let (given, waiting) = oneshot::channel();
+                state.waiting.push_back(Waiting { holder, units, given });
+                waiting
+            };
+            if let Ok(room) = waiting.await {
+                return room;
+            }
+        }
+    }
+
+    /// Gives to those that wait what they may have now.
+    fn give(&self) {
+        loop {
+            let (waiting, room) = {
+                let mut state = self.lock();
+                // One that waits no more holds nobody up.
+                state.waiting.retain(|waiting| !waiting.given.is_closed());
+                let times = self.0.times;
+                let next = (0..state.waiting.len()).find(|&at| {
+                    let Waiting { holder, units, .. } = state.waiting[at];
+                    state.take(holder, 0, units, times)
+                });
+                let Some(waiting) = next.and_then(|at| state.waiting.remove(at)) else { return };
+                let (holder, units) = (waiting.holder, waiting.units);
+                (waiting, Room { memory: self.clone(), holder, units })
+            };
+            // Where nobody waits for it any more it is given back, without the lock.
+            drop(waiting.given.send(room));
+        }
+    }
+}
+
+/// Bytes that may be held until this is dropped.
+#[derive(Debug)]
+pub struct Room {
+    memory: SharedMemory,
+    holder: Holder,
+    units: usize,
+}
+
+impl Room {
+    /// Goes up to at least `bytes` if that can be had at once. Nobody waits while they hold
+    /// something, so nobody waits for each other.
+    pub fn try_grow(&mut self, bytes: usize) -> bool {
+        let more = units(bytes).saturating_sub(self.units);
+        let grown = self.memory.lock().take(self.holder, self.units, more, self.memory.0.times);
+        self.units += if grown { more } else { 0 };
+        grown
+    }
+
+    /// Gives back what is beyond `bytes`.
+    pub fn shrink(&mut self, bytes: usize) {
+        let beyond = self.units.saturating_sub(units(bytes));
+        self.units -= beyond;
+        self.give_back(beyond);
+    }
+
+    fn give_back(&self, units: usize) {
+        if units == 0 {
+            return;
+        }
+        let mut state = self.memory.lock();
+        state.give_back(self.holder, units);
+        let somebody_waits = !state.waiting.is_empty();
+        drop(state);
+        if somebody_waits {
+            self.memory.give();
+        }
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        self.give_back(self.units);
+    }
+}
+
+fn units(bytes: usize) -> usize {
+    bytes.div_ceil(UNIT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: Holder = Holder::Workspace(1);
+    const OTHER: Holder = Holder::Workspace(2);
+
+    #[test]
+    fn one_holder_leaves_as_much_as_it_has() {
+        let memory = SharedMemory::halves(8 * UNIT);
+        let mut held: Vec<Room> = (0..8).map_while(|_| memory.try_reserve(ONE, UNIT)).collect();
+        assert_eq!((held.len(), memory.held_and_most()), (4, (4 * UNIT, 8 * UNIT)));
+        let others: Vec<Room> = (0..8).map_while(|_| memory.try_reserve(OTHER, UNIT)).collect();
+        assert_eq!(others.len(), 2);
+        assert!(!held[0].try_grow(2 * UNIT) && held[0].try_grow(UNIT));
+        drop(held);
+        assert_eq!(memory.held_and_most().0, 2 * UNIT);
+        drop(others);
+        // Whoever holds nothing else may have all.
+        let mut all = memory.try_reserve(ONE, UNIT).unwrap();
+        assert!(all.try_grow(8 * UNIT) && !all.try_grow(8 * UNIT + 1));
+        assert!(memory.try_reserve(OTHER, 1).is_none());
+        all.shrink(UNIT);
+        assert_eq!(memory.held_and_most().0, UNIT);
+        drop(all);
+        assert!(memory.try_reserve(ONE, usize::MAX).is_some());
+        assert_eq!(memory.held_and_most().0, 0);
+    }
+
+    #[test]
+    fn a_source_has_an_eighth() {
+        let memory = SharedMemory::eighths(64 * UNIT);
+        let source = Holder::Source([127, 0, 0, 1].into());
+        let held: Vec<Room> = (0..64).map_while(|_| memory.try_reserve(source, UNIT)).collect();
+        assert_eq!(held.len(), 8);
+    }
+
+    #[tokio::test]
+    async fn nobody_waits_behind_one_that_has_its_share() {
+        let memory = SharedMemory::halves(4 * UNIT);
+        let held = [(); 2].map(|()| memory.try_reserve(ONE, UNIT).unwrap());
+        let wait = |holder| {
+            let memory = memory.clone();
+            tokio::spawn(async move { memory.reserve(holder, UNIT).await })
+        };
+        let (greedy, given_up) = (wait(ONE), wait(ONE));
+        tokio::task::yield_now().await;
+        given_up.abort();
+        assert!(given_up.await.is_err());
+        let other = memory.reserve(OTHER, UNIT).await;
+        tokio::task::yield_now().await;
+        assert!(!greedy.is_finished());
+        drop(held);
+        let greedy = greedy.await.unwrap();
+        assert_eq!(memory.held_and_most().0, 2 * UNIT);
+        drop((greedy, other));
+        assert_eq!(memory.held_and_most().0, 0);
+    }
+}

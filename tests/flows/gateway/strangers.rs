@@ -1,0 +1,230 @@
+//! Floods by senders who prove nothing, at a real gateway, while calls with keys and signed
+//! reports go on being served.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
+use jiff::Timestamp;
+use reqwest::Client;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpSocket, TcpStream};
+
+use crate::support::fleet::{Backend, Fleet};
+use crate::support::{WorkspaceFile, callbacks, eventually};
+
+const SECRET: &str = "secret-of-the-providers-feedback";
+
+/// Connections that the gateway has at once.
+const CONNECTIONS: usize = 512;
+
+struct World {
+    fleet: Fleet,
+    workspaces: Vec<WorkspaceFile>,
+}
+
+impl World {
+    /// A gateway that waits for clients for longer than the tests take, with so many workspaces.
+    async fn start(workspaces: usize) -> Self {
+        let settings = [
+            ("LONGSHORE_GATEWAY__CONNECTIONS", CONNECTIONS.to_string()),
+            ("LONGSHORE_GATEWAY__REQUEST_TIMEOUT_SECONDS", "3600".to_owned()),
+        ];
+        let fleet = Fleet::start(Backend::Embedded, &settings).await;
+        let workspaces: Vec<WorkspaceFile> = (0..workspaces)
+            .map(|number| {
+                WorkspaceFile::new(&format!("acme-{number}"))
+                    .with_percent(None)
+                    .with("providers", json!({ "feedback_secret": SECRET }))
+            })
+            .collect();
+        fleet.apply(&workspaces).await;
+        Self { fleet, workspaces }
+    }
+
+    fn address(&self) -> SocketAddr {
+        self.fleet.base().trim_start_matches("http://").parse().expect("an address")
+    }
+
+    /// A connection from an address of this machine.
+    async fn connect(&self, from: [u8; 4]) -> TcpStream {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind(SocketAddr::from((from, 0))).unwrap();
+        socket.connect(self.address()).await.expect("the gateway listens")
+    }
+
+    /// A client that connects for each call.
+    fn client(from: [u8; 4]) -> Client {
+        let client = Client::builder().no_proxy().pool_max_idle_per_host(0);
+        client.local_address(IpAddr::from(from)).build().unwrap()
+    }
+
+    /// Tracks an event of so many bytes with a key.
+    async fn track(&self, client: &Client, workspace: usize, bytes: usize) -> u16 {
+        let event = json!({
+            "external_id": "ann", "name": "viewed", "time": "2026-11-21",
+        });
+        let body = json!({ "events": [event], "ignored": "x".repeat(bytes) });
+        let call = client.post(format!("{}/users/track", self.fleet.base())).json(&body);
+        let call = call.bearer_auth(&self.workspaces[workspace].key);
+        call.send().await.expect("an answer").status().as_u16()
+    }
+
+    /// Reports on behalf of a workspace.
+    async fn report(&self, client: &Client, workspace: &str) -> u16 {
+        let (now, body) = (Timestamp::now().as_second().to_string(), report().to_string());
+        let path = format!("/feedback/sms?workspace={workspace}");
+        let call = client.post(format!("{}{path}", self.fleet.base()));
+        let id = uuid::Uuid::new_v4().to_string();
+        let signature = callbacks::sign(SECRET.as_bytes(), &id, &now, body.as_bytes());
+        let call = call.header("webhook-id", id).header("webhook-timestamp", now);
+        let call = call.header("webhook-signature", signature);
+        let call = call.header("content-type", "application/json").body(body);
+        call.send().await.expect("an answer").status().as_u16()
+    }
+}
+
+fn report() -> Value {
+    json!({ "reports": [{ "type": "invalid_number", "number": "+15550177" }] })
+}
+
+/// Whether nobody at the other end has closed a connection.
+fn is_open(stream: &TcpStream) -> bool {
+    let mut answer = [0; 512];
+    match stream.try_read(&mut answer) {
+        Ok(0) => false,
+        Ok(_) => is_open(stream),
+        Err(error) => error.kind() == std::io::ErrorKind::WouldBlock,
+    }
+}
+
+/// More connections than there are places, each with most of a head that never ends.
+#[tokio::test(flavor = "multi_thread")]
+async fn heads_that_never_end_keep_nobody_out() {
+    let world = World::start(1).await;
+    let head =
+        format!("POST /users/track HTTP/1.1\r\nHost: h\r\nX-Filler: {}", "x".repeat(12 << 10));
+    // A connection that has shown a key stays, however long it is idle.
+    let known = Client::builder().no_proxy().pool_max_idle_per_host(1).build().unwrap();
+    assert_eq!(world.track(&known, 0, 0).await, 201);
+    let mut held = Vec::new();
+    for number in 0..CONNECTIONS + 200 {
+        let mut stream = world.connect([127, 0, 0, 1]).await;
+        // One that was closed already cannot be written to.
+        let _ = stream.write_all(head.as_bytes()).await;
+        held.push(stream);
+        if number % 100 == 99 {
+            assert_eq!(world.track(&World::client([127, 0, 0, 2]), 0, 0).await, 201);
+        }
+    }
+    for from in [[127, 0, 0, 1], [127, 0, 0, 2]] {
+        let client = World::client(from);
+        for _ in 0..20 {
+            assert_eq!(world.track(&client, 0, 70 << 10).await, 201);
+        }
+        assert_eq!(world.report(&client, "acme-0").await, 200);
+    }
+    assert_eq!(world.track(&known, 0, 0).await, 201);
+    // 8 MiB for all heads of 16 KiB, and an eighth of them for one address.
+    eventually("one address has its share of heads", async || {
+        held.iter().filter(|stream| is_open(stream)).count() <= 64
+    })
+    .await;
+    let metrics = world.fleet.metrics("standalone").await;
+    let closed = metrics.lines().find_map(|line| {
+        line.strip_prefix("longshore_http_connections_closed_total ")?.parse::<f64>().ok()
+    });
+    assert!(closed.is_some_and(|closed| closed > 0.0), "{closed:?}");
+    drop(held);
+    world.fleet.close().await;
+}
+
+/// Requests that name a workspace and a recent time, as anybody can, with as many bytes of a body
+/// as fill all memory for bodies, and no more.
+#[tokio::test(flavor = "multi_thread")]
+async fn bodies_that_prove_nothing_take_no_room_from_others() {
+    let world = World::start(1).await;
+    let now = Timestamp::now().as_second();
+    let head = format!(
+        "POST /feedback/sms?workspace=acme-0 HTTP/1.1\r\nHost: h\r\nwebhook-id: a\r\n\
+         webhook-timestamp: {now}\r\nwebhook-signature: v1,AAAA\r\n\
+         Content-Type: application/json\r\nContent-Length: 1000000\r\n\r\n{}",
+        "x".repeat(70 << 10)
+    );
+    let mut attack: FuturesUnordered<_> = (0..400)
+        .map(|_| async {
+            let mut stream = world.connect([127, 0, 0, 1]).await;
+            let _ = stream.write_all(head.as_bytes()).await;
+            stream
+        })
+        .collect();
+    let mut held = Vec::new();
+    while let Some(stream) = attack.next().await {
+        held.push(stream);
+    }
+    let client = World::client([127, 0, 0, 2]);
+    for _ in 0..20 {
+        assert_eq!(world.track(&client, 0, 1 << 20).await, 201);
+        assert_eq!(world.report(&client, "acme-0").await, 200);
+    }
+    let metrics = world.fleet.metrics("standalone").await;
+    let refused = "longshore_http_refused_total{reason=\"unauthenticated\"} ";
+    let refused = metrics.lines().find_map(|line| line.strip_prefix(refused)?.parse::<f64>().ok());
+    assert!(refused.is_some_and(|refused| refused > 0.0), "{refused:?}");
+    drop(held);
+    // Their room is free again.
+    let client = World::client([127, 0, 0, 1]);
+    eventually("the address can report", async || world.report(&client, "acme-0").await == 200)
+        .await;
+    world.fleet.close().await;
+}
+
+/// Reports of workspaces that were not looked up yet, while others name workspaces that there are
+/// not.
+#[tokio::test(flavor = "multi_thread")]
+async fn unknown_names_keep_no_known_one_out() {
+    const WORKSPACES: usize = 20;
+    let world = World::start(WORKSPACES).await;
+    let client = Client::builder().no_proxy().build().unwrap();
+    assert_eq!(world.report(&client, "acme-0").await, 200);
+    let is_over = AtomicBool::new(false);
+    let guesses = futures::stream::iter(0..)
+        .take_while(|_| std::future::ready(!is_over.load(Ordering::Relaxed)))
+        .map(|number: u64| {
+            let (world, client) = (&world, &client);
+            async move { world.report(client, &format!("guess-{number}")).await }
+        })
+        .buffer_unordered(150)
+        .for_each(async |status| assert!([401, 503].contains(&status), "{status}"));
+    let reports = async {
+        for round in 0..3 {
+            for number in 1..WORKSPACES {
+                let status = world.report(&client, &format!("acme-{number}")).await;
+                assert_eq!(status, 200, "{round}: acme-{number}");
+            }
+        }
+        is_over.store(true, Ordering::Relaxed);
+    };
+    tokio::join!(guesses, reports);
+    world.fleet.close().await;
+}
+
+/// A head of 16 KiB is read, and a larger one is not.
+#[tokio::test(flavor = "multi_thread")]
+async fn heads_have_16_kib_at_most() {
+    let world = World::start(1).await;
+    let answered = async |bytes: usize| {
+        let mut stream = world.connect([127, 0, 0, 1]).await;
+        let head = "GET /openapi.json HTTP/1.1\r\nHost: h\r\nConnection: close\r\nX-Filler: ";
+        let filler = "x".repeat(bytes - head.len() - 4);
+        let _ = stream.write_all(format!("{head}{filler}\r\n\r\n").as_bytes()).await;
+        let mut answer = [0; 12];
+        stream.read_exact(&mut answer).await.unwrap();
+        String::from_utf8(answer.to_vec()).unwrap()
+    };
+    assert_eq!(answered(16 << 10).await, "HTTP/1.1 200");
+    assert_eq!(answered(20 << 10).await, "HTTP/1.1 431");
+    world.fleet.close().await;
+}
