@@ -14,6 +14,7 @@ use serde_json::error::Category;
 use serde_json::{Map, Value};
 
 use super::address::of_client;
+use super::coding::{self, Coding};
 use super::memory::{Holder, Room, SharedMemory};
 use super::{ApiError, COMPANY, Caller, turned_away, value};
 use crate::app::App;
@@ -128,7 +129,14 @@ impl JsonText {
     async fn read(request: Request, app: &App, reading: Reading<'_>) -> Result<Self, ApiError> {
         let patience = Duration::from_secs(app.config.gateway.request_timeout_seconds);
         let (head, body) = request.into_parts();
-        let (body, room) = tokio::time::timeout(patience, read(&head, body, &reading))
+        let coding = match Coding::of(&head.headers) {
+            Ok(coding) => coding,
+            Err(error) => {
+                discard(&head, body);
+                return Err(error);
+            }
+        };
+        let (body, mut room) = tokio::time::timeout(patience, read(&head, body, &reading))
             .await
             .map_err(|_| ApiError::TooSlow)??;
         if body.is_empty() {
@@ -137,6 +145,19 @@ impl JsonText {
         if !is_json_type(head.headers.get(header::CONTENT_TYPE)) {
             return Err(ApiError::UnsupportedMediaType);
         }
+        let body = match coding {
+            Coding::Identity => body,
+            coding => {
+                let mut decode = || {
+                    coding::decode(coding, &body, reading.limit, &mut room, || reading.no_room())
+                };
+                // Whatever is small now may be large then.
+                match body.len() > INLINE_BYTES / 8 {
+                    true => app.cores.compute_here(decode),
+                    false => decode(),
+                }?
+            }
+        };
         Ok(Self { text: utf8(body)?, room: Some(room) })
     }
 }
@@ -325,6 +346,7 @@ fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, ApiError> {
 /// What a body can be refused for before its members are looked at, and when.
 pub(super) fn refusals() -> Vec<(ApiError, &'static str)> {
     let mut refusals = vec![
+        (ApiError::UnsupportedEncoding, "The Content-Encoding is not gzip, zstd or deflate"),
         (ApiError::TooSlow, "The body did not come in time"),
         (ApiError::TooLarge, "The body has too many bytes"),
         (ApiError::UnsupportedMediaType, "The Content-Type is missing or another one"),

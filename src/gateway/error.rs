@@ -7,6 +7,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
+use super::coding::ACCEPTED;
 use super::openapi::{Refusal, Worded};
 use crate::credentials::FindError;
 use crate::log::LogError;
@@ -54,8 +55,10 @@ pub enum ApiError {
     UnderWay(&'static str),
     /// 413.
     TooLarge,
-    /// 415.
+    /// 415: the body is no JSON.
     UnsupportedMediaType,
+    /// 415: the body has a content coding that is not accepted.
+    UnsupportedEncoding,
     /// 422, with the text.
     Unprocessable(&'static str),
     /// 429 with `Retry-After`: in so many seconds.
@@ -79,7 +82,9 @@ impl ApiError {
             Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
             Self::Conflict(_) | Self::UnderWay(_) => StatusCode::CONFLICT,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::UnsupportedMediaType | Self::UnsupportedEncoding => {
+                StatusCode::UNSUPPORTED_MEDIA_TYPE
+            }
             Self::Unprocessable(_) => StatusCode::UNPROCESSABLE_ENTITY,
             Self::RateLimited(_) => StatusCode::TOO_MANY_REQUESTS,
             Self::Overloaded | Self::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
@@ -105,6 +110,9 @@ impl ApiError {
             Self::TooLarge => "The request body is too large".into(),
             Self::UnsupportedMediaType => {
                 "The Content-Type of the request body must be application/json".into()
+            }
+            Self::UnsupportedEncoding => {
+                "The Content-Encoding of the request body must be gzip, zstd or deflate".into()
             }
             Self::RateLimited(_) => "The rate limit is exceeded, please retry later".into(),
             Self::Overloaded | Self::Unavailable(_) => {
@@ -199,8 +207,14 @@ impl IntoResponse for ApiError {
         response.extensions_mut().insert(Said(self.message().into_owned()));
         let headers = response.headers_mut();
         headers.extend(self.retry_after().map(|seconds| (header::RETRY_AFTER, seconds)));
-        if matches!(self, Self::Unauthenticated) {
-            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        match self {
+            Self::Unauthenticated => {
+                headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            }
+            Self::UnsupportedEncoding => {
+                headers.insert(header::ACCEPT_ENCODING, ACCEPTED);
+            }
+            _ => {}
         }
         response
     }

@@ -3,7 +3,7 @@
 //!
 //! What a call can be refused for is looked at in one order: path 404, method 405
 //! ([`router`]), key 401, address 403, permission 403, rate 429 ([`protected`]),
-//! size 413, Content-Type 415, JSON 400, members 400 ([`Json`]). An
+//! Content-Encoding 415, size 413, Content-Type 415, JSON 400, members 400 ([`Json`]). An
 //! `Idempotency-Key` ([`idempotency`]) is looked at before the body, and what is under it once
 //! the body is known to be taken.
 //!
@@ -12,6 +12,7 @@
 pub(crate) mod address;
 mod auth;
 mod body;
+mod coding;
 pub mod error;
 pub mod idempotency;
 pub mod limits;

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
+use axum::http::header::{AUTHORIZATION, HOST};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Version};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use futures::FutureExt as _;
@@ -15,7 +16,7 @@ use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 use uuid::Uuid;
 
-use super::{ApiError, body, turned_away};
+use super::{ApiError, Connection, body, coding, turned_away};
 use crate::app::App;
 use crate::{panics, scim};
 
@@ -44,8 +45,25 @@ impl Door {
 /// [`answer`], with errors in the words of the protocol that the path belongs to.
 pub async fn answer_in_its_words(state: State<Door>, request: Request, next: Next) -> Response {
     let is_scim = scim::error::is_scim(request.uri().path());
+    let (app, takes_gzip) = (state.app.clone(), coding::takes_gzip(request.headers()));
     let response = answer(state, request, next).await;
-    if is_scim { scim::error::in_words_of_scim(response) } else { response }
+    let response = if is_scim { scim::error::in_words_of_scim(response) } else { response };
+    coding::compressed(&app, takes_gzip, response).await
+}
+
+/// What is wrong with a head that could be read in more than one way.
+fn ambiguity(request: &Request) -> Option<&'static str> {
+    let count = |name| request.headers().get_all(name).iter().count();
+    // Requests that came over no connection have no need of a host.
+    let is_received = request.extensions().get::<Connection>().is_some();
+    let hosts = count(HOST);
+    if hosts > 1 || (hosts == 0 && is_received && request.version() == Version::HTTP_11) {
+        Some("A request must have one Host header")
+    } else if count(AUTHORIZATION) > 1 {
+        Some("A request must not have more than one Authorization header")
+    } else {
+        None
+    }
 }
 
 /// Answers a request in a task of its own: a handler whose client hangs up is not dropped
@@ -66,6 +84,11 @@ async fn answer(
         method = call.method,
         path = call.path,
     );
+    if let Some(what) = ambiguity(&request) {
+        body::discard_of(request);
+        let answer = ApiError::Invalid(what.into()).into_response();
+        return span.in_scope(|| call.answered(Instant::now(), answer));
+    }
     let Ok(place) = free.try_acquire_owned() else {
         turned_away("busy");
         body::discard_of(request);

@@ -1,6 +1,7 @@
 //! The gateway over a real connection: what calls are refused for and in which order, and
 //! what surrounds every call.
 
+mod coding;
 mod conduct;
 mod keys;
 mod limits;

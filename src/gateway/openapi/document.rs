@@ -75,12 +75,15 @@ fn introduction(config: &Config) -> String {
         "The bulk-data side of a customer-engagement service. Bodies and answers are JSON in \
          UTF-8, except files; a body has at most {} bytes.\n\n\
          The first check that fails decides the answer: path 404, method 405 with `Allow`, key \
-         401, sender's address 403, permission 403, rate 429, `Idempotency-Key` 400, size 413, \
-         time 408, Content-Type 415, JSON 400, members 400. Members of a body that no schema \
+         401, sender's address 403, permission 403, rate 429, `Idempotency-Key` 400, \
+         Content-Encoding 415, size 413, time 408, Content-Type 415, JSON 400, members 400. Members of a body that no schema \
          names are ignored, and parameters likewise.\n\n\
          HEAD is answered as GET without the body, OPTIONS with 204 and `Allow`, without a key. \
-         What cannot be read as HTTP/1.1 is answered 400, heads of more than 16 KiB 431, both without a \
-         body.\n\n\
+         A request without a `Host`, with two, or with two `Authorization` headers is answered \
+         400 before these checks. What cannot be read as HTTP/1.1 is answered 400, a head of more \
+         than 16 KiB 431, both without a body.\n\n\
+         A body can be sent with the `Content-Encoding` gzip, zstd or deflate; large answers are \
+         compressed with gzip for clients that accept it.\n\n\
          A body of any media type `application/…+json` is taken as well. Rate limits are those \
          of who has no others; windows are aligned to the clock in UTC.",
         config.gateway.max_body_bytes,

@@ -286,8 +286,11 @@ providers:
                 "line 2: missing field",
             ),
             (
-                format!("webhooks: {{{}}}\n", SECRET.replace("secret:", "secret_old:")),
-                "line 2: webhooks.secret_old: there must be a new secret",
+                format!(
+                    "providers:\n  push: {{url: 'https://x', {}}}\n",
+                    SECRET.replace("secret:", "secret_old:")
+                ),
+                "line 3: providers.push.secret_old: there must be a new secret",
             ),
             (
                 "email:\n  smtp: smtp://r\n  events_secret: hidden\n".into(),

@@ -149,7 +149,38 @@ async fn too_many_requests_at_once_are_turned_away(store: TestStore) {
     world.close().await;
 }
 
+async fn a_head_that_could_be_read_in_two_ways_is_refused(store: TestStore) {
+    let world = World::open(store, |_| {}).await;
+    let key = format!("Authorization: Bearer {OTHER_KEY}\r\n");
+    let other = format!("Authorization: Bearer {KEY}\r\n");
+    for (version, headers, status) in [
+        ("1.1", format!("Host: h\r\n{key}"), "200"),
+        ("1.1", key.clone(), "400"),
+        ("1.0", key.clone(), "200"),
+        ("1.1", format!("Host: h\r\nHost: h\r\n{key}"), "400"),
+        ("1.1", format!("Host: h\r\n{key}Host: other\r\n"), "400"),
+        ("1.0", format!("Host: h\r\n{key}Host: other\r\n"), "400"),
+        ("1.1", format!("Host: h\r\n{key}{key}"), "400"),
+        ("1.1", format!("Host: h\r\n{other}{key}"), "400"),
+        ("1.1", format!("Host: h\r\n{key}Authorization: Basic x\r\n"), "400"),
+    ] {
+        let text = format!("GET /text HTTP/{version}\r\n{headers}Connection: close\r\n\r\n");
+        let mut stream = world.raw(&text).await;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        assert_eq!(head.split(' ').nth(1), Some(status), "{text}{answer}");
+        assert!(head.contains("x-request-id"), "{head}");
+        if status == "400" {
+            let body: Value = serde_json::from_str(body).unwrap();
+            assert!(body["message"].is_string(), "{body}");
+        }
+    }
+    world.close().await;
+}
+
 on_sqlite!(
+    a_head_that_could_be_read_in_two_ways_is_refused,
     head_is_get_without_its_body,
     other_methods_are_told_what_there_is,
     a_body_is_asked_for_only_where_it_is_wanted,

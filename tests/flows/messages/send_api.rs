@@ -437,7 +437,7 @@ async fn an_address_that_is_none_is_refused_and_a_template_of_one_is_not(world: 
         email[member] = json!(value);
         body(json!({ "messages": { "email": email, "webhook": webhook("x") } }))
     };
-    let eleven = vec!["a@b.example"; 11].join(", ");
+    let eleven = ["a@b.example"; 11].join(", ");
     let template = "{{custom_attribute.${sender}}}";
     for (member, value) in [
         ("from", "nobody"),

@@ -272,7 +272,10 @@ async fn secrets_are_neither_printed_nor_stored_as_they_are(world: World) {
     let found = settings::of(&new, workspace).await.unwrap();
     let email = found.email.as_ref().unwrap();
     assert!(email.smtp.expose_secret().contains(PASSWORD));
-    assert_eq!(email.status_postback.as_ref().unwrap().secret.0, SECRET.as_bytes());
+    assert_eq!(
+        email.status_postback.as_ref().unwrap().signing,
+        settings::Secret(SECRET.into()).into()
+    );
     // Whoever reads with the former key is told so, and told no more.
     let error = settings::of(&world.app, workspace).await.unwrap_err().to_string();
     assert!(error.contains("LONGSHORE_SECRET_KEY") && !error.contains("hidden"), "{error}");
@@ -288,7 +291,10 @@ async fn who_sends_follows_what_is_applied(world: World) {
     let found = settings::of(&world.app, workspace).await.unwrap();
     let relay = found.email.as_ref().unwrap().relay().unwrap();
     assert_eq!(relay.login.unwrap().password.expose_secret(), PASSWORD);
-    assert_eq!(found.provider(Channel::WebPush).unwrap().secret.0, SECRET.as_bytes());
+    assert_eq!(
+        found.provider(Channel::WebPush).unwrap().signing,
+        settings::Secret(SECRET.into()).into()
+    );
     assert_eq!(found.feedback_secret.as_ref().unwrap().0, SECRET.as_bytes());
     assert!(found.without(Channel::Sms).is_none() && found.without(Channel::WhatsApp).is_some());
     assert_eq!(found.subscription_groups[0].id, GROUP);

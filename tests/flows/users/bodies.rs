@@ -4,6 +4,7 @@ use std::convert::Infallible;
 
 use longshore::store::Store;
 use longshore::users::Position;
+use longshore::users::moment::Moment;
 use longshore::users::scan::{Stretch, read};
 use serde_json::json;
 
@@ -42,7 +43,8 @@ async fn no_large_body_is_sent_that_is_not_wanted(mut world: World) {
     let before = proxy.answered();
     let (mut users, mut bytes) = (0, 0);
     let mut tx = world.store().snapshot().await.unwrap();
-    let done = read(&mut tx, &stretch, |user| {
+    let moment = Moment::of(&mut tx).await.unwrap();
+    let done = read(&mut tx, &stretch, &moment, |user| {
         users += 1;
         bytes += user.activity.map_or(0, |body| body.len() as u64);
         Ok::<(), Infallible>(())

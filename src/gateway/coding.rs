@@ -1,0 +1,369 @@
+//! Content codings (RFC 9110, 8.4): of requests' bodies, and of large answers.
+
+use std::io::{ErrorKind, Read};
+
+use axum::body::Body;
+use axum::http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, VARY};
+use axum::http::{HeaderMap, HeaderValue};
+use axum::response::Response;
+use flate2::bufread::MultiGzDecoder;
+use flate2::{Decompress, FlushDecompress, Status};
+use http_body_util::BodyExt as _;
+use libdeflater::{CompressionLvl, Compressor};
+use zstd_safe::zstd_sys::ZSTD_ErrorCode;
+
+use super::body::{INLINE_BYTES, is_json_type};
+use super::{ApiError, memory::Room};
+use crate::app::App;
+
+/// The codings that bodies may have, as `Accept-Encoding` says them.
+pub const ACCEPTED: HeaderValue = HeaderValue::from_static("gzip, zstd, deflate");
+
+/// How many times as large as it came a body may become. JSON of many similar objects becomes
+/// some 30 times as large.
+const MOST_TIMES: usize = 200;
+
+/// Bytes up to which it may become larger than that.
+const FREE_BYTES: usize = 64 << 10;
+
+/// Answers of fewer bytes fit into a packet or two, and are left as they are.
+const LARGE_BYTES: usize = 2 << 10;
+
+/// How a body is coded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Coding {
+    Identity,
+    Gzip,
+    Zstd,
+    /// The zlib format; many send the bare deflate format by this name.
+    Deflate,
+}
+
+impl Coding {
+    /// That of a request's body. Several at once are not accepted.
+    pub fn of(headers: &HeaderMap) -> Result<Self, ApiError> {
+        let mut found = Self::Identity;
+        for value in headers.get_all(CONTENT_ENCODING) {
+            let value = value.to_str().map_err(|_| ApiError::UnsupportedEncoding)?;
+            for name in value.split(',').map(str::trim) {
+                let coding = match name.to_ascii_lowercase().as_str() {
+                    "" | "identity" => continue,
+                    "gzip" | "x-gzip" => Self::Gzip,
+                    "zstd" => Self::Zstd,
+                    "deflate" => Self::Deflate,
+                    _ => return Err(ApiError::UnsupportedEncoding),
+                };
+                if found != Self::Identity {
+                    return Err(ApiError::UnsupportedEncoding);
+                }
+                found = coding;
+            }
+        }
+        Ok(found)
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Identity => "identity",
+            Self::Gzip => "gzip",
+            Self::Zstd => "zstd",
+            Self::Deflate => "deflate",
+        }
+    }
+}
+
+/// Why a body cannot be decoded.
+#[derive(Debug, PartialEq, Eq)]
+enum DecodeError {
+    /// It has more bytes than there is room for.
+    Longer,
+    Invalid,
+}
+
+/// Decodes a body that came whole. It may have `limit` bytes then; `room` grows to hold it beside
+/// what came.
+pub fn decode(
+    coding: Coding,
+    coded: &[u8],
+    limit: usize,
+    room: &mut Room,
+    no_room: impl Fn() -> ApiError,
+) -> Result<Vec<u8>, ApiError> {
+    let most = limit.min(coded.len().saturating_mul(MOST_TIMES).max(FREE_BYTES));
+    let mut bytes = most.min((4 * coded.len()).max(UNCODED_BYTES));
+    loop {
+        if !room.try_grow(coded.len() + bytes) {
+            return Err(no_room());
+        }
+        let mut decoded = vec![0; bytes];
+        match decode_into(coding, coded, &mut decoded) {
+            Ok(length) => {
+                decoded.truncate(length);
+                decoded.shrink_to_fit();
+                room.shrink(length);
+                return Ok(decoded);
+            }
+            // From its beginning, which costs as much again in all: so nothing is kept but
+            // what is counted, and no sender chooses how much.
+            Err(DecodeError::Longer) if bytes < most => bytes = most.min(2 * bytes),
+            Err(DecodeError::Longer) => return Err(ApiError::TooLarge),
+            Err(DecodeError::Invalid) => {
+                let name = coding.name();
+                return Err(ApiError::Invalid(format!("The request body is not valid {name}")));
+            }
+        }
+    }
+}
+
+/// What a decoded body is first given room for.
+const UNCODED_BYTES: usize = 4 << 10;
+
+fn decode_into(coding: Coding, coded: &[u8], decoded: &mut [u8]) -> Result<usize, DecodeError> {
+    match coding {
+        Coding::Identity => Err(DecodeError::Invalid),
+        Coding::Gzip => {
+            let mut decoder = MultiGzDecoder::new(coded);
+            fill(&mut decoder, decoded)
+        }
+        Coding::Deflate => {
+            let mut decoder = Decompress::new(is_zlib(coded));
+            let status = decoder.decompress(coded, decoded, FlushDecompress::Finish);
+            let read = usize::try_from(decoder.total_in()).unwrap_or(usize::MAX);
+            let length = usize::try_from(decoder.total_out()).unwrap_or(usize::MAX);
+            match status.map_err(|_| DecodeError::Invalid)? {
+                // Nothing may follow: it would be lost.
+                Status::StreamEnd if read == coded.len() => Ok(length),
+                Status::Ok | Status::BufError if length == decoded.len() => {
+                    Err(DecodeError::Longer)
+                }
+                _ => Err(DecodeError::Invalid),
+            }
+        }
+        Coding::Zstd => zstd_safe::decompress(decoded, coded).map_err(|code| {
+            let too_small = ZSTD_ErrorCode::ZSTD_error_dstSize_tooSmall as usize;
+            match code == 0_usize.wrapping_sub(too_small) {
+                true => DecodeError::Longer,
+                false => DecodeError::Invalid,
+            }
+        }),
+    }
+}
+
+/// Reads to the end, and no more than there is room for.
+fn fill(decoder: &mut impl Read, decoded: &mut [u8]) -> Result<usize, DecodeError> {
+    let mut length = 0;
+    loop {
+        let mut beyond = [0];
+        let rest = match decoded.get_mut(length..) {
+            Some(rest) if !rest.is_empty() => rest,
+            _ => &mut beyond[..],
+        };
+        match decoder.read(rest) {
+            Ok(0) => return Ok(length),
+            Ok(_) if length == decoded.len() => return Err(DecodeError::Longer),
+            Ok(read) => length += read,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(_) => return Err(DecodeError::Invalid),
+        }
+    }
+}
+
+/// Whether it begins with the header of zlib (RFC 1950).
+fn is_zlib(coded: &[u8]) -> bool {
+    let [first, second, ..] = *coded else { return false };
+    first & 0x0f == 8 && u16::from_be_bytes([first, second]).is_multiple_of(31)
+}
+
+/// Whether a client takes gzip (RFC 9110, 12.5.3).
+pub fn takes_gzip(headers: &HeaderMap) -> bool {
+    let (mut gzip, mut any) = (None, None);
+    for value in headers.get_all(ACCEPT_ENCODING) {
+        for one in value.to_str().unwrap_or_default().split(',') {
+            let mut parts = one.split(';').map(str::trim);
+            let name = parts.next().unwrap_or_default().to_ascii_lowercase();
+            let weight = parts.find_map(|part| part.strip_prefix("q=").or(part.strip_prefix("Q=")));
+            let wanted = weight.is_none_or(|weight| weight.parse().is_ok_and(|q: f32| q > 0.0));
+            match name.as_str() {
+                "gzip" | "x-gzip" => gzip = Some(wanted),
+                "*" => any = Some(wanted),
+                _ => {}
+            }
+        }
+    }
+    gzip.or(any).unwrap_or(false)
+}
+
+/// Compresses an answer that is large and JSON, for a client that takes that.
+pub async fn compressed(app: &App, takes_gzip: bool, mut response: Response) -> Response {
+    let length = axum::body::HttpBody::size_hint(response.body()).exact();
+    let is_large = length.is_some_and(|length| length >= LARGE_BYTES as u64);
+    let headers = response.headers_mut();
+    if !is_large
+        || !is_json_type(headers.get(CONTENT_TYPE))
+        || headers.contains_key(CONTENT_ENCODING)
+    {
+        return response;
+    }
+    headers.append(VARY, HeaderValue::from_static("accept-encoding"));
+    if !takes_gzip {
+        return response;
+    }
+    let (mut head, body) = response.into_parts();
+    // It is in memory: that its length is known says so.
+    let Ok(body) = body.collect().await else { return Response::from_parts(head, Body::empty()) };
+    let body = body.to_bytes();
+    let gzip = match body.len() > INLINE_BYTES {
+        true => app.cores.compute_here(|| gzip(&body)),
+        false => gzip(&body),
+    };
+    let Some(gzip) = gzip else { return Response::from_parts(head, body.into()) };
+    head.headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    head.headers.insert(CONTENT_LENGTH, gzip.len().into());
+    Response::from_parts(head, gzip.into())
+}
+
+/// None where that makes it no smaller.
+fn gzip(bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut compressor = Compressor::new(CompressionLvl::fastest());
+    let mut gzip = vec![0; bytes.len()];
+    let length = compressor.gzip_compress(bytes, &mut gzip).ok()?;
+    gzip.truncate(length);
+    Some(gzip)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use flate2::Compression;
+    use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
+
+    use super::*;
+    use crate::gateway::memory::{Holder, SharedMemory};
+
+    fn coded(coding: Coding, bytes: &[u8]) -> Vec<u8> {
+        let level = Compression::default();
+        match coding {
+            Coding::Identity => bytes.to_vec(),
+            Coding::Gzip => {
+                let mut encoder = GzEncoder::new(Vec::new(), level);
+                encoder.write_all(bytes).unwrap();
+                encoder.finish().unwrap()
+            }
+            Coding::Deflate => {
+                let mut encoder = ZlibEncoder::new(Vec::new(), level);
+                encoder.write_all(bytes).unwrap();
+                encoder.finish().unwrap()
+            }
+            Coding::Zstd => {
+                let mut coded = vec![0; zstd_safe::compress_bound(bytes.len())];
+                let length = zstd_safe::compress(&mut coded[..], bytes, 3).unwrap();
+                coded.truncate(length);
+                coded
+            }
+        }
+    }
+
+    fn decoded(
+        coding: Coding,
+        coded: &[u8],
+        limit: usize,
+        bytes: usize,
+    ) -> Result<Vec<u8>, String> {
+        let memory = SharedMemory::halves(bytes);
+        let mut room = memory.try_reserve(Holder::Workspace(1), coded.len()).expect("room");
+        let no_room = || ApiError::Unavailable("no room".into());
+        let decoded = decode(coding, coded, limit, &mut room, no_room);
+        if let Ok(decoded) = &decoded {
+            assert_eq!(memory.held_and_most().0, decoded.len().div_ceil(1 << 10) << 10);
+        }
+        decoded.map_err(|error| error.status().as_str().to_owned())
+    }
+
+    const ALL: [Coding; 3] = [Coding::Gzip, Coding::Zstd, Coding::Deflate];
+    const MEMORY: usize = 16 << 20;
+
+    #[test]
+    fn a_body_is_decoded_within_its_bounds() {
+        let lines: String = (0..20_000).map(|n| format!("{{\"n\":{n}}}\n")).collect();
+        for coding in ALL {
+            for bytes in [&b""[..], b"{}", &lines.as_bytes()[..70_000], lines.as_bytes()] {
+                let coded = coded(coding, bytes);
+                assert_eq!(decoded(coding, &coded, 4 << 20, MEMORY).as_deref(), Ok(bytes));
+                if !bytes.is_empty() {
+                    assert_eq!(decoded(coding, &coded, bytes.len(), MEMORY).as_deref(), Ok(bytes));
+                    let smaller = decoded(coding, &coded, bytes.len() - 1, MEMORY);
+                    assert_eq!(smaller.unwrap_err(), "413", "{coding:?}");
+                    let cut = &coded[..coded.len() - 1];
+                    assert_eq!(decoded(coding, cut, 4 << 20, MEMORY).unwrap_err(), "400");
+                }
+                let more = [&coded[..], b"x"].concat();
+                assert_eq!(decoded(coding, &more, 4 << 20, MEMORY).unwrap_err(), "400");
+            }
+            let coded = coded(coding, lines.as_bytes());
+            assert_eq!(decoded(coding, &coded, 4 << 20, 128 << 10).unwrap_err(), "503");
+            assert_eq!(decoded(coding, b"{\"n\":1}", 4 << 20, MEMORY).unwrap_err(), "400");
+        }
+    }
+
+    #[test]
+    fn a_bomb_is_refused() {
+        for coding in ALL {
+            let bomb = coded(coding, &vec![b' '; 3 << 20]);
+            assert_eq!(decoded(coding, &bomb, 4 << 20, MEMORY).unwrap_err(), "413", "{coding:?}");
+            let small = vec![b' '; FREE_BYTES];
+            assert_eq!(decoded(coding, &coded(coding, &small), 4 << 20, MEMORY).unwrap(), small);
+        }
+    }
+
+    #[test]
+    fn two_members_are_one_body_and_bare_deflate_is_known() {
+        let two = [coded(Coding::Gzip, b"{\"a\""), coded(Coding::Gzip, b":1}")].concat();
+        assert_eq!(decoded(Coding::Gzip, &two, 100, MEMORY).unwrap(), b"{\"a\":1}");
+        let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(b"{\"a\":1}").unwrap();
+        let bare = encoder.finish().unwrap();
+        assert_eq!(decoded(Coding::Deflate, &bare, 100, MEMORY).unwrap(), b"{\"a\":1}");
+    }
+
+    #[test]
+    fn codings_are_read_off_the_headers() {
+        let of = |values: &[&'static str]| {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                headers.append(CONTENT_ENCODING, HeaderValue::from_static(value));
+            }
+            Coding::of(&headers).ok()
+        };
+        for (values, coding) in [
+            (&[][..], Coding::Identity),
+            (&["identity"], Coding::Identity),
+            (&["GZIP"], Coding::Gzip),
+            (&["x-gzip"], Coding::Gzip),
+            (&["identity, zstd"], Coding::Zstd),
+            (&["deflate"], Coding::Deflate),
+        ] {
+            assert_eq!(of(values), Some(coding), "{values:?}");
+        }
+        for values in [&["br"][..], &["gzip, gzip"], &["gzip", "zstd"], &["gzip;q=1"], &["gzip br"]]
+        {
+            assert_eq!(of(values), None, "{values:?}");
+        }
+    }
+
+    #[test]
+    fn a_client_says_whether_it_takes_gzip() {
+        let takes = |value: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(value));
+            takes_gzip(&headers)
+        };
+        for yes in ["gzip", "br, GZIP;q=0.5", "*", "x-gzip", "gzip;q=1, *;q=0"] {
+            assert!(takes(yes), "{yes}");
+        }
+        for no in ["", "br", "gzip;q=0", "gzip; q=0.000", "*;q=0", "gzip;q=0, *", "gzip;q=x"] {
+            assert!(!takes(no), "{no}");
+        }
+        assert!(!takes_gzip(&HeaderMap::new()));
+    }
+}
