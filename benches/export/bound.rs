@@ -121,7 +121,8 @@ async fn read(
                 };
                 let mut users = Vec::new();
                 let mut tx = installation.store.snapshot().await.expect("the store answers");
-                let read = scan::read(&mut tx, &stretch, &Moment::endless(), |user| {
+                let moment = Moment::endless();
+                let read = scan::read(&mut tx, &stretch, &moment, |user| {
                     users.push(Stored {
                         service_id: user.service_id,
                         doc: user.doc.to_owned(),

@@ -29,6 +29,9 @@ const FREE_BYTES: usize = 64 << 10;
 /// Answers of fewer bytes fit into a packet or two, and are left as they are.
 const LARGE_BYTES: usize = 2 << 10;
 
+/// How hard answers are compressed: the least that is compression at all.
+const LEVEL: i32 = 1;
+
 /// How a body is coded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Coding {
@@ -224,7 +227,7 @@ pub async fn compressed(app: &App, takes_gzip: bool, mut response: Response) -> 
 
 /// None where that makes it no smaller.
 fn gzip(bytes: &[u8]) -> Option<Vec<u8>> {
-    let mut compressor = Compressor::new(CompressionLvl::fastest());
+    let mut compressor = Compressor::new(CompressionLvl::new(LEVEL).ok()?);
     let mut gzip = vec![0; bytes.len()];
     let length = compressor.gzip_compress(bytes, &mut gzip).ok()?;
     gzip.truncate(length);

@@ -356,9 +356,10 @@ async fn filters_find_whom_they_mean(world: World) {
 
 async fn hostile_filters_are_refused(world: World) {
     world.create("ann@acme.example").await;
-    let deep = format!("{}userName eq \"a\"{}", "(".repeat(5_000), ")".repeat(5_000));
-    let wide = vec!["userName eq \"a\""; 1_000].join(" and ");
-    let long = format!("userName eq \"{}", "a".repeat(30_000));
+    // As long as a head of 16 KiB has room for.
+    let deep = format!("{}userName eq \"a\"{}", "(".repeat(2_000), ")".repeat(2_000));
+    let wide = vec!["userName eq \"a\""; 400].join(" and ");
+    let long = format!("userName eq \"{}", "a".repeat(14_000));
     for filter in [
         "",
         "userName pr",
@@ -378,7 +379,7 @@ async fn hostile_filters_are_refused(world: World) {
         refused(&world.filtered(filter).await, 400, Some("invalidFilter"));
     }
     // These are filters; nobody is like that.
-    for value in ["x' OR '1'='1", "\\u0000", "%", "🙂\\ud83d\\ude00", &"é".repeat(5_000)] {
+    for value in ["x' OR '1'='1", "\\u0000", "%", "🙂\\ud83d\\ude00", &"é".repeat(2_000)] {
         assert_eq!(world.found(&format!("userName eq \"{value}\"")).await.0, 0, "{value}");
         assert_eq!(world.found(&format!("userName sw \"{value}\"")).await.0, 0, "{value}");
     }

@@ -5,7 +5,6 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::StreamExt as _;
-use futures::stream::FuturesUnordered;
 use jiff::Timestamp;
 use reqwest::Client;
 use serde_json::{Value, json};
@@ -154,17 +153,12 @@ async fn bodies_that_prove_nothing_take_no_room_from_others() {
          Content-Type: application/json\r\nContent-Length: 1000000\r\n\r\n{}",
         "x".repeat(70 << 10)
     );
-    let mut attack: FuturesUnordered<_> = (0..400)
-        .map(|_| async {
-            let mut stream = world.connect([127, 0, 0, 1]).await;
-            let _ = stream.write_all(head.as_bytes()).await;
-            stream
-        })
-        .collect();
-    let mut held = Vec::new();
-    while let Some(stream) = attack.next().await {
-        held.push(stream);
-    }
+    let attack = (0..400).map(|_| async {
+        let mut stream = world.connect([127, 0, 0, 1]).await;
+        let _ = stream.write_all(head.as_bytes()).await;
+        stream
+    });
+    let held = futures::future::join_all(attack).await;
     let client = World::client([127, 0, 0, 2]);
     for _ in 0..20 {
         assert_eq!(world.track(&client, 0, 1 << 20).await, 201);
@@ -174,7 +168,7 @@ async fn bodies_that_prove_nothing_take_no_room_from_others() {
     let refused = "longshore_http_refused_total{reason=\"unauthenticated\"} ";
     let refused = metrics.lines().find_map(|line| line.strip_prefix(refused)?.parse::<f64>().ok());
     assert!(refused.is_some_and(|refused| refused > 0.0), "{refused:?}");
-    drop((held, attack));
+    drop(held);
     // Their room is free again.
     let client = World::client([127, 0, 0, 1]);
     eventually("the address can report", async || world.report(&client, "acme-0").await == 200)
