@@ -435,8 +435,13 @@ async fn out_of_time(pool: &SqlitePool, kind: Kind, job: Uuid) -> Result<Vec<i64
 /// Puts the end of the lease off. [`ClaimError::Lost`] means: stop working on it.
 pub async fn renew(store: &Store, claim: &Claim, lease: Duration) -> Result<(), ClaimError> {
     let mut tx = store.write().await?;
-    set_due(&mut tx, claim, lease, Some(claim.owner), None).await?;
+    extend(&mut tx, claim, lease).await?;
     Ok(tx.commit().await?)
+}
+
+/// The same in the caller's transaction, which only the owner of the claim may commit.
+pub async fn extend(tx: &mut Tx, claim: &Claim, lease: Duration) -> Result<(), ClaimError> {
+    set_due(tx, claim, lease, Some(claim.owner), None).await
 }
 
 /// Notes progress, in the transaction that writes it: the lease begins anew, and so do the

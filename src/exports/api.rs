@@ -423,7 +423,7 @@ impl Status {
             finished_at: progress.finished_at.map(format_time),
             estimated_end: estimated_end(progress, now).map(format_time),
             expires_at: progress.expires_at.map(format_time),
-            error: progress.error.clone(),
+            error: progress.error.clone().filter(|_| progress.state.has_error()),
             broken_users: Vec::new(),
         }
     }

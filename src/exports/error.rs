@@ -87,7 +87,7 @@ impl Retry for ExportError {
 impl ExportError {
     /// What the storage of files answered, where that is why and another try may help.
     pub(super) fn storage_failure(&self) -> Option<Failure> {
-        let is_waiting = self.can_retry() && !self.needs_newer();
+        let is_waiting = self.can_retry() && !self.needs_newer() && !self.blames_clock();
         let failure = is_waiting.then(|| self.failure())?;
         matches!(failure.cause, Cause::OwnStorage | Cause::Objects).then_some(failure)
     }

@@ -131,6 +131,12 @@ impl State {
         }
     }
 
+    /// Whether an error that was noted still says how the job is. A worker of the release before,
+    /// which knows none of a job that goes on, leaves it where it finishes one.
+    pub fn has_error(self) -> bool {
+        !matches!(self, Self::Done | Self::Cancelled)
+    }
+
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.name() == name)
     }

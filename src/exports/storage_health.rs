@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::{ExportError, storage_rows};
 use crate::app::App;
-use crate::claims::Claim;
+use crate::claims::{self, Claim, ClaimError};
 use crate::objects::probe;
 use crate::retry;
 use crate::store::StoreError;
@@ -36,7 +36,7 @@ pub async fn note(app: &App, claim: &Claim, result: &Result<(), ExportError>) {
     let noted = match result {
         Ok(()) if claim.attempt > 1 => clear(app, claim.job).await,
         Ok(()) => Ok(()),
-        Err(error) => note_failure(app, claim.job, error).await,
+        Err(error) => note_failure(app, claim, error).await,
     };
     if let Err(error) = noted {
         tracing::warn!(%error, "the status of the export's storage cannot be written");
@@ -44,15 +44,21 @@ pub async fn note(app: &App, claim: &Claim, result: &Result<(), ExportError>) {
 }
 
 /// What is not about storage is left out, and what cannot be retried ends the export anyway.
-async fn note_failure(app: &App, job: Uuid, error: &ExportError) -> Result<(), StoreError> {
+async fn note_failure(app: &App, claim: &Claim, error: &ExportError) -> Result<(), StoreError> {
     let Some(failure) = error.storage_failure() else { return Ok(()) };
     let mut tx = app.store.write().await?;
+    // Whoever slept through the lease knows less than the worker that has the part now.
+    match claims::extend(&mut tx, claim, app.config.lease()).await {
+        Ok(()) => {}
+        Err(ClaimError::Lost) => return Ok(()),
+        Err(ClaimError::Store(error)) => return Err(error),
+    }
     let message = failure.while_retrying();
-    storage_rows::note_failure(&mut tx, job, &message, &failure.detail).await?;
+    storage_rows::note_failure(&mut tx, claim.job, &message, &failure.detail).await?;
     tx.commit().await
 }
 
-/// Every attempt that failed is followed by one that comes here, so nothing stale stays.
+/// Every attempt that was noted is followed by one that comes here, so nothing stale stays.
 async fn clear(app: &App, job: Uuid) -> Result<(), StoreError> {
     let mut tx = app.store.write().await?;
     storage_rows::clear_failure(&mut tx, job).await?;

@@ -176,6 +176,7 @@ mod at_once {
     // SQLite has one writer.
     on_postgres!(World =>
         users_of_a_transaction_that_ends_after_the_plan_are_in_no_file,
+        a_server_that_comes_back_is_newer_than_the_one_between,
         a_database_of_another_server_loses_and_gains_nobody,
         a_program_of_before_marks_users_too,
     );
@@ -210,6 +211,18 @@ mod at_once {
             world.import(names("late", 20)).await;
             world.holds(&job, names("known", 12).chain(names("tracked", 40))).await;
         }
+    }
+
+    async fn a_server_that_comes_back_is_newer_than_the_one_between(world: World) {
+        world.import(names("known", 3)).await;
+        world
+            .sql("INSERT INTO server_starts SELECT max(number) + 1, 'another' FROM server_starts")
+            .await;
+        // As if the server between had created them.
+        world.sql("UPDATE users SET created_in = created_in + (1::bigint << 48)").await;
+        let job = world.planned().await;
+        world.import(names("late", 5)).await;
+        world.holds(&job, names("known", 3)).await;
     }
 
     async fn a_program_of_before_marks_users_too(world: World) {

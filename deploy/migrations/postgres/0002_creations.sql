@@ -10,37 +10,46 @@ CREATE TABLE server_starts (
 -- The number of the start of the server that this runs on: no transaction outlives it.
 CREATE FUNCTION server_number() RETURNS BIGINT LANGUAGE plpgsql AS $$
 DECLARE
-    this  TEXT := extract(epoch FROM pg_postmaster_start_time());
-    known BIGINT;
+    this   TEXT := extract(epoch FROM pg_postmaster_start_time());
+    known  BIGINT;
+    newest BIGINT;
+    fresh  BIGINT;
 BEGIN
     LOOP
+        SELECT max(number) INTO newest FROM server_starts;
         SELECT number INTO known FROM server_starts WHERE started = this;
-        IF FOUND THEN
+        -- One that is not the newest came back after the database was on another server.
+        IF known = newest THEN
             RETURN known;
         END IF;
+        fresh := coalesce(newest + 1, 0);
         IF current_setting('transaction_read_only')::boolean THEN
             -- What the first writer will get.
-            RETURN (SELECT coalesce(max(number) + 1, 0) FROM server_starts);
+            RETURN fresh;
         END IF;
-        INSERT INTO server_starts (number, started)
-            SELECT coalesce(max(number) + 1, 0), this FROM server_starts
-            ON CONFLICT DO NOTHING;
+        UPDATE server_starts SET number = fresh WHERE started = this AND number < fresh;
+        IF NOT FOUND THEN
+            INSERT INTO server_starts (number, started) VALUES (fresh, this)
+                ON CONFLICT DO NOTHING;
+        END IF;
     END LOOP;
 END $$;
 
--- Whoever waits for this lock holds up all who come after: no longer than a second at a time.
+-- Whoever waits for this lock holds up all who come after: for seconds at a time, with longer
+-- pauses between. Longer than deadlock_timeout, after which PostgreSQL cancels an autovacuum that
+-- is in the way.
 DO $$
 BEGIN
-    FOR attempt IN 1..60 LOOP
+    FOR attempt IN 1..20 LOOP
         BEGIN
-            SET LOCAL lock_timeout = '1s';
+            SET LOCAL lock_timeout = '3s';
             LOCK TABLE users IN ACCESS EXCLUSIVE MODE;
             EXIT;
         EXCEPTION WHEN lock_not_available THEN
-            IF attempt = 60 THEN
+            IF attempt = 20 THEN
                 RAISE;
             END IF;
-            PERFORM pg_sleep(1);
+            PERFORM pg_sleep(6);
         END;
     END LOOP;
 END $$;

@@ -306,6 +306,8 @@ fn producer(settings: &Settings) -> Result<ThreadedProducer<Tracing>, LogError> 
     ];
     let fixed = [
         ("enable.idempotence", "true"),
+        // It would have the producer take another number, which the brokers do not know.
+        ("enable.gapless.guarantee", "false"),
         ("acks", "all"),
         ("message.max.bytes", max_bytes.as_str()),
         ("message.timeout.ms", timeout_ms.as_str()),

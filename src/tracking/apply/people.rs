@@ -263,6 +263,12 @@ impl<'a> People<'a> {
             .collect();
         fail_point!("tracking::looked_for_emails");
         name_locks::lock(tx, self.workspace, &names).await?;
+        let locked: Vec<&str> = names.iter().map(|(_, email)| email.as_ref()).collect();
+        let now = rows::find_emails(tx, self.workspace, &locked).await?;
+        if now.iter().any(|id| !hinted.contains(id)) {
+            // Another partition made somebody with one of them until the lock was there.
+            return Err(ApplyError::Changed);
+        }
         self.locked_emails = names.iter().map(|(_, email)| email.to_string()).collect();
         self.look_up_erased(tx, Name::Email, names.iter().map(|(_, email)| email.as_ref())).await
     }

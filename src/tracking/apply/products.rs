@@ -131,7 +131,8 @@ async fn list_new(
 ) -> Result<BTreeMap<Box<str>, bool>, StoreError> {
     let names: Vec<&str> = asked.iter().copied().collect();
     let mut new = without(asked, &rows::listed_of(tx, workspace, &names).await?);
-    if !new.is_empty() {
+    // A list never gets shorter, so of a full one nothing needs the lock.
+    if !new.is_empty() && rows::count_products(tx, workspace).await? < MOST {
         rows::lock_products(tx, workspace).await?;
         // Others may have listed some until the lock was there.
         let names: Vec<&str> = new.iter().copied().collect();

@@ -1,6 +1,6 @@
 //! A fresh store of each kind for a test.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr as _;
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use sqlx::{AssertSqlSafe, Connection as _};
 use tokio::sync::OnceCell;
 use uuid::Uuid;
 
+use super::files::{project, read};
 use super::servers;
 use super::temporary::Temporary;
 
@@ -54,8 +55,10 @@ fn url(database: &str) -> String {
 
 /// The name of a database with this version's schema, which is kept for later runs.
 async fn template() -> String {
-    const SCHEMA: &str = include_str!("../../../deploy/migrations/postgres/0001_first.sql");
-    let hash = Sha256::digest(SCHEMA);
+    let migrations = std::fs::read_dir(project("deploy/migrations/postgres"));
+    let files = migrations.expect("the migrations").map(|file| file.expect("a migration").path());
+    let files = BTreeSet::from_iter(files).into_iter().map(read);
+    let hash = Sha256::digest(files.collect::<String>());
     let name =
         format!("template_{}", hash[..8].iter().map(|b| format!("{b:02x}")).collect::<String>());
     let server = PgConnection::connect(&servers::variable("LONGSHORE_TEST_POSTGRES")).await;
