@@ -12,7 +12,7 @@ use crate::config::{Config, ConfigError};
 use crate::deliveries::Sender;
 use crate::gateway::StoreQueue;
 use crate::gateway::limits::Limits;
-use crate::gateway::memory::SharedMemory;
+use crate::gateway::memory::{PLACE, SharedMemory};
 use crate::log::{Log, LogError};
 use crate::messages::channels::Channels;
 use crate::messages::inbound::{Appends, KnownNames};
@@ -49,6 +49,11 @@ pub struct Parts {
     pub unproved: SharedMemory,
     /// Places for requests under way (`gateway.requests_in_flight`).
     pub requests: Arc<Semaphore>,
+    /// Who has these places: a workspace, or all senders who have not proved who they are, may have
+    /// as many as it leaves free.
+    pub shares: SharedMemory,
+    /// Half of these places, which single senders have who have not proved who they are.
+    pub unproved_requests: SharedMemory,
     /// Where calls of the API wait for the store.
     pub calls: StoreQueue,
     /// What only transactional emails use.
@@ -115,7 +120,10 @@ impl App {
         let memory = Memory::new(config.exports.memory_bytes);
         let bodies = SharedMemory::halves(config.gateway.memory_bytes);
         let unproved = SharedMemory::eighths(config.gateway.unproved_bytes());
-        let requests = Arc::new(Semaphore::new(config.gateway.requests_in_flight));
+        let places = config.gateway.requests_in_flight;
+        let requests = Arc::new(Semaphore::new(places));
+        let shares = SharedMemory::halves(places * PLACE);
+        let unproved_requests = SharedMemory::eighths(places / 2 * PLACE);
         let threads = config.worker.compute_threads;
         Ok(Self(Arc::new(Parts {
             config: Arc::new(config),
@@ -136,6 +144,8 @@ impl App {
             bodies,
             unproved,
             requests,
+            shares,
+            unproved_requests,
             bell: Bell::default(),
             notices: Notices::default(),
             fleet: Fleet::default(),

@@ -130,7 +130,8 @@ pub struct Gateway {
     /// who they are: half of it for heads of requests, half for bodies that are signed. One
     /// sender has an eighth at most.
     pub unauthenticated_bytes: usize,
-    /// Requests under way at once. One more is answered 503 at once, with `Retry-After`.
+    /// Requests under way at once. One more is answered 503 at once, with `Retry-After`. One
+    /// workspace has at most as many as are left free.
     pub requests_in_flight: usize,
     /// Connections at once. Further ones wait in the system's queue.
     pub connections: usize,

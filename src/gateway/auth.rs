@@ -12,7 +12,8 @@ use ipnet::IpNet;
 
 use super::address::{is_allowed, of_client};
 use super::limits::{self, Standing};
-use super::request::RequestId;
+use super::memory::Room;
+use super::request::{RequestId, place};
 use super::{ApiError, Caller, Connection, body};
 use crate::app::App;
 use crate::workspaces::{Budget, keys};
@@ -20,10 +21,11 @@ use crate::workspaces::{Budget, keys};
 pub(crate) const ADDRESS_REFUSED: &str = "Invalid whitelisted IPs";
 
 /// A route that needs a key with `permission`, and is counted against that permission's
-/// [budget](Budget::of_permission). Checked before the body is read, in the order: key 401,
-/// address 403, permission 403, rate 429. Every request that has a key counts, whatever comes of
-/// it, and its answer says how the budget stands. Where the body decides what it counts against
-/// the route does that, but for requests that do not come so far; before the body, it is counted
+/// [budget](Budget::of_permission). Checked before the body is read, in the order: key 401, the
+/// workspace's [places](place) 503, address 403, permission 403, rate 429. Every request that has a
+/// key and a place counts, whatever comes of it, and its answer says how the budget stands. Where
+/// the body decides what it counts against the route does that, but for requests that do not come
+/// so far; before the body, it is counted
 /// against [all that these budgets let in](crate::workspaces::Workspace::limit_before_body).
 pub fn protected(permission: &'static str, route: MethodRouter<App>) -> MethodRouter<App> {
     route.route_layer(middleware::from_fn(move |request: Request, next: Next| {
@@ -35,7 +37,7 @@ async fn check(permission: &'static str, request: Request, next: Next) -> Respon
     let (mut head, body) = request.into_parts();
     let mut standing = None;
     let mut response = match caller(permission, &head, &mut standing).await {
-        Ok(caller) => {
+        Ok((caller, _place)) => {
             head.extensions.insert(caller);
             next.run(Request::from_parts(head, body)).await
         }
@@ -50,12 +52,13 @@ async fn check(permission: &'static str, request: Request, next: Next) -> Respon
     response
 }
 
-/// Who calls; `standing` is set once it is known whose budget is counted.
+/// Who calls, with a place for the request; `standing` is set once it is known whose budget is
+/// counted.
 async fn caller(
     permission: &'static str,
     head: &Parts,
     standing: &mut Option<Standing>,
-) -> Result<Caller, ApiError> {
+) -> Result<(Caller, Room), ApiError> {
     let (Some(app), Some(RequestId(request_id))) =
         (head.extensions.get::<App>(), head.extensions.get::<RequestId>())
     else {
@@ -65,6 +68,7 @@ async fn caller(
     let key = keys::find(app, presented).await?.ok_or(ApiError::Unauthenticated)?;
     prove(&head.extensions);
     let workspace = &key.workspace;
+    let place = place(app, workspace.id)?;
     let allowed = check_address(app, head, &[&workspace.ip_allowlist, &key.allow]).and_then(|()| {
         let is_granted = key.permissions.iter().any(|granted| granted == permission);
         is_granted.then_some(()).ok_or(ApiError::NoPermission(permission))
@@ -85,11 +89,12 @@ async fn caller(
             return Err(ApiError::RateLimited(seconds));
         }
     }
-    Ok(Caller {
+    let caller = Caller {
         workspace: key.workspace.clone(),
         key_id: key.key_id,
         request_id: request_id.clone(),
-    })
+    };
+    Ok((caller, place))
 }
 
 /// Notes that the sender of a request has proved who they are.

@@ -15,7 +15,8 @@ use serde_json::{Map, Value};
 
 use super::address::of_client;
 use super::coding::{self, Coding};
-use super::memory::{Holder, Room, SharedMemory};
+use super::memory::{Holder, PLACE, Room, SharedMemory};
+use super::request::place;
 use super::{ApiError, COMPANY, Caller, turned_away, value};
 use crate::app::App;
 
@@ -35,7 +36,8 @@ pub(super) const INLINE_BYTES: usize = 64 << 10;
 /// holds what others need by sending slowly.
 const FIRST_BYTES: usize = 64 << 10;
 
-/// The same where it is not known who sends it.
+/// The same where it is not known who sends it; less is reserved for no body, however short it
+/// says it is: a request costs more than its body.
 const FIRST_UNKNOWN_BYTES: usize = 16 << 10;
 
 /// Bytes up to which an error may repeat the value that is wrong.
@@ -60,6 +62,8 @@ pub struct JsonText {
     text: String,
     /// None of what was no request's.
     room: Option<Room>,
+    /// Among the requests of the workspace that sent it, where only the body says which that is.
+    _place: Option<Room>,
 }
 
 impl JsonText {
@@ -104,21 +108,32 @@ impl JsonText {
 
     /// Reads the body of a request whose sender proves by the body alone who they are. It takes
     /// room from what is set aside for that (`gateway.unauthenticated_bytes`) until it is
-    /// [`proved`](Self::proved), and is no larger than the share of one sender.
+    /// [`proved`](Self::proved), and is no larger than the share of one sender. All these senders
+    /// together have as many places for requests as they leave free, and one an eighth of half.
     pub async fn unproved(request: Request, app: &App) -> Result<Self, ApiError> {
+        let holder = Holder::Source(source(app, request.extensions(), request.headers()));
+        let of_one = app.unproved_requests.try_reserve(holder, PLACE);
+        let _places = match (of_one, app.shares.try_reserve(Holder::Unauthenticated, PLACE)) {
+            (Some(of_one), Some(of_all)) => (of_one, of_all),
+            _ => {
+                discard_of(request);
+                turned_away("unauthenticated");
+                return Err(ApiError::Overloaded);
+            }
+        };
         let reading = Reading {
             memory: &app.unproved,
-            holder: Holder::Source(source(app, request.extensions(), request.headers())),
+            holder,
             limit: app.config.gateway.max_body_bytes.min(app.config.gateway.unproved_body_bytes()),
             first_bytes: FIRST_UNKNOWN_BYTES,
-            // Who waits takes a place among the requests under way.
-            waits: false,
+            is_known: false,
         };
         Self::read(request, app, reading).await
     }
 
     /// Has its room among the bodies of the workspace that sent it, as is known now.
     pub async fn proved(mut self, app: &App, workspace: i32) -> Result<Self, ApiError> {
+        self._place = Some(place(app, workspace)?);
         let reserved = app.bodies.reserve(Holder::Workspace(workspace), self.bytes());
         let room =
             tokio::time::timeout(ROOM_WAIT, reserved).await.map_err(|_| no_room("memory"))?;
@@ -140,7 +155,7 @@ impl JsonText {
             .await
             .map_err(|_| ApiError::TooSlow)??;
         if body.is_empty() {
-            return Ok(Self { text: String::new(), room: Some(room) });
+            return Ok(Self { text: String::new(), room: Some(room), _place: None });
         }
         if !is_json_type(head.headers.get(header::CONTENT_TYPE)) {
             return Err(ApiError::UnsupportedMediaType);
@@ -148,9 +163,9 @@ impl JsonText {
         let body = match coding {
             Coding::Identity => body,
             coding => {
-                let mut decode = || {
-                    coding::decode(coding, &body, reading.limit, &mut room, || reading.no_room())
-                };
+                let limit = reading.decoded_limit(body.len());
+                let mut decode =
+                    || coding::decode(coding, &body, limit, &mut room, || reading.no_room());
                 // Whatever is small now may be large then.
                 match body.len() > INLINE_BYTES / 8 {
                     true => app.cores.compute_here(decode),
@@ -158,7 +173,7 @@ impl JsonText {
                 }?
             }
         };
-        Ok(Self { text: utf8(body)?, room: Some(room) })
+        Ok(Self { text: utf8(body)?, room: Some(room), _place: None })
     }
 }
 
@@ -169,20 +184,33 @@ struct Reading<'a> {
     /// Bytes that it may have.
     limit: usize,
     first_bytes: usize,
-    /// Whether it waits for room.
-    waits: bool,
+    /// Whether it is known who sends it. Who is not known does not wait for room, which would take
+    /// a place among the requests under way, and has the first bytes reserved however few it says
+    /// it sends.
+    is_known: bool,
 }
 
 impl Reading<'_> {
+    /// What is reserved first for a body of `most` bytes at most.
+    fn first(&self, most: usize) -> usize {
+        if self.is_known { most.min(self.first_bytes) } else { self.first_bytes }
+    }
+
+    /// Bytes that a body of so many coded ones may have: both are held at once, and a sender who is
+    /// not known may hold no more than the limit.
+    fn decoded_limit(&self, coded: usize) -> usize {
+        if self.is_known { self.limit } else { self.limit.saturating_sub(coded) }
+    }
+
     fn no_room(&self) -> ApiError {
         no_room(match self.holder {
             Holder::Workspace(_) => "memory",
-            Holder::Source(_) => "unauthenticated",
+            Holder::Source(_) | Holder::Unauthenticated => "unauthenticated",
         })
     }
 
     async fn first_room(&self, bytes: usize) -> Option<Room> {
-        match self.waits {
+        match self.is_known {
             true => {
                 let reserved = self.memory.reserve(self.holder, bytes);
                 tokio::time::timeout(ROOM_WAIT, reserved).await.ok()
@@ -223,7 +251,7 @@ impl FromRequest<App> for JsonText {
             holder: Holder::Workspace(workspace.unwrap_or(COMPANY)),
             limit: app.config.gateway.max_body_bytes,
             first_bytes: FIRST_BYTES,
-            waits: true,
+            is_known: true,
         };
         Self::read(request, app, reading).await
     }
@@ -231,7 +259,7 @@ impl FromRequest<App> for JsonText {
 
 impl From<String> for JsonText {
     fn from(text: String) -> Self {
-        Self { text, room: None }
+        Self { text, room: None, _place: None }
     }
 }
 
@@ -254,9 +282,9 @@ async fn read(
 async fn collect(body: &mut Body, reading: &Reading<'_>) -> Result<(Vec<u8>, Room), ApiError> {
     let declared = axum::body::HttpBody::size_hint(body).exact();
     let most = declared.map_or(reading.limit, |bytes| bytes as usize);
-    let first = most.min(reading.first_bytes);
+    let first = reading.first(most);
     let mut room = reading.first_room(first).await.ok_or_else(|| reading.no_room())?;
-    let mut bytes = Vec::with_capacity(first);
+    let mut bytes = Vec::with_capacity(first.min(most));
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|_| {
             ApiError::Invalid("The request body could not be read to its end".into())
@@ -383,7 +411,12 @@ fn wrong_member(path: &str, error: &serde_json::Error) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
+
     use bytes::Bytes;
+    use futures::FutureExt as _;
+    use hyper::body::{Frame, SizeHint};
 
     use super::*;
 
@@ -465,7 +498,7 @@ mod tests {
             holder: Holder::Workspace(1),
             limit,
             first_bytes: FIRST_BYTES,
-            waits: true,
+            is_known: true,
         };
         let (head, ()) = Request::new(()).into_parts();
         for body in [whole(), chunks()] {
@@ -474,5 +507,55 @@ mod tests {
         for body in [whole(), chunks()] {
             assert_eq!(read(&head, body, &reading(11)).await.unwrap().0.len(), 11);
         }
+    }
+
+    /// A body of one byte that does not come.
+    struct Withheld;
+
+    impl axum::body::HttpBody for Withheld {
+        type Data = Bytes;
+        type Error = std::convert::Infallible;
+
+        fn poll_frame(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+            Poll::Pending
+        }
+
+        fn size_hint(&self) -> SizeHint {
+            SizeHint::with_exact(1)
+        }
+    }
+
+    #[tokio::test]
+    async fn a_short_body_of_a_stranger_has_the_first_bytes_reserved() {
+        let memory = SharedMemory::eighths(512 << 10);
+        let reading = Reading {
+            memory: &memory,
+            holder: Holder::Source([127, 0, 0, 1].into()),
+            limit: 64 << 10,
+            first_bytes: FIRST_UNKNOWN_BYTES,
+            is_known: false,
+        };
+        let (head, ()) = Request::new(()).into_parts();
+        for bytes in ["", "{", "{}"] {
+            let (_, room) = read(&head, Body::from(bytes), &reading).await.unwrap();
+            assert_eq!(memory.held_and_most().0, bytes.len().div_ceil(1 << 10) << 10);
+            drop(room);
+        }
+        let mut held = Vec::new();
+        for number in 1..=4 {
+            let mut reads = Box::pin(read(&head, Body::new(Withheld), &reading));
+            assert!(reads.as_mut().now_or_never().is_none());
+            assert_eq!(memory.held_and_most().0, number * FIRST_UNKNOWN_BYTES);
+            held.push(reads);
+        }
+        let refused = read(&head, Body::new(Withheld), &reading).await;
+        assert!(matches!(refused, Err(ApiError::Unavailable(_))));
+        drop(held);
+        assert_eq!(memory.held_and_most().0, 0);
+        // What it is decompressed to counts with what came.
+        assert_eq!(reading.decoded_limit(10 << 10), 54 << 10);
     }
 }

@@ -1,7 +1,9 @@
-//! Room in memory for bodies of requests, which those who send them share.
+//! Room in memory for bodies of requests, and places for requests under way, which those who send
+//! them share.
 //!
 //! Nobody may hold more than a part of what is left free, so that one who sends without end
-//! leaves room for all others. Whoever holds nothing else may have all that is free.
+//! leaves room for all others. Whoever holds nothing else may have all that is free, or all that
+//! one holder may have.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
@@ -12,6 +14,9 @@ use tokio::sync::oneshot;
 /// Bytes are counted in units of this many.
 const UNIT: usize = 1 << 10;
 
+/// Bytes that a place is counted as where places are shared and not memory.
+pub const PLACE: usize = UNIT;
+
 /// Who sends a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Holder {
@@ -19,6 +24,8 @@ pub enum Holder {
     Workspace(i32),
     /// A network that nothing more is known of.
     Source(IpAddr),
+    /// All networks that nothing more is known of, where these count as one.
+    Unauthenticated,
 }
 
 /// A number of bytes that may be held in memory, all in all. Cheap to clone.
@@ -28,9 +35,17 @@ pub struct SharedMemory(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     units: usize,
-    /// One holder may have so many times less than is left free.
-    times: usize,
+    share: Share,
     state: Mutex<State>,
+}
+
+/// What one holder may have.
+#[derive(Clone, Copy, Debug)]
+struct Share {
+    /// So many times less than is left free, unless it holds nothing else.
+    times: usize,
+    /// So many units in any case.
+    most: usize,
 }
 
 #[derive(Debug)]
@@ -50,15 +65,17 @@ struct Waiting {
 impl State {
     /// Takes `more` units for a holder that has `own` of what it holds in the same body, if it
     /// may have them.
-    fn take(&mut self, holder: Holder, own: usize, more: usize, times: usize) -> bool {
+    fn take(&mut self, holder: Holder, own: usize, more: usize, share: Share) -> bool {
         if more == 0 {
             return true;
         }
         let held = self.held.get(&holder).copied().unwrap_or(0);
-        let fits = self
-            .free
-            .checked_sub(more)
-            .is_some_and(|left| held == own || (held + more).saturating_mul(times) <= left);
+        let would_hold = held + more;
+        let fits = would_hold <= share.most
+            && self
+                .free
+                .checked_sub(more)
+                .is_some_and(|left| held == own || would_hold.saturating_mul(share.times) <= left);
         if fits {
             self.free -= more;
             *self.held.entry(holder).or_default() += more;
@@ -80,18 +97,19 @@ impl State {
 impl SharedMemory {
     /// So many bytes, of which one holder may have as many as are left free.
     pub fn halves(bytes: usize) -> Self {
-        Self::new(bytes, 1)
+        let units = units(bytes).max(1);
+        Self::new(units, Share { times: 1, most: units })
     }
 
     /// So many bytes, of which one holder may have an eighth at most.
     pub fn eighths(bytes: usize) -> Self {
-        Self::new(bytes, 7)
+        let units = units(bytes).max(1);
+        Self::new(units, Share { times: 7, most: units.div_ceil(8) })
     }
 
-    fn new(bytes: usize, times: usize) -> Self {
-        let units = units(bytes).max(1);
+    fn new(units: usize, share: Share) -> Self {
         let state = State { free: units, held: HashMap::new(), waiting: VecDeque::new() };
-        Self(Arc::new(Shared { units, times, state: Mutex::new(state) }))
+        Self(Arc::new(Shared { units, share, state: Mutex::new(state) }))
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -105,10 +123,10 @@ impl SharedMemory {
         ((most - self.lock().free) * UNIT, most * UNIT)
     }
 
-    /// Room for `bytes`, if there is any now; more than there are in all become all.
+    /// Room for `bytes`, if there is any now; more than one holder may have become all of that.
     pub fn try_reserve(&self, holder: Holder, bytes: usize) -> Option<Room> {
-        let units = units(bytes).min(self.0.units);
-        let taken = self.lock().take(holder, 0, units, self.0.times);
+        let units = units(bytes).min(self.0.share.most);
+        let taken = self.lock().take(holder, 0, units, self.0.share);
         taken.then(|| Room { memory: self.clone(), holder, units })
     }
 
@@ -118,8 +136,8 @@ impl SharedMemory {
         loop {
             let waiting = {
                 let mut state = self.lock();
-                let units = units(bytes).min(self.0.units);
-                if state.take(holder, 0, units, self.0.times) {
+                let units = units(bytes).min(self.0.share.most);
+                if state.take(holder, 0, units, self.0.share) {
                     return Room { memory: self.clone(), holder, units };
                 }
                 let (given, waiting) = oneshot::channel();
@@ -139,10 +157,10 @@ impl SharedMemory {
                 let mut state = self.lock();
                 // One that waits no more holds nobody up.
                 state.waiting.retain(|waiting| !waiting.given.is_closed());
-                let times = self.0.times;
+                let share = self.0.share;
                 let next = (0..state.waiting.len()).find(|&at| {
                     let Waiting { holder, units, .. } = state.waiting[at];
-                    state.take(holder, 0, units, times)
+                    state.take(holder, 0, units, share)
                 });
                 let Some(waiting) = next.and_then(|at| state.waiting.remove(at)) else { return };
                 let (holder, units) = (waiting.holder, waiting.units);
@@ -167,7 +185,7 @@ impl Room {
     /// something, so nobody waits for each other.
     pub fn try_grow(&mut self, bytes: usize) -> bool {
         let more = units(bytes).saturating_sub(self.units);
-        let grown = self.memory.lock().take(self.holder, self.units, more, self.memory.0.times);
+        let grown = self.memory.lock().take(self.holder, self.units, more, self.memory.0.share);
         self.units += if grown { more } else { 0 };
         grown
     }
@@ -238,6 +256,37 @@ mod tests {
         let source = Holder::Source([127, 0, 0, 1].into());
         let held: Vec<Room> = (0..64).map_while(|_| memory.try_reserve(source, UNIT)).collect();
         assert_eq!(held.len(), 8);
+        drop(held);
+        // One body has no more than many, when nobody else holds anything.
+        let mut one = memory.try_reserve(source, UNIT).unwrap();
+        assert!(one.try_grow(8 * UNIT) && !one.try_grow(8 * UNIT + 1));
+        one.shrink(UNIT);
+        assert!(one.try_grow(8 * UNIT));
+        // So many networks leave room for others.
+        let networks = (2..8).map(|last| Holder::Source([127, 0, 0, last].into()));
+        let others: Vec<Room> = networks
+            .map(|network| {
+                let mut room = memory.try_reserve(network, UNIT).expect("room for another");
+                assert!(room.try_grow(8 * UNIT) && !room.try_grow(9 * UNIT));
+                room
+            })
+            .collect();
+        assert_eq!(memory.held_and_most().0, 56 * UNIT);
+        assert!(memory.try_reserve(Holder::Source([127, 0, 0, 9].into()), UNIT).is_some());
+        drop(others);
+    }
+
+    #[test]
+    fn few_places_are_shared_too() {
+        for count in 1..4 {
+            let places = SharedMemory::halves(count * PLACE);
+            let of_one: Vec<Room> = (0..4).map_while(|_| places.try_reserve(ONE, PLACE)).collect();
+            assert_eq!(of_one.len(), 1, "{count}");
+            let of_other = places.try_reserve(OTHER, PLACE);
+            assert_eq!(of_other.is_some(), count > 1, "{count}");
+            let of_stranger = SharedMemory::eighths(count * PLACE / 2);
+            assert!(of_stranger.try_reserve(Holder::Unauthenticated, PLACE).is_some());
+        }
     }
 
     #[tokio::test]

@@ -37,7 +37,7 @@ pub use idempotency::IdempotencyKey;
 pub use openapi::{Access, Operation, Routes};
 pub use query::parameter;
 pub use queue::StoreQueue;
-pub use request::RequestId;
+pub use request::{RequestId, place};
 pub use serve::{BindError, HEAD_BYTES, bind, no_path, router, serve};
 pub use strangers::Connection;
 

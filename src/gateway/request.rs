@@ -16,6 +16,7 @@ use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 use uuid::Uuid;
 
+use super::memory::{Holder, PLACE, Room};
 use super::{ApiError, Connection, body, coding, turned_away};
 use crate::app::App;
 use crate::{panics, scim};
@@ -42,13 +43,23 @@ impl Door {
     }
 }
 
+/// The share that a request has of its workspace's places among the requests under way, for as
+/// long as it has it: one workspace may have as many as it leaves free.
+pub fn place(app: &App, workspace: i32) -> Result<Room, ApiError> {
+    app.shares.try_reserve(Holder::Workspace(workspace), PLACE).ok_or_else(|| {
+        turned_away("busy");
+        ApiError::Overloaded
+    })
+}
+
 /// [`answer`], with errors in the words of the protocol that the path belongs to.
 pub async fn answer_in_its_words(state: State<Door>, request: Request, next: Next) -> Response {
     let is_scim = scim::error::is_scim(request.uri().path());
-    let (app, takes_gzip) = (state.app.clone(), coding::takes_gzip(request.headers()));
-    let response = answer(state, request, next).await;
-    let response = if is_scim { scim::error::in_words_of_scim(response) } else { response };
-    coding::compressed(&app, takes_gzip, response).await
+    in_its_words(is_scim, answer(state, request, next, is_scim).await)
+}
+
+fn in_its_words(is_scim: bool, response: Response) -> Response {
+    if is_scim { scim::error::in_words_of_scim(response) } else { response }
 }
 
 /// What is wrong with a head that could be read in more than one way.
@@ -69,11 +80,13 @@ fn ambiguity(request: &Request) -> Option<&'static str> {
 /// Answers a request in a task of its own: a handler whose client hangs up is not dropped
 /// half way, where a connection would go back to its pool within a transaction.
 ///
-/// One that comes while as many are under way as may be is answered 503 at once.
+/// One that comes while as many are under way as may be is answered 503 at once. It has its place
+/// until its answer is as it is sent, so that no more answers are compressed than there are places.
 async fn answer(
     State(Door { app, free }): State<Door>,
     mut request: Request,
     next: Next,
+    is_scim: bool,
 ) -> Response {
     let id = request_id(request.headers());
     let path = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
@@ -97,10 +110,12 @@ async fn answer(
     };
     let tasks = request.extensions_mut().remove::<TaskTracker>().unwrap_or_default();
     request.extensions_mut().insert(RequestId(call.id.clone()));
-    request.extensions_mut().insert(app);
+    request.extensions_mut().insert(app.clone());
+    let takes_gzip = coding::takes_gzip(request.headers());
     let run = async move {
         let _place = place;
-        call.run(request, next).await
+        let response = in_its_words(is_scim, call.run(request, next).await);
+        coding::compressed(&app, takes_gzip, response).await
     };
     tasks.spawn(run.instrument(span)).await.unwrap_or_else(|_| {
         ApiError::Unavailable("the program ended before the request".into()).into_response()

@@ -13,6 +13,7 @@ use axum::routing::MethodRouter;
 use super::tokens::{self, TokenMatch};
 use crate::app::App;
 use crate::gateway::limits::{self, Standing};
+use crate::gateway::memory::Room;
 use crate::gateway::{self, ApiError, COMPANY, CompanyCaller};
 use crate::workspaces::Budget;
 
@@ -33,11 +34,13 @@ pub fn protected(route: MethodRouter<App>) -> MethodRouter<App> {
 pub fn protected_discovery(route: MethodRouter<App>) -> MethodRouter<App> {
     route.route_layer(middleware::from_fn(async |request: Request, next: Next| {
         let (head, body) = request.into_parts();
-        if let Err(error) = admit_uncounted(&head).await {
-            gateway::discard(&head, body);
-            return error.into_response();
+        match admit_uncounted(&head).await {
+            Ok(_place) => next.run(Request::from_parts(head, body)).await,
+            Err(error) => {
+                gateway::discard(&head, body);
+                error.into_response()
+            }
         }
-        next.run(Request::from_parts(head, body)).await
     }))
 }
 
@@ -45,7 +48,7 @@ async fn check(request: Request, next: Next) -> Response {
     let (mut head, body) = request.into_parts();
     let mut standing = None;
     let mut response = match admit(&head, &mut standing).await {
-        Ok(()) => {
+        Ok(_place) => {
             head.extensions.insert(CompanyCaller);
             next.run(Request::from_parts(head, body)).await
         }
@@ -60,9 +63,9 @@ async fn check(request: Request, next: Next) -> Response {
     response
 }
 
-/// Lets a request of users in; `standing` is set once its token is known.
-async fn admit(head: &Parts, standing: &mut Option<Standing>) -> Result<(), ApiError> {
-    let (app, token) = token(head).await?;
+/// Lets a request of users in, to a place; `standing` is set once its token is known.
+async fn admit(head: &Parts, standing: &mut Option<Standing>) -> Result<Room, ApiError> {
+    let (app, token, place) = token(head).await?;
     let budget = Budget::Scim;
     let counted = limits::count(app, COMPANY, budget, budget.default_limit()).await;
     *standing = Some(counted);
@@ -70,23 +73,25 @@ async fn admit(head: &Parts, standing: &mut Option<Standing>) -> Result<(), ApiE
     if let Some(seconds) = counted.retry_after {
         return Err(ApiError::RateLimited(seconds));
     }
-    check_origin(head)
+    check_origin(head)?;
+    Ok(place)
 }
 
-async fn admit_uncounted(head: &Parts) -> Result<(), ApiError> {
-    let (app, token) = token(head).await?;
-    gateway::check_address(app, head, &[&token.allow])
+async fn admit_uncounted(head: &Parts) -> Result<Room, ApiError> {
+    let (app, token, place) = token(head).await?;
+    gateway::check_address(app, head, &[&token.allow])?;
+    Ok(place)
 }
 
-/// The token that a request has, and the app.
-async fn token(head: &Parts) -> Result<(&App, Arc<TokenMatch>), ApiError> {
+/// The token that a request has, the app, and the request's place among the company's.
+async fn token(head: &Parts) -> Result<(&App, Arc<TokenMatch>, Room), ApiError> {
     let app = head.extensions.get::<App>().ok_or_else(|| {
         ApiError::Internal("a protected route outside of the gateway's router".into())
     })?;
     let presented = gateway::bearer(&head.headers).ok_or(ApiError::Unauthenticated)?;
     let token = tokens::find(app, presented).await?.ok_or(ApiError::Unauthenticated)?;
     gateway::prove(&head.extensions);
-    Ok((app, token))
+    Ok((app, token, gateway::place(app, COMPANY)?))
 }
 
 fn check_origin(head: &Parts) -> Result<(), ApiError> {

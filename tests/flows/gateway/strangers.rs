@@ -1,5 +1,5 @@
-//! Floods by senders who prove nothing, at a real gateway, while calls with keys and signed
-//! reports go on being served.
+//! Floods by senders who prove nothing, or by one key, at a real gateway, while calls with other
+//! keys and signed reports go on being served.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,6 +19,9 @@ const SECRET: &str = "secret-of-the-providers-feedback";
 /// Connections that the gateway has at once.
 const CONNECTIONS: usize = 512;
 
+/// Requests that the gateway has under way at once, where that is less than usual.
+const REQUESTS: usize = 128;
+
 struct World {
     fleet: Fleet,
     workspaces: Vec<WorkspaceFile>,
@@ -27,10 +30,16 @@ struct World {
 impl World {
     /// A gateway that waits for clients for longer than the tests take, with so many workspaces.
     async fn start(workspaces: usize) -> Self {
-        let settings = [
+        Self::start_with(workspaces, &[]).await
+    }
+
+    /// The same with further settings.
+    async fn start_with(workspaces: usize, settings: &[(&str, String)]) -> Self {
+        let usual = [
             ("LONGSHORE_GATEWAY__CONNECTIONS", CONNECTIONS.to_string()),
             ("LONGSHORE_GATEWAY__REQUEST_TIMEOUT_SECONDS", "3600".to_owned()),
         ];
+        let settings = [&usual, settings].concat();
         let fleet = Fleet::start(Backend::Embedded, &settings).await;
         let workspaces: Vec<WorkspaceFile> = (0..workspaces)
             .map(|number| {
@@ -52,6 +61,26 @@ impl World {
         let socket = TcpSocket::new_v4().unwrap();
         socket.bind(SocketAddr::from((from, 0))).unwrap();
         socket.connect(self.address()).await.expect("the gateway listens")
+    }
+
+    /// More connections than requests that may be under way, each with one of these heads; their
+    /// bodies are withheld. Returns them once all but so many are refused.
+    async fn withhold(&self, from: [u8; 4], head: &str, share: usize) -> Vec<TcpStream> {
+        let connections = (0..REQUESTS + 72).map(|_| async {
+            let mut stream = self.connect(from).await;
+            stream.write_all(head.as_bytes()).await.expect("the head is taken");
+            stream
+        });
+        let held = futures::future::join_all(connections).await;
+        eventually("no more requests are under way than the share", async || {
+            let refused: f64 = (self.fleet.metrics("standalone").await.lines())
+                .filter(|line| line.starts_with("longshore_http_refused_total"))
+                .filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok())
+                .sum();
+            refused >= (REQUESTS + 72 - share) as f64
+        })
+        .await;
+        held
     }
 
     /// A client that connects for each call.
@@ -173,6 +202,58 @@ async fn bodies_that_prove_nothing_take_no_room_from_others() {
     let client = World::client([127, 0, 0, 1]);
     eventually("the address can report", async || world.report(&client, "acme-0").await == 200)
         .await;
+    world.fleet.close().await;
+}
+
+/// More requests than may be under way, which name a workspace and say that they have a body of a
+/// byte.
+#[tokio::test(flavor = "multi_thread")]
+async fn bodies_of_a_byte_that_prove_nothing_take_no_places_from_others() {
+    let settings = [("LONGSHORE_GATEWAY__REQUESTS_IN_FLIGHT", REQUESTS.to_string())];
+    let world = World::start_with(1, &settings).await;
+    let head = format!(
+        "POST /feedback/sms?workspace=acme-0 HTTP/1.1\r\nHost: h\r\nwebhook-id: a\r\n\
+         webhook-timestamp: {}\r\nwebhook-signature: v1,AAAA\r\n\
+         Content-Type: application/json\r\nContent-Length: 1\r\n\r\n",
+        Timestamp::now().as_second()
+    );
+    let client = World::client([127, 0, 0, 2]);
+    // What is looked up once is known.
+    assert_eq!(world.report(&client, "acme-0").await, 200);
+    let held = world.withhold([127, 0, 0, 1], &head, REQUESTS / 16).await;
+    for _ in 0..20 {
+        assert_eq!(world.track(&client, 0, 0).await, 201);
+        assert_eq!(world.report(&client, "acme-0").await, 200);
+    }
+    drop(held);
+    let client = World::client([127, 0, 0, 1]);
+    eventually("the address can report", async || world.report(&client, "acme-0").await == 200)
+        .await;
+    world.fleet.close().await;
+}
+
+/// More requests than may be under way, with a key, whose bodies do not come.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_key_takes_no_places_from_others() {
+    let settings = [("LONGSHORE_GATEWAY__REQUESTS_IN_FLIGHT", REQUESTS.to_string())];
+    let world = World::start_with(2, &settings).await;
+    let head = format!(
+        "POST /users/track HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {}\r\n\
+         Content-Type: application/json\r\nContent-Length: 1\r\n\r\n",
+        world.workspaces[0].key
+    );
+    let client = World::client([127, 0, 0, 1]);
+    for workspace in 0..2 {
+        assert_eq!(world.track(&client, workspace, 0).await, 201);
+    }
+    let held = world.withhold([127, 0, 0, 1], &head, REQUESTS / 2).await;
+    assert_eq!(world.track(&client, 0, 0).await, 503);
+    for _ in 0..20 {
+        assert_eq!(world.track(&client, 1, 0).await, 201);
+        assert_eq!(world.report(&client, "acme-1").await, 200);
+    }
+    drop(held);
+    eventually("the key has places", async || world.track(&client, 0, 0).await == 201).await;
     world.fleet.close().await;
 }
 
