@@ -5,7 +5,8 @@ use std::io::{ErrorKind, Read};
 use axum::body::Body;
 use axum::http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, VARY};
 use axum::http::{HeaderMap, HeaderValue};
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
+use bytes::Bytes;
 use flate2::bufread::MultiGzDecoder;
 use flate2::{Decompress, FlushDecompress, Status};
 use http_body_util::BodyExt as _;
@@ -207,7 +208,7 @@ pub async fn compressed(app: &App, takes_gzip: bool, mut response: Response) -> 
     {
         return response;
     }
-    headers.append(VARY, HeaderValue::from_static("accept-encoding"));
+    headers.insert(VARY, ACCEPT_ENCODING.into());
     if !takes_gzip {
         return response;
     }
@@ -225,12 +226,41 @@ pub async fn compressed(app: &App, takes_gzip: bool, mut response: Response) -> 
     Response::from_parts(head, gzip.into())
 }
 
+/// An answer's text that never changes, and the same compressed once.
+#[derive(Clone, Debug)]
+pub struct Static {
+    kind: &'static str,
+    text: Bytes,
+    gzip: Option<Bytes>,
+}
+
+impl Static {
+    pub fn new(kind: &'static str, text: String) -> Self {
+        Self { kind, gzip: gzip(text.as_bytes()).map(Bytes::from), text: text.into() }
+    }
+
+    /// The answer to a request with these headers.
+    pub fn answer(&self, headers: &HeaderMap) -> Response {
+        let about =
+            [(CONTENT_TYPE, HeaderValue::from_static(self.kind)), (VARY, ACCEPT_ENCODING.into())];
+        match self.gzip.clone().filter(|_| takes_gzip(headers)) {
+            Some(gzip) => {
+                let coding = [(CONTENT_ENCODING, HeaderValue::from_static("gzip"))];
+                (about, coding, gzip).into_response()
+            }
+            None => (about, self.text.clone()).into_response(),
+        }
+    }
+}
+
 /// None where that makes it no smaller.
 fn gzip(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut compressor = Compressor::new(CompressionLvl::new(LEVEL).ok()?);
     let mut gzip = vec![0; bytes.len()];
     let length = compressor.gzip_compress(bytes, &mut gzip).ok()?;
     gzip.truncate(length);
+    // Else it has as many bytes as what it was made of, for as long as it is sent.
+    gzip.shrink_to_fit();
     Some(gzip)
 }
 
@@ -307,6 +337,31 @@ mod tests {
             assert_eq!(decoded(coding, &coded, 4 << 20, 128 << 10).unwrap_err(), "503");
             assert_eq!(decoded(coding, b"{\"n\":1}", 4 << 20, MEMORY).unwrap_err(), "400");
         }
+    }
+
+    #[tokio::test]
+    async fn a_text_that_never_changes_is_compressed_once() {
+        let text = "many words ".repeat(1_000);
+        let of = Static::new("application/json", text.clone());
+        let mut headers = HeaderMap::new();
+        let answered = async |headers: &HeaderMap| {
+            let answer = of.answer(headers);
+            assert_eq!(answer.headers()[VARY], "accept-encoding");
+            let coding = answer.headers().get(CONTENT_ENCODING).cloned();
+            (coding, answer.into_body().collect().await.unwrap().to_bytes())
+        };
+        assert_eq!(answered(&headers).await, (None, Bytes::from(text.clone())));
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
+        let (one, other) = (answered(&headers).await, answered(&headers).await);
+        assert_eq!(one.0, Some(HeaderValue::from_static("gzip")));
+        assert_eq!(decoded(Coding::Gzip, &one.1, 1 << 20, MEMORY).as_deref(), Ok(text.as_bytes()));
+        assert_eq!(one.1.as_ptr(), other.1.as_ptr());
+    }
+
+    #[test]
+    fn compressed_bytes_keep_no_more_memory_than_they_need() {
+        let gzip = gzip("many words ".repeat(100_000).as_bytes()).unwrap();
+        assert!(gzip.capacity() < 2 * gzip.len(), "{} of {}", gzip.len(), gzip.capacity());
     }
 
     #[test]

@@ -15,10 +15,9 @@ pub mod shapes;
 mod webhook;
 
 use axum::Router;
-use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE};
-use axum::http::{Method, StatusCode};
+use axum::http::header::CONTENT_SECURITY_POLICY;
+use axum::http::{HeaderMap, Method, StatusCode};
 use axum::routing::{MethodRouter, get};
-use bytes::Bytes;
 use serde_json::{Value, json};
 
 pub use access::Access;
@@ -27,6 +26,7 @@ pub use webhook::Webhook;
 
 use crate::app::App;
 use crate::config::Config;
+use crate::gateway::coding::Static;
 use shapes::shape;
 
 const TAG: Tag = Tag { name: "This document", about: "The API as it is described here." };
@@ -100,9 +100,10 @@ impl Routes {
 /// The routes that serve the document, and the page made of it.
 fn own_routes(document: &Value) -> Routes {
     let served = |text: String, kind: &'static str| {
-        let headers = [(CONTENT_TYPE, kind), (CONTENT_SECURITY_POLICY, ONLY_ITSELF)];
-        let text = Bytes::from(text);
-        get(async move || (headers, text))
+        let text = Static::new(kind, text);
+        get(async move |headers: HeaderMap| {
+            ([(CONTENT_SECURITY_POLICY, ONLY_ITSELF)], text.answer(&headers))
+        })
     };
     let json = served(document.to_string(), "application/json");
     let html = served(page::page(document), "text/html; charset=utf-8");

@@ -6,6 +6,7 @@ mod world;
 
 use std::collections::BTreeSet;
 
+use flate2::read::GzDecoder;
 use longshore::messages::inbound;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -34,6 +35,18 @@ async fn the_document_has_every_route_and_no_other() {
     let served = world.keyless(Method::GET, "/openapi.json").await;
     assert_eq!(served.body["paths"], CONTRACT.document["paths"]);
     assert_eq!(served.body["servers"], json!([{ "url": world.fleet.base() }]));
+    // Compressed it is the same.
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let call = client.get(format!("{}/openapi.json", world.fleet.base()));
+    let gzip = call.header("accept-encoding", "gzip").send().await.unwrap();
+    assert_eq!(gzip.headers()["content-encoding"], "gzip");
+    for headers in [&served.headers, gzip.headers()] {
+        let vary: Vec<_> = headers.get_all("vary").iter().collect();
+        assert_eq!(vary, ["accept-encoding"]);
+    }
+    let gzip = gzip.bytes().await.unwrap();
+    let document: Value = serde_json::from_reader(GzDecoder::new(&gzip[..])).unwrap();
+    assert_eq!(document, served.body);
     for (path, operations) in CONTRACT.document["paths"].as_object().unwrap() {
         let mut methods: BTreeSet<String> =
             operations.as_object().unwrap().keys().map(|name| name.to_uppercase()).collect();
