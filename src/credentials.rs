@@ -118,19 +118,10 @@ pub async fn find<C: Credential>(app: &App, presented: &str) -> Result<Option<Ar
     let credentials = C::known(app);
     let next = match credentials.next(app, hash)? {
         Some(next) => next,
-        None => {
-            let store = app.store.clone();
-            let all = credentials.all.renewed(async move {
-                let mut tx = store.snapshot().await?;
-                let all = C::all(&mut tx).await?;
-                tx.commit().await?;
-                Ok(all)
-            });
-            match all.await?.contains(&hash) {
-                true => credentials.first(app, hash),
-                false => return Ok(None),
-            }
-        }
+        None => match list::<C>(app).await?.contains(&hash) {
+            true => credentials.first(app, hash),
+            false => return Ok(None),
+        },
     };
     let credential = match next {
         Next::Answer(credential) => credential,
@@ -148,6 +139,18 @@ pub async fn find<C: Credential>(app: &App, presented: &str) -> Result<Option<Ar
         write_use::<C>(app, credential.id());
     }
     Ok(credential)
+}
+
+/// Reads the list of all that there are.
+pub async fn list<C: Credential>(app: &App) -> Result<Arc<HashSet<Hash>>, FindError> {
+    let store = app.store.clone();
+    let all = C::known(app).all.renewed(async move {
+        let mut tx = store.snapshot().await?;
+        let all = C::all(&mut tx).await?;
+        tx.commit().await?;
+        Ok(all)
+    });
+    all.await
 }
 
 fn write_use<C: Credential>(app: &App, id: Uuid) {
@@ -290,8 +293,10 @@ impl<C: Credential> Credentials<C> {
             Ok(Some(credential)) => state.know(hash, credential.clone(), asked),
             Ok(None) => {
                 state.known.remove(&hash);
-                // Revoked since it was listed.
-                self.all.forget();
+                // Revoked since it was listed. The rest of the list still holds.
+                self.all.change(|all| {
+                    all.remove(&hash);
+                });
             }
             Err(error) if was_known => {
                 let kind = C::NAME;

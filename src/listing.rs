@@ -59,9 +59,14 @@ impl<T: Send + Sync + 'static> Listing<T> {
         self.lock().clone()
     }
 
-    /// Forgets it: something that it names is no more.
-    pub fn forget(&self) {
-        *self.lock() = None;
+    /// Changes it: something that it names is no more.
+    pub fn change(&self, change: impl FnOnce(&mut T))
+    where
+        T: Clone,
+    {
+        if let Some(list) = &mut *self.lock() {
+            change(Arc::make_mut(list));
+        }
     }
 
     /// The list as it is now, or a little later.
@@ -129,8 +134,10 @@ mod tests {
         let before = readings.load(Ordering::SeqCst);
         assert_eq!(*ask().await.unwrap(), before, "what was read before it asked is too old");
         assert_eq!(listing.latest().as_deref(), Some(&before));
-        listing.forget();
-        assert_eq!(listing.latest(), None);
+        let seen = listing.latest();
+        listing.change(|list| *list += 100);
+        assert_eq!(listing.latest().as_deref(), Some(&(before + 100)));
+        assert_eq!(seen.as_deref(), Some(&before), "whoever has it keeps it as it was");
     }
 
     #[tokio::test]

@@ -10,14 +10,16 @@ use tokio_util::sync::CancellationToken;
 use super::CommandResult;
 use crate::app::App;
 use crate::config::Config;
+use crate::credentials::FindError;
 use crate::gateway::Routes;
 use crate::retry::{self, Retry as _};
+use crate::scim::tokens;
 use crate::setup::{self, SetupError};
 use crate::telemetry::process::Process;
 use crate::worker::{self, Role, WorkerError};
 use crate::{
     campaigns, catalogs, exports, gateway, messages, schedules, scim, shutdown, sms, telemetry,
-    tracking,
+    tracking, workspaces,
 };
 
 /// The pause before what is away is asked again, and the longest.
@@ -93,8 +95,35 @@ impl Service {
         Ok(false)
     }
 
-    /// Answers the API's calls until the shutdown.
+    /// Reads which keys, tokens and workspaces there are, so that those that have some need not
+    /// wait beside those that have none. False when the process was told to stop before.
+    async fn has_lists(&self) -> Result<bool, FindError> {
+        let mut attempt = 0;
+        while !self.shutdown.is_cancelled() {
+            let app = &self.app;
+            let names = async { app.names.read(app).await.map(drop) };
+            let read =
+                tokio::try_join!(workspaces::keys::read_list(app), tokens::read_list(app), names);
+            match read {
+                Ok(_) => return Ok(true),
+                Err(error) if error.can_retry() => {
+                    attempt += 1;
+                    tracing::warn!(%error, "waiting for the list of keys");
+                    let pause = retry::pause(attempt, FIRST_PAUSE, LONGEST_PAUSE);
+                    retry::wait(pause, &self.shutdown).await;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(false)
+    }
+
+    /// Answers the API's calls until the shutdown. Until the lists of keys are read, connections
+    /// wait in the system's queue.
     pub async fn serve(&self, listener: TcpListener) -> CommandResult {
+        if !self.has_lists().await? {
+            return Ok(());
+        }
         let address: SocketAddr = listener.local_addr()?;
         tracing::info!(%address, "the gateway listens");
         let router = gateway::router(self.app.clone(), routes().documented(&self.app.config));

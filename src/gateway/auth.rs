@@ -66,10 +66,11 @@ async fn caller(
     };
     let presented = bearer(&head.headers).ok_or(ApiError::Unauthenticated)?;
     let key = keys::find(app, presented).await?.ok_or(ApiError::Unauthenticated)?;
-    prove(&head.extensions);
     let workspace = &key.workspace;
     let place = place(app, workspace.id)?;
     let allowed = check_address(app, head, &[&workspace.ip_allowlist, &key.allow]).and_then(|()| {
+        // A key that is used from elsewhere proves nothing.
+        prove(&head.extensions, workspace.id);
         let is_granted = key.permissions.iter().any(|granted| granted == permission);
         is_granted.then_some(()).ok_or(ApiError::NoPermission(permission))
     });
@@ -97,10 +98,11 @@ async fn caller(
     Ok((caller, place))
 }
 
-/// Notes that the sender of a request has proved who they are.
-pub fn prove(extensions: &Extensions) {
+/// Notes that the sender of a request has proved who they are: someone of that workspace, or of
+/// the [`COMPANY`](super::COMPANY).
+pub fn prove(extensions: &Extensions, workspace: i32) {
     if let Some(connection) = extensions.get::<Connection>() {
-        connection.prove();
+        connection.prove(workspace);
     }
 }
 

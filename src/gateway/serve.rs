@@ -22,7 +22,7 @@ use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 
 use super::request::{self, Door};
-use super::strangers::{Connection, Places, Watched};
+use super::strangers::{Close, Connection, Places, Shares, Watched};
 use super::{ApiError, body};
 use crate::app::App;
 
@@ -32,6 +32,9 @@ pub const HEAD_BYTES: usize = 16 << 10;
 /// How long a listener that got no connection (such as for want of file descriptors) waits
 /// before it asks for the next.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
+
+/// How long a new connection waits for a place before an idle one is closed, or another one.
+const ROOM_PAUSE: Duration = Duration::from_millis(100);
 
 /// Why nothing can listen at an address; says what to do.
 #[derive(Debug, thiserror::Error)]
@@ -84,8 +87,11 @@ pub async fn serve(app: App, router: Router, listener: TcpListener, shutdown: Ca
     let (connections, heads) = (gateway.connections / 2, gateway.unproved_bytes() / HEAD_BYTES);
     let server = Server {
         router,
-        strangers: Places::new(connections, connections),
-        heads: Places::new(heads, heads / 8),
+        shares: Shares {
+            strangers: Places::new(connections, connections),
+            heads: Places::new(heads, heads / 8),
+            idle: Places::new(usize::MAX, usize::MAX),
+        },
         patience: Duration::from_secs(app.config.gateway.request_timeout_seconds),
         free: Arc::new(Semaphore::new(app.config.gateway.connections)),
         connections: TaskTracker::new(),
@@ -109,12 +115,10 @@ struct Server {
     router: Router,
     /// For a head to come, and for an answer to be read on.
     patience: Duration,
-    /// Places for connections. While all are taken, further ones wait in the system's queue.
+    /// Places for connections. While all are taken, idle ones are closed; while none is idle,
+    /// further ones wait in the system's queue.
     free: Arc<Semaphore>,
-    /// Of these, for connections on which nobody has proved who they are.
-    strangers: Places,
-    /// For heads on such connections that have begun.
-    heads: Places,
+    shares: Shares,
     connections: TaskTracker,
     /// Handlers outlive connections whose client hung up.
     handlers: TaskTracker,
@@ -131,10 +135,8 @@ impl Server {
     ) -> Option<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
         loop {
             let accepted = async {
-                let place =
-                    self.free.clone().acquire_owned().await.map_err(std::io::Error::other)?;
                 let (stream, peer) = listener.accept().await?;
-                Ok::<_, std::io::Error>((stream, peer, place))
+                Ok::<_, std::io::Error>((stream, peer, self.place().await?))
             };
             let accepted = tokio::select! {
                 biased;
@@ -151,13 +153,33 @@ impl Server {
         }
     }
 
+    /// A place for a connection that has come.
+    async fn place(&self) -> std::io::Result<OwnedSemaphorePermit> {
+        if let Ok(place) = self.free.clone().try_acquire_owned() {
+            return Ok(place);
+        }
+        // While strangers have their whole share, one of them was closed for the last one that
+        // came, and leaves its place now.
+        let mut is_known_to_go = !self.shares.strangers.is_full();
+        loop {
+            if is_known_to_go {
+                self.shares.idle.close_one();
+            }
+            let place = tokio::time::timeout(ROOM_PAUSE, self.free.clone().acquire_owned());
+            match place.await {
+                Ok(place) => return place.map_err(std::io::Error::other),
+                Err(_) => is_known_to_go = true,
+            }
+        }
+    }
+
     async fn connection(self, stream: TcpStream, peer: SocketAddr) {
         // Without it small answers wait for the client's acknowledgement; with an error
         // they merely do.
         let _ = stream.set_nodelay(true);
-        let close = CancellationToken::new();
+        let close = Close::default();
         let source = body::network(peer.ip());
-        let known = Connection::new(source, close.clone(), &self.strangers, &self.heads);
+        let known = Connection::new(source, close.clone(), self.shares);
         let (router, handlers, on) = (self.router, self.handlers, known.clone());
         let service = hyper::service::service_fn(move |request: hyper::Request<Incoming>| {
             on.head_came();
@@ -181,15 +203,21 @@ impl Server {
             .max_buf_size(HEAD_BYTES)
             .serve_connection(TokioIo::new(Box::pin(stream)), service);
         let mut connection = std::pin::pin!(connection);
+        let ends_when_idle = async {
+            tokio::select! {
+                () = close.when_idle.cancelled() => {}
+                () = self.shutdown.cancelled() => {}
+            }
+        };
         let ended = tokio::select! {
             ended = connection.as_mut() => ended,
-            () = close.cancelled() => return,
-            () = self.shutdown.cancelled() => {
+            () = close.now.cancelled() => return,
+            () = ends_when_idle => {
                 connection.as_mut().graceful_shutdown();
                 tokio::select! {
                     ended = connection => ended,
                     () = self.cut.cancelled() => return,
-                    () = close.cancelled() => return,
+                    () = close.now.cancelled() => return,
                 }
             }
         };

@@ -1,11 +1,17 @@
-//! Connections on which nobody has proved yet who they are.
+//! Which connections are closed to make room for others.
 //!
-//! They have some of the places for connections, and of the memory for heads of requests that are
-//! not there yet. Where that is not enough, the one that came first of those that have most is
-//! closed: whoever sends what they have to say at once is served, however many do not.
+//! Connections on which nobody has proved yet who they are have some of the places for connections,
+//! and of the memory for heads of requests that are not there yet. Where that is not enough, the one
+//! that came first of those that have most is closed: whoever sends what they have to say at once is
+//! served, however many do not.
+//!
+//! A connection whose sender has proved who they are is closed only between two requests, and only
+//! while all places for connections are taken: first the one that is idle for longest, of the
+//! workspace that has most of these.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
+use std::hash::Hash;
 use std::io;
 use std::net::IpAddr;
 use std::pin::Pin;
@@ -15,25 +21,25 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::sync::CancellationToken;
 
-/// Places that connections have by where they come from. Cheap to clone.
+/// Places that connections have by their source: where they come from, or the workspace. Cheap to
+/// clone.
 #[derive(Clone)]
-pub(super) struct Places {
+pub(super) struct Places<K = IpAddr> {
     most: usize,
     /// Of one source.
     most_of_one: usize,
-    taken: Arc<Mutex<Taken>>,
+    taken: Arc<Mutex<Taken<K>>>,
 }
 
-#[derive(Default)]
-struct Taken {
+struct Taken<K> {
     count: usize,
     next: u64,
     /// By their sources, in the order in which they came: what closes them.
-    sources: HashMap<IpAddr, BTreeMap<u64, CancellationToken>>,
+    sources: HashMap<K, BTreeMap<u64, CancellationToken>>,
 }
 
-impl Taken {
-    fn remove(&mut self, source: IpAddr, number: u64) -> Option<CancellationToken> {
+impl<K: Copy + Eq + Hash> Taken<K> {
+    fn remove(&mut self, source: K, number: u64) -> Option<CancellationToken> {
         let of_source = self.sources.get_mut(&source)?;
         let close = of_source.remove(&number)?;
         self.count -= 1;
@@ -44,12 +50,12 @@ impl Taken {
     }
 
     /// The first of a source, by its number.
-    fn first_of(&self, source: IpAddr) -> Option<(IpAddr, u64)> {
+    fn first_of(&self, source: K) -> Option<(K, u64)> {
         let (number, _) = self.sources.get(&source)?.first_key_value()?;
         Some((source, *number))
     }
 
-    fn source_with_most(&self) -> Option<IpAddr> {
+    fn source_with_most(&self) -> Option<K> {
         let first = |places: &BTreeMap<u64, _>| places.first_key_value().map(|(first, _)| *first);
         let most =
             self.sources.iter().max_by_key(|(_, places)| (places.len(), Reverse(first(places))));
@@ -57,20 +63,21 @@ impl Taken {
     }
 }
 
-impl Places {
+impl<K: Copy + Eq + Hash> Places<K> {
     pub(super) fn new(most: usize, most_of_one: usize) -> Self {
         let (most, most_of_one) = (most.max(1), most_of_one.max(1));
-        Self { most, most_of_one, taken: Arc::default() }
+        let taken = Taken { count: 0, next: 0, sources: HashMap::new() };
+        Self { most, most_of_one, taken: Arc::new(Mutex::new(taken)) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Taken> {
+    fn lock(&self) -> MutexGuard<'_, Taken<K>> {
         // Nothing panics while it has the lock.
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A place for a connection that `close` closes; another one loses its place where there are
     /// too many.
-    fn enter(&self, source: IpAddr, close: CancellationToken) -> Place {
+    fn enter(&self, source: K, close: CancellationToken) -> Place<K> {
         let mut taken = self.lock();
         let number = taken.next;
         taken.next += 1;
@@ -86,25 +93,64 @@ impl Places {
         };
         let closed = loser.and_then(|(source, number)| taken.remove(source, number));
         drop(taken);
-        if let Some(close) = closed {
-            metrics::counter!("longshore_http_connections_closed_total").increment(1);
-            close.cancel();
-        }
+        end(closed);
         Place { places: self.clone(), source, number }
+    }
+
+    /// Whether the next one makes another one lose its place.
+    pub(super) fn is_full(&self) -> bool {
+        self.lock().count >= self.most
+    }
+
+    /// Closes the first of the source that has most, if there is any.
+    pub(super) fn close_one(&self) {
+        let mut taken = self.lock();
+        let loser = taken.source_with_most().and_then(|source| taken.first_of(source));
+        let closed = loser.and_then(|(source, number)| taken.remove(source, number));
+        drop(taken);
+        end(closed);
+    }
+}
+
+/// Closes a connection that has lost its place.
+fn end(closed: Option<CancellationToken>) {
+    if let Some(close) = closed {
+        metrics::counter!("longshore_http_connections_closed_total").increment(1);
+        close.cancel();
     }
 }
 
 /// A place until this is dropped.
-struct Place {
-    places: Places,
-    source: IpAddr,
+struct Place<K: Copy + Eq + Hash = IpAddr> {
+    places: Places<K>,
+    source: K,
     number: u64,
 }
 
-impl Drop for Place {
+impl<K: Copy + Eq + Hash> Drop for Place<K> {
     fn drop(&mut self) {
         self.places.lock().remove(self.source, self.number);
     }
+}
+
+/// The places of one listener. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Shares {
+    /// For connections on which nobody has proved who they are.
+    pub strangers: Places,
+    /// For heads on such connections that have begun.
+    pub heads: Places,
+    /// Of all other connections between two requests, by workspace.
+    pub idle: Places<i32>,
+}
+
+/// What closes a connection.
+#[derive(Clone, Default)]
+pub(super) struct Close {
+    /// At once.
+    pub now: CancellationToken,
+    /// As soon as it is between two requests.
+    pub when_idle: CancellationToken,
 }
 
 /// A connection, put into each request that comes on it. Cheap to clone.
@@ -113,19 +159,19 @@ pub struct Connection(Arc<Inner>);
 
 struct Inner {
     source: IpAddr,
-    close: CancellationToken,
-    /// For heads that have begun.
-    heads: Places,
+    close: Close,
+    shares: Shares,
     state: Mutex<State>,
 }
 
 enum State {
     /// Nobody has proved who they are.
-    Unknown {
-        _place: Place,
-        input: Input,
+    Unknown { _place: Place, input: Input },
+    Known {
+        workspace: i32,
+        /// Between two requests.
+        _idle: Option<Place<i32>>,
     },
-    Known,
 }
 
 /// What has come of a request.
@@ -142,38 +188,39 @@ enum Input {
 }
 
 impl Connection {
-    /// One that has come from `source`, and is closed when `close` is cancelled.
-    pub(super) fn new(
-        source: IpAddr,
-        close: CancellationToken,
-        connections: &Places,
-        heads: &Places,
-    ) -> Self {
-        let place = connections.enter(source, close.clone());
-        let state = State::Unknown { _place: place, input: Input::None };
-        Self(Arc::new(Inner { source, close, heads: heads.clone(), state: Mutex::new(state) }))
+    /// One that has come from `source`, and that `close` closes.
+    pub(super) fn new(source: IpAddr, close: Close, shares: Shares) -> Self {
+        let place = shares.strangers.enter(source, close.now.clone());
+        let state = Mutex::new(State::Unknown { _place: place, input: Input::None });
+        Self(Arc::new(Inner { source, close, shares, state }))
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Its sender has proved who they are: it is closed for no others from now on.
-    pub fn prove(&self) {
-        *self.lock() = State::Known;
+    /// The sender of a request that is under way has proved who they are, in a workspace or the
+    /// [`COMPANY`](super::COMPANY): from now on it is closed for others only when it is idle.
+    pub fn prove(&self, workspace: i32) {
+        *self.lock() = State::Known { workspace, _idle: None };
     }
 
     /// A head is there.
     pub(super) fn head_came(&self) {
-        if let State::Unknown { input, .. } = &mut *self.lock() {
-            *input = Input::Head;
+        match &mut *self.lock() {
+            State::Unknown { input, .. } => *input = Input::Head,
+            State::Known { _idle, .. } => *_idle = None,
         }
     }
 
     /// The next head is waited for.
     pub(super) fn answered(&self) {
-        if let State::Unknown { input, .. } = &mut *self.lock() {
-            *input = Input::None;
+        match &mut *self.lock() {
+            State::Unknown { input, .. } => *input = Input::None,
+            State::Known { workspace, _idle } => {
+                let when_idle = self.0.close.when_idle.clone();
+                *_idle = Some(self.0.shares.idle.enter(*workspace, when_idle));
+            }
         }
     }
 
@@ -183,8 +230,8 @@ impl Connection {
             && matches!(input, Input::Some)
         {
             // What has come was no whole head.
-            *input =
-                Input::Part { _place: self.0.heads.enter(self.0.source, self.0.close.clone()) };
+            let now = self.0.close.now.clone();
+            *input = Input::Part { _place: self.0.shares.heads.enter(self.0.source, now) };
         }
     }
 
@@ -283,12 +330,50 @@ mod tests {
         assert_eq!((left.count, left.sources.len()), (0, 0));
     }
 
+    fn shares() -> Shares {
+        Shares {
+            strangers: Places::new(8, 8),
+            heads: Places::new(8, 8),
+            idle: Places::new(usize::MAX, usize::MAX),
+        }
+    }
+
+    #[test]
+    fn of_known_ones_the_idle_one_of_those_that_have_most_is_closed() {
+        let shares = shares();
+        let known = |workspace: i32| {
+            let close = Close::default();
+            let connection = Connection::new(source(1), close.clone(), shares.clone());
+            connection.head_came();
+            connection.prove(workspace);
+            (connection, close)
+        };
+        let (one, two) = ([(); 3].map(|()| known(1)), known(2));
+        shares.idle.close_one();
+        for (connection, _) in one.iter().chain([&two]) {
+            connection.answered();
+        }
+        // The first of workspace 1 has another request, then is the last that became idle.
+        one[0].0.head_came();
+        one[0].0.answered();
+        let closed = || [0, 1, 2].map(|at: usize| one[at].1.when_idle.is_cancelled());
+        assert_eq!(closed(), [false, false, false]);
+        shares.idle.close_one();
+        assert_eq!(closed(), [false, true, false]);
+        one[2].0.head_came();
+        shares.idle.close_one();
+        assert_eq!((closed(), two.1.when_idle.is_cancelled()), ([false, true, false], true));
+        shares.idle.close_one();
+        assert_eq!(closed(), [true, true, false]);
+        assert_eq!(shares.idle.lock().count, 0);
+        assert!(!one[0].1.now.is_cancelled());
+    }
+
     #[test]
     fn a_head_in_parts_takes_a_place_until_it_is_there() {
-        let (connections, heads) = (Places::new(8, 8), Places::new(8, 8));
-        let close = CancellationToken::new();
-        let connection = Connection::new(source(1), close, &connections, &heads);
-        let taken = || (connections.lock().count, heads.lock().count);
+        let shares = shares();
+        let connection = Connection::new(source(1), Close::default(), shares.clone());
+        let taken = || (shares.strangers.lock().count, shares.heads.lock().count);
         connection.reads();
         connection.has_read();
         assert_eq!(taken(), (1, 0));
@@ -304,7 +389,7 @@ mod tests {
         connection.has_read();
         connection.reads();
         assert_eq!(taken(), (1, 1));
-        connection.prove();
+        connection.prove(1);
         connection.answered();
         connection.has_read();
         connection.reads();

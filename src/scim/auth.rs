@@ -69,7 +69,7 @@ async fn admit(head: &Parts, standing: &mut Option<Standing>) -> Result<Room, Ap
     let budget = Budget::Scim;
     let counted = limits::count(app, COMPANY, budget, budget.default_limit()).await;
     *standing = Some(counted);
-    gateway::check_address(app, head, &[&token.allow])?;
+    check_address(app, head, &token)?;
     if let Some(seconds) = counted.retry_after {
         return Err(ApiError::RateLimited(seconds));
     }
@@ -79,8 +79,15 @@ async fn admit(head: &Parts, standing: &mut Option<Standing>) -> Result<Room, Ap
 
 async fn admit_uncounted(head: &Parts) -> Result<Room, ApiError> {
     let (app, token, place) = token(head).await?;
-    gateway::check_address(app, head, &[&token.allow])?;
+    check_address(app, head, &token)?;
     Ok(place)
+}
+
+/// Refuses a token that is used from elsewhere; any other proves who sends it.
+fn check_address(app: &App, head: &Parts, token: &TokenMatch) -> Result<(), ApiError> {
+    gateway::check_address(app, head, &[&token.allow])?;
+    gateway::prove(&head.extensions, COMPANY);
+    Ok(())
 }
 
 /// The token that a request has, the app, and the request's place among the company's.
@@ -90,7 +97,6 @@ async fn token(head: &Parts) -> Result<(&App, Arc<TokenMatch>, Room), ApiError> 
     })?;
     let presented = gateway::bearer(&head.headers).ok_or(ApiError::Unauthenticated)?;
     let token = tokens::find(app, presented).await?.ok_or(ApiError::Unauthenticated)?;
-    gateway::prove(&head.extensions);
     Ok((app, token, gateway::place(app, COMPANY)?))
 }
 

@@ -55,6 +55,11 @@ pub async fn find(app: &App, presented: &str) -> Result<Option<Arc<TokenMatch>>,
     credentials::find(app, presented).await
 }
 
+/// Reads which tokens there are.
+pub async fn read_list(app: &App) -> Result<(), FindError> {
+    credentials::list::<TokenMatch>(app).await.map(drop)
+}
+
 /// A token to make.
 #[derive(Clone, Copy, Debug)]
 pub struct NewToken<'a> {

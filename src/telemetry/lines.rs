@@ -7,7 +7,7 @@ use std::io::{self, ErrorKind, Write};
 use std::os::fd::AsFd as _;
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Bytes of lines that wait for the reader. What comes when they are taken is dropped.
 const MOST_WAITING: usize = 1 << 20;
@@ -18,6 +18,9 @@ const PIECE: usize = 4_096;
 
 /// How long the end of a process waits for a reader that takes nothing.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How long it waits in all, also for a reader that takes a little now and then.
+const LONGEST: Duration = Duration::from_secs(5);
 
 /// Before a terminal or pipe that takes nothing now is asked again.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -58,12 +61,13 @@ pub fn dropped() -> u64 {
     STARTED.get().map_or(0, |lines| lines.lock().dropped)
 }
 
-/// Writes a line after all others. A process that logs waits for the reader as at its end.
+/// Writes a line after all others, however many wait. A process that logs waits for the reader as
+/// at its end.
 pub fn say(text: &str) {
     match STARTED.get() {
-        Some(mut lines) => {
-            let _ = lines.write_all(format!("{text}\n").as_bytes());
-            lines.flush_with(PATIENCE);
+        Some(lines) => {
+            lines.add_last(text);
+            lines.flush_with(PATIENCE, LONGEST);
         }
         None => eprintln!("{text}"),
     }
@@ -72,7 +76,7 @@ pub fn say(text: &str) {
 /// Waits until everything is written, unless nobody reads.
 pub fn flush() {
     if let Some(lines) = STARTED.get() {
-        lines.flush_with(PATIENCE);
+        lines.flush_with(PATIENCE, LONGEST);
     }
 }
 
@@ -112,6 +116,15 @@ impl Lines {
         self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Adds a line that is never dropped for want of room: a process says few of these.
+    fn add_last(&self, text: &str) {
+        let mut state = self.lock();
+        state.waiting.extend(text.as_bytes());
+        state.waiting.push_back(b'\n');
+        drop(state);
+        self.changed.notify_all();
+    }
+
     /// Writes what comes, for ever.
     fn write_to(&self, mut to: impl Write) {
         let mut told = 0;
@@ -148,16 +161,19 @@ impl Lines {
         state.waiting.drain(..end).collect()
     }
 
-    /// Waits until everything is written; gives up once nothing was for so long.
-    fn flush_with(&self, patience: Duration) {
+    /// Waits until everything is written, for `longest` at most; gives up earlier once nothing was
+    /// written for as long as `patience`.
+    fn flush_with(&self, patience: Duration, longest: Duration) {
+        let began = Instant::now();
         let mut state = self.lock();
         while !state.waiting.is_empty() || state.is_writing {
             let written = state.written;
+            let patience = patience.min(longest.saturating_sub(began.elapsed()));
             let waited = self.changed.wait_timeout_while(state, patience, |state| {
                 state.written == written && (!state.waiting.is_empty() || state.is_writing)
             });
             let (now, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
-            if timeout.timed_out() {
+            if timeout.timed_out() || began.elapsed() >= longest {
                 return;
             }
             state = now;
@@ -208,7 +224,9 @@ mod tests {
         let dropped = lines.lock().dropped;
         assert!(dropped > 3_000, "{dropped}");
         // Nobody reads: the end comes all the same.
-        lines.flush_with(Duration::from_millis(1));
+        lines.flush_with(Duration::from_millis(1), LONGEST);
+        // What is said last is not dropped.
+        lines.add_last("last");
         // What was not dropped comes whole and in order.
         let mut read = BufReader::new(reader).lines();
         let mut last = -1;
@@ -218,7 +236,8 @@ mod tests {
             assert!(number > last, "{number} after {last}");
             last = number;
         }
-        lines.flush_with(PATIENCE);
+        assert_eq!(read.next().unwrap().unwrap(), "last");
+        lines.flush_with(PATIENCE, LONGEST);
         log(&lines, "after all");
         assert_eq!(read.next().unwrap().unwrap(), "after all");
     }
@@ -234,7 +253,7 @@ mod tests {
         let read = thread::spawn(move || {
             BufReader::new(reader).lines().take(3).map(Result::unwrap).collect::<Vec<_>>()
         });
-        lines.flush_with(PATIENCE);
+        lines.flush_with(PATIENCE, LONGEST);
         assert!(lines.lock().waiting.is_empty());
         assert_eq!(read.join().unwrap(), ["short", &long, "last"]);
     }
@@ -245,7 +264,32 @@ mod tests {
         drop(reader);
         let lines = started(writer);
         log(&lines, "one");
-        lines.flush_with(PATIENCE);
+        lines.flush_with(PATIENCE, LONGEST);
         assert_eq!(lines.lock().dropped, 1);
+    }
+
+    /// Every piece that is written brings another line.
+    struct Endless(Arc<Lines>);
+
+    impl Write for Endless {
+        fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
+            log(&self.0, "one more");
+            thread::sleep(Duration::from_millis(1));
+            Ok(piece.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn lines_without_end_do_not_keep_a_process_from_ending() {
+        let lines = Arc::new(Lines::default());
+        let of_thread = lines.clone();
+        thread::spawn(move || of_thread.write_to(Endless(of_thread.clone())));
+        log(&lines, "first");
+        lines.flush_with(PATIENCE, Duration::from_millis(100));
+        assert!(lines.lock().written > 0);
     }
 }

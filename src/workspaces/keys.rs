@@ -75,6 +75,11 @@ pub async fn find(app: &App, presented: &str) -> Result<Option<Arc<KeyMatch>>, F
     credentials::find(app, presented).await
 }
 
+/// Reads which keys there are.
+pub async fn read_list(app: &App) -> Result<(), FindError> {
+    credentials::list::<KeyMatch>(app).await.map(drop)
+}
+
 /// A key to make.
 #[derive(Clone, Copy, Debug)]
 pub struct NewKey<'a> {

@@ -75,9 +75,14 @@ async fn unsubscribe(
     let (head, body) = request.into_parts();
     gateway::discard(&head, body);
     let whose = unsubscribe::read(&app.secrets, &token).ok_or_else(no_link)?;
+    app.unsubscribing.take_post(whose, app.clock.now_ms())?;
     if !unsubscribe::is_done(&app, whose).await {
         app.unsubscribing.take(whose, app.clock.now_ms())?;
-        unsubscribe::unsubscribe(&app, whose, request_id).await?;
+        if let Err(error) = unsubscribe::unsubscribe(&app, whose, request_id).await {
+            // While the log is unavailable, repeats must not use up what they may append after.
+            app.unsubscribing.give_back(whose);
+            return Err(error);
+        }
     }
     Ok(page("<p>You are unsubscribed.</p>"))
 }

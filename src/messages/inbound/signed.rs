@@ -11,6 +11,7 @@ use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use sha2::{Digest as _, Sha256};
 
 use crate::app::App;
+use crate::credentials::FindError;
 use crate::deliveries::signature::{self, TIMESTAMP};
 use crate::gateway::{self, ApiError, IdempotencyKey, JsonText};
 use crate::listing::Listing;
@@ -63,7 +64,7 @@ pub async fn read(
     let now = app.clock.now().as_second();
     match signature::is_signed(secret, &headers, now, body.as_bytes()) {
         true => {
-            gateway::prove(&extensions);
+            gateway::prove(&extensions, workspace);
             let key = key(workspace, &headers, body.as_bytes());
             let body = body.proved(app, workspace).await?;
             Ok(Signed { workspace, body, key })
@@ -108,6 +109,11 @@ impl KnownNames {
         if let Some(id) = self.0.latest().and_then(|ids| ids.get(name).copied()) {
             return Ok(Some(id));
         }
+        Ok(self.read(app).await?.get(name).copied())
+    }
+
+    /// Reads them.
+    pub async fn read(&self, app: &App) -> Result<Arc<HashMap<String, i32>>, FindError> {
         let store = app.store.clone();
         let ids = self.0.renewed(async move {
             let mut tx = store.snapshot().await?;
@@ -115,6 +121,6 @@ impl KnownNames {
             tx.commit().await?;
             Ok(ids)
         });
-        Ok(ids.await?.get(name).copied())
+        ids.await
     }
 }

@@ -6,7 +6,7 @@
 //! is known.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use uuid::Uuid;
@@ -27,7 +27,11 @@ const NAMED: usize = 4 + 16;
 const MOST_APPENDS: u32 = 5;
 pub(super) const WINDOW: i64 = 60 * 60 * 1_000;
 
-/// Tokens whose appends are remembered.
+/// POSTs of a token in a window of so many milliseconds: each looks its user up.
+const MOST_POSTS: u32 = 30;
+const POSTS_WINDOW: i64 = 60 * 1_000;
+
+/// Tokens whose POSTs and appends are remembered.
 const REMEMBERED: usize = 50_000;
 
 /// The token of a user.
@@ -60,35 +64,74 @@ pub async fn is_done(app: &App, (workspace, user): (i32, Uuid)) -> bool {
     found.is_some_and(|user| user.email_subscription() == Subscription::Unsubscribed)
 }
 
-/// How often each token had a message appended lately, in this process: until the first one has
-/// taken effect, repeats append more.
-#[derive(Default)]
-pub struct Appends(Mutex<HashMap<(i32, Uuid), (i64, u32)>>);
+/// How often something was lately, since the beginning of its window.
+#[derive(Clone, Copy, Default)]
+struct Count {
+    since: i64,
+    count: u32,
+}
 
-impl Appends {
-    /// Counts an append; the error where a token had all that it may have.
-    pub fn take(&self, whose: (i32, Uuid), now: i64) -> Result<(), ApiError> {
-        let mut appends = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if appends.len() >= REMEMBERED && !appends.contains_key(&whose) {
-            appends.retain(|_, (since, _)| is_current(*since, now));
-            if appends.len() >= REMEMBERED {
-                appends.clear();
-            }
+impl Count {
+    fn is_current(&self, now: i64, window: i64) -> bool {
+        self.count > 0 && (self.since..self.since + window).contains(&now)
+    }
+
+    /// Counts one more; the error where it was as often as it may be.
+    fn take(&mut self, now: i64, window: i64, most: u32) -> Result<(), ApiError> {
+        if !self.is_current(now, window) {
+            *self = Self { since: now, count: 0 };
         }
-        let (since, count) = appends.entry(whose).or_insert((now, 0));
-        if !is_current(*since, now) {
-            (*since, *count) = (now, 0);
+        if self.count == most {
+            return Err(ApiError::RateLimited((self.since + window - now + 999) / 1_000));
         }
-        if *count == MOST_APPENDS {
-            return Err(ApiError::RateLimited((*since + WINDOW - now + 999) / 1_000));
-        }
-        *count += 1;
+        self.count += 1;
         Ok(())
     }
 }
 
-fn is_current(since: i64, now: i64) -> bool {
-    (since..since + WINDOW).contains(&now)
+/// What a token did lately.
+#[derive(Clone, Copy, Default)]
+struct Lately {
+    posts: Count,
+    appends: Count,
+}
+
+/// How often each token was POSTed and had a message appended lately, in this process: until the
+/// first message has taken effect, repeats append more.
+#[derive(Default)]
+pub struct Appends(Mutex<HashMap<(i32, Uuid), Lately>>);
+
+impl Appends {
+    fn lock(&self) -> MutexGuard<'_, HashMap<(i32, Uuid), Lately>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a POST; the error where a token had all that it may have.
+    pub fn take_post(&self, whose: (i32, Uuid), now: i64) -> Result<(), ApiError> {
+        let mut all = self.lock();
+        if all.len() >= REMEMBERED && !all.contains_key(&whose) {
+            all.retain(|_, lately| {
+                lately.posts.is_current(now, POSTS_WINDOW) || lately.appends.is_current(now, WINDOW)
+            });
+            if all.len() >= REMEMBERED {
+                all.clear();
+            }
+        }
+        all.entry(whose).or_default().posts.take(now, POSTS_WINDOW, MOST_POSTS)
+    }
+
+    /// Counts an append of a token whose POST was counted; the error where it had all that it may
+    /// have.
+    pub fn take(&self, whose: (i32, Uuid), now: i64) -> Result<(), ApiError> {
+        self.lock().entry(whose).or_default().appends.take(now, WINDOW, MOST_APPENDS)
+    }
+
+    /// Takes back an append that failed.
+    pub fn give_back(&self, whose: (i32, Uuid)) {
+        if let Some(lately) = self.lock().get_mut(&whose) {
+            lately.appends.count = lately.appends.count.saturating_sub(1);
+        }
+    }
 }
 
 /// Unsubscribes a user from emails, as if that had been tracked: in order with whatever else is
@@ -139,10 +182,27 @@ mod tests {
         let error = appends.take(ann, now + 1_000).unwrap_err();
         assert!(matches!(error, ApiError::RateLimited(3_599)), "{error:?}");
         appends.take(ben, now).unwrap();
+        // One that failed does not count.
+        appends.give_back(ann);
+        appends.take(ann, now + 1_000).unwrap();
+        assert!(appends.take(ann, now + 1_000).is_err());
         appends.take(ann, now + WINDOW).unwrap();
+    }
+
+    #[test]
+    fn a_token_is_posted_so_often_and_no_more() {
+        let (appends, ann, ben) = (Appends::default(), (1, Uuid::now_v7()), (1, Uuid::now_v7()));
+        let now = 1_700_000_000_000;
+        for _ in 0..MOST_POSTS {
+            appends.take_post(ann, now).unwrap();
+        }
+        let error = appends.take_post(ann, now + 1_000).unwrap_err();
+        assert!(matches!(error, ApiError::RateLimited(59)), "{error:?}");
+        appends.take_post(ben, now).unwrap();
+        appends.take_post(ann, now + POSTS_WINDOW).unwrap();
         // What is remembered is bounded.
         for number in 0..REMEMBERED as u128 + 10 {
-            appends.take((2, Uuid::from_u128(number)), now + WINDOW).unwrap();
+            appends.take_post((2, Uuid::from_u128(number)), now + WINDOW).unwrap();
         }
         assert!(appends.0.lock().unwrap().len() <= REMEMBERED);
     }

@@ -43,7 +43,7 @@ const METRICS: &[Metric] = &[
     counter(
         "longshore_http_connections_closed_total",
         &[],
-        "Total number of connections without a key that were closed to make room for others",
+        "Total number of connections without a key, or idle, that were closed to make room for others",
     )
     .begins_at_0(&[&[]]),
     counter(

@@ -170,6 +170,84 @@ async fn heads_that_never_end_keep_nobody_out() {
     world.fleet.close().await;
 }
 
+/// Whether a connection is let in with a key, and answered with that status.
+async fn shows_key(stream: &mut TcpStream, key: &str, status: u16) {
+    let body = r#"{"events":[{"external_id":"ann","name":"viewed","time":"2026-11-21"}]}"#;
+    let head = format!(
+        "POST /users/track HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {key}\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).await.expect("it is open");
+    // To its end, which is that of an object, so that the next one is read from its beginning.
+    let mut answer = Vec::new();
+    while !answer.ends_with(b"}") {
+        assert_ne!(stream.read_buf(&mut answer).await.expect("an answer"), 0, "it ended");
+    }
+    assert!(answer.starts_with(format!("HTTP/1.1 {status}").as_bytes()));
+}
+
+/// More connections than there are places, each of which has shown a key and is idle.
+#[tokio::test(flavor = "multi_thread")]
+async fn idle_connections_of_one_workspace_keep_nobody_out() {
+    let world = World::start(2).await;
+    let mut other = world.connect([127, 0, 0, 2]).await;
+    shows_key(&mut other, &world.workspaces[1].key, 201).await;
+    let client = World::client([127, 0, 0, 3]);
+    let mut held = Vec::new();
+    let flood = async {
+        for _ in 0..CONNECTIONS + 100 {
+            let mut stream = world.connect([127, 0, 0, 1]).await;
+            shows_key(&mut stream, &world.workspaces[0].key, 201).await;
+            held.push(stream);
+        }
+        for workspace in [0, 1] {
+            for _ in 0..10 {
+                assert_eq!(world.track(&client, workspace, 0).await, 201);
+            }
+        }
+    };
+    let patience = std::time::Duration::from_secs(180);
+    tokio::time::timeout(patience, flood).await.expect("connections are accepted");
+    let open = held.iter().filter(|stream| is_open(stream)).count();
+    assert!((CONNECTIONS / 2..CONNECTIONS).contains(&open), "{open}");
+    // That of the workspace that has only one is as it was.
+    shows_key(&mut other, &world.workspaces[1].key, 201).await;
+    world.fleet.close().await;
+}
+
+/// A key at an address that it is not for is none: its connections are closed for others.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_from_elsewhere_proves_nothing() {
+    let world = World::start(1).await;
+    let far = WorkspaceFile::new("far").with("ip_allowlist", json!(["198.51.100.0/24"]));
+    world.fleet.apply(std::slice::from_ref(&far)).await;
+    let mut held = Vec::new();
+    for _ in 0..CONNECTIONS / 2 + 50 {
+        let mut stream = world.connect([127, 0, 0, 1]).await;
+        shows_key(&mut stream, &far.key, 403).await;
+        held.push(stream);
+    }
+    eventually("strangers have their share", async || {
+        held.iter().filter(|stream| is_open(stream)).count() <= CONNECTIONS / 2
+    })
+    .await;
+    world.fleet.close().await;
+}
+
+/// As many callers as are not let wait for a list of keys, at a gateway that has just started.
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_are_known_from_the_start() {
+    let mut world = World::start(1).await;
+    world.fleet.terminate("standalone").await;
+    world.fleet.launch("standalone").await;
+    let client = World::client([127, 0, 0, 1]);
+    let calls = (0..200).map(|_| world.track(&client, 0, 0));
+    let statuses = futures::future::join_all(calls).await;
+    assert!(statuses.iter().all(|status| *status == 201), "{statuses:?}");
+    world.fleet.close().await;
+}
+
 /// Requests that name a workspace and a recent time, as anybody can, with as many bytes of a body
 /// as fill all memory for bodies, and no more.
 #[tokio::test(flavor = "multi_thread")]

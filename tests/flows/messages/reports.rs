@@ -6,9 +6,10 @@ use reqwest::{Client, Method, Response};
 use serde_json::{Value, json};
 
 use crate::support::fleet::{Backend, Fleet};
+use crate::support::proxy::{Proxy, Way};
 use crate::support::receiver::Receiver;
 use crate::support::scripted_relay::Smtp;
-use crate::support::{Api, WorkspaceFile, callbacks, eventually};
+use crate::support::{Api, WorkspaceFile, callbacks, eventually, servers};
 
 const CAMPAIGN: &str = "cccc0000-0000-4000-8000-000000000001";
 const IOS: &str = "cccc0000-0000-4000-8000-000000000002";
@@ -25,6 +26,10 @@ struct World {
 
 impl World {
     async fn start(backend: Backend) -> Self {
+        Self::with(backend, &[]).await
+    }
+
+    async fn with(backend: Backend, settings: &[(&str, String)]) -> Self {
         let (relay, provider) = (Smtp::start(&[], []).await, Receiver::start([]).await);
         let workspace = WorkspaceFile::new("acme")
             .with_percent(None)
@@ -45,7 +50,7 @@ impl World {
                     "feedback_secret": FEEDBACK_SECRET,
                 }),
             );
-        let fleet = Fleet::start(backend, &[]).await;
+        let fleet = Fleet::start(backend, settings).await;
         let api = fleet.apply(&[workspace]).await.remove(0);
         let ann = json!({
             "external_id": "ann", "email": "ann@people.example", "first_name": "Ann",
@@ -309,6 +314,33 @@ async fn unsubscribing_again_appends_nothing() {
     world.fleet.applied().await;
     assert_eq!(world.ann().await["email_subscribe"], "unsubscribed");
     assert_eq!(world.unsubscribed("standalone").await, 2);
+    // Each repeat looks the user up: one address has so many a minute.
+    let mut statuses = Vec::new();
+    while statuses.len() < 100 && !statuses.contains(&429) {
+        statuses.push(unsubscribe(&link).await);
+    }
+    assert_eq!(statuses.pop(), Some(429));
+    assert!(statuses.iter().all(|status| *status == 200), "{statuses:?}");
+    world.fleet.close().await;
+}
+
+/// What the log does not accept does not count among the messages that one address may append.
+#[tokio::test(flavor = "multi_thread")]
+async fn unsubscribing_goes_on_after_the_log_was_unavailable() {
+    let broker = Proxy::to_kafka(&servers::kafka()).await;
+    let log = format!("kafka://{}", broker.address());
+    let settings =
+        [("LONGSHORE_LOG_URL", log), ("LONGSHORE_LOG__APPEND_TIMEOUT_MS", "800".to_owned())];
+    let world = World::with(Backend::Fleet(1), &settings).await;
+    let link = world.link().await;
+    broker.set(Way::Refused);
+    for _ in 0..7 {
+        assert_eq!(unsubscribe(&link).await, 503);
+    }
+    broker.set(Way::Open);
+    eventually("the user can unsubscribe", async || unsubscribe(&link).await == 200).await;
+    world.fleet.applied().await;
+    assert_eq!(world.ann().await["email_subscribe"], "unsubscribed");
     world.fleet.close().await;
 }
 
