@@ -147,8 +147,8 @@ impl Gateway {
     }
 
     /// The largest body that proves who sends it: what one sender has of these.
-    pub fn unproved_body_bytes(&self) -> usize {
-        self.unproved_bytes() / 8
+    pub fn unproved_limit(&self) -> usize {
+        self.max_body_bytes.min(self.unproved_bytes() / 8)
     }
 }
 

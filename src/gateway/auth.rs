@@ -24,8 +24,7 @@ pub(crate) const ADDRESS_REFUSED: &str = "Invalid whitelisted IPs";
 /// [budget](Budget::of_permission). Checked before the body is read, in the order: key 401, the
 /// workspace's [places](place) 503, address 403, permission 403, rate 429. Every request that has a
 /// key and a place counts, whatever comes of it, and its answer says how the budget stands. Where
-/// the body decides what it counts against the route does that, but for requests that do not come
-/// so far; before the body, it is counted
+/// the body decides which budget counts, the route does that; before the body, the request counts
 /// against [all that these budgets let in](crate::workspaces::Workspace::limit_before_body).
 pub fn protected(permission: &'static str, route: MethodRouter<App>) -> MethodRouter<App> {
     route.route_layer(middleware::from_fn(move |request: Request, next: Next| {

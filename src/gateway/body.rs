@@ -124,11 +124,24 @@ impl JsonText {
         let reading = Reading {
             memory: &app.unproved,
             holder,
-            limit: app.config.gateway.max_body_bytes.min(app.config.gateway.unproved_body_bytes()),
+            limit: app.config.gateway.unproved_limit(),
             first_bytes: FIRST_UNKNOWN_BYTES,
             is_known: false,
         };
         Self::read(request, app, reading).await
+    }
+
+    /// What [`unproved`](Self::unproved) refuses a request for before it reads its body.
+    pub fn check_head(head: &Parts, body: &Body, app: &App) -> Result<(), ApiError> {
+        Coding::of(&head.headers)?;
+        let bytes = axum::body::HttpBody::size_hint(body);
+        if bytes.lower() > app.config.gateway.unproved_limit() as u64 {
+            return Err(ApiError::TooLarge);
+        }
+        match bytes.exact() == Some(0) || is_json_type(head.headers.get(header::CONTENT_TYPE)) {
+            true => Ok(()),
+            false => Err(ApiError::UnsupportedMediaType),
+        }
     }
 
     /// Has its room among the bodies of the workspace that sent it, as is known now.

@@ -282,16 +282,7 @@ fn readable(
 
 /// Whether valid JSON has no more than [`MOST_LEVELS`].
 pub fn check_levels(json: &str) -> Result<(), String> {
-    let (mut levels, mut most) = (0_usize, 0);
-    walk(json, |_, byte| match byte {
-        b'{' | b'[' => {
-            levels += 1;
-            most = most.max(levels);
-        }
-        b'}' | b']' => levels = levels.saturating_sub(1),
-        _ => {}
-    });
-    if most > MOST_LEVELS { Err(TOO_DEEP.to_owned()) } else { Ok(()) }
+    if depth(json) > MOST_LEVELS { Err(TOO_DEEP.to_owned()) } else { Ok(()) }
 }
 
 /// Hands over the pieces of valid JSON that remain without the white space between its parts.

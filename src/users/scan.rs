@@ -178,8 +178,9 @@ impl Range {
 }
 
 /// Reads a stretch in order, handing each user who was there at `moment` to `each`, whose error
-/// ends the reading and is answered in the inner result. Users stream past; only some activity is held. What the
-/// transaction sees is what is read: give it a [snapshot](crate::store::Store::snapshot).
+/// ends the reading and is answered in the inner result. Users stream past; only some activity is
+/// held. What the transaction sees is what is read: give it a
+/// [snapshot](crate::store::Store::snapshot).
 pub async fn read<E>(
     tx: &mut Tx,
     stretch: &Stretch<'_>,

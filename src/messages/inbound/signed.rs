@@ -40,14 +40,20 @@ fn key(workspace: i32, headers: &HeaderMap, body: &[u8]) -> IdempotencyKey {
 
 /// Reads a request that names its workspace and is signed with the secret that `of` chooses.
 /// Everything that is wrong with that is the same 401, and a log line says which it was; what can
-/// be seen without the body is looked at before it.
+/// be seen without the body is looked at before it. What is wrong with the request whoever sends
+/// it is answered before its workspace is looked up, so that no other answer tells which
+/// workspaces there are.
 pub async fn read(
     app: &App,
     request: Request,
     of: fn(&Settings) -> Option<&Secret>,
 ) -> Result<Signed, ApiError> {
     let (head, body) = request.into_parts();
-    let (workspace, settings) = match signer(app, &head).await {
+    let found = match JsonText::check_head(&head, &body, app) {
+        Ok(()) => signer(app, &head).await,
+        Err(error) => Err(error),
+    };
+    let (workspace, settings) = match found {
         Ok(found) => found,
         Err(error) => {
             gateway::discard(&head, body);
@@ -60,7 +66,12 @@ pub async fn read(
     };
     let headers = head.headers.clone();
     let extensions = head.extensions.clone();
-    let body = JsonText::unproved(Request::from_parts(head, body), app).await?;
+    let body = match JsonText::unproved(Request::from_parts(head, body), app).await {
+        Err(ApiError::Invalid(_) | ApiError::TooLarge | ApiError::TooSlow) => {
+            return Err(refused(Some(workspace), "its body cannot be read"));
+        }
+        body => body?,
+    };
     let now = app.clock.now().as_second();
     match signature::is_signed(secret, &headers, now, body.as_bytes()) {
         true => {

@@ -114,6 +114,15 @@ impl World {
     }
 }
 
+/// A request that is signed with nothing: as much of it as anybody can send.
+fn unproved(workspace: &str, headers: &str, body: &str) -> String {
+    let now = Timestamp::now().as_second();
+    format!(
+        "POST /feedback/sms?workspace={workspace} HTTP/1.1\r\nHost: h\r\nwebhook-id: a\r\n\
+         webhook-timestamp: {now}\r\nwebhook-signature: v1,AAAA\r\n{headers}\r\n\r\n{body}"
+    )
+}
+
 fn report() -> Value {
     json!({ "reports": [{ "type": "invalid_number", "number": "+15550177" }] })
 }
@@ -253,13 +262,9 @@ async fn keys_are_known_from_the_start() {
 #[tokio::test(flavor = "multi_thread")]
 async fn bodies_that_prove_nothing_take_no_room_from_others() {
     let world = World::start(1).await;
-    let now = Timestamp::now().as_second();
-    let head = format!(
-        "POST /feedback/sms?workspace=acme-0 HTTP/1.1\r\nHost: h\r\nwebhook-id: a\r\n\
-         webhook-timestamp: {now}\r\nwebhook-signature: v1,AAAA\r\n\
-         Content-Type: application/json\r\nContent-Length: 1000000\r\n\r\n{}",
-        "x".repeat(70 << 10)
-    );
+    let json = "Content-Type: application/json";
+    let head =
+        unproved("acme-0", &format!("{json}\r\nContent-Length: 1000000"), &"x".repeat(70 << 10));
     let attack = (0..400).map(|_| async {
         let mut stream = world.connect([127, 0, 0, 1]).await;
         let _ = stream.write_all(head.as_bytes()).await;
@@ -289,12 +294,7 @@ async fn bodies_that_prove_nothing_take_no_room_from_others() {
 async fn bodies_of_a_byte_that_prove_nothing_take_no_places_from_others() {
     let settings = [("LONGSHORE_GATEWAY__REQUESTS_IN_FLIGHT", REQUESTS.to_string())];
     let world = World::start_with(1, &settings).await;
-    let head = format!(
-        "POST /feedback/sms?workspace=acme-0 HTTP/1.1\r\nHost: h\r\nwebhook-id: a\r\n\
-         webhook-timestamp: {}\r\nwebhook-signature: v1,AAAA\r\n\
-         Content-Type: application/json\r\nContent-Length: 1\r\n\r\n",
-        Timestamp::now().as_second()
-    );
+    let head = unproved("acme-0", "Content-Type: application/json\r\nContent-Length: 1", "");
     let client = World::client([127, 0, 0, 2]);
     // What is looked up once is known.
     assert_eq!(world.report(&client, "acme-0").await, 200);
@@ -332,6 +332,37 @@ async fn one_key_takes_no_places_from_others() {
     }
     drop(held);
     eventually("the key has places", async || world.track(&client, 0, 0).await == 201).await;
+    world.fleet.close().await;
+}
+
+/// Whatever is wrong with a request that proves nothing, its answer does not tell whether the
+/// workspace exists that it names.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_answer_tells_which_workspaces_exist() {
+    let world = World::start(1).await;
+    for (headers, body, expected) in [
+        ("Content-Type: text/plain\r\nContent-Length: 2", "{}", 415),
+        ("Content-Length: 2", "{}", 415),
+        ("Content-Type: application/json\r\nContent-Length: 9999999", "", 413),
+        ("Content-Type: application/json\r\nContent-Encoding: br\r\nContent-Length: 2", "{}", 415),
+        (
+            "Content-Type: application/json\r\nContent-Encoding: gzip\r\nContent-Length: 2",
+            "{}",
+            401,
+        ),
+        ("Content-Type: application/json\r\nContent-Length: 1", "{", 401),
+        ("Content-Length: 0", "", 401),
+    ] {
+        for workspace in ["acme-0", "nobody"] {
+            let mut stream = world.connect([127, 0, 0, 1]).await;
+            let request = unproved(workspace, headers, body);
+            stream.write_all(request.as_bytes()).await.expect("it is sent");
+            let mut status = [0; 12];
+            stream.read_exact(&mut status).await.expect("an answer");
+            let status = String::from_utf8_lossy(&status).into_owned();
+            assert!(status.ends_with(&expected.to_string()), "{workspace}, {headers}: {status}");
+        }
+    }
     world.fleet.close().await;
 }
 
