@@ -5,24 +5,24 @@ use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
-use crate::bell::Bell;
-use crate::clock::Clock;
-use crate::compute::{Cores, Memory};
 use crate::config::{Config, ConfigError};
 use crate::deliveries::Sender;
 use crate::gateway::StoreQueue;
 use crate::gateway::limits::Limits;
 use crate::gateway::memory::{PLACE, SharedMemory};
-use crate::log::{Log, LogError};
 use crate::messages::channels::Channels;
 use crate::messages::inbound::{Appends, KnownNames};
-use crate::objects::{ObjectError, Objects};
-use crate::retry::Retry;
-use crate::secrets::SecretKey;
-use crate::store::{Store, StoreError};
 use crate::telemetry::fleet::Fleet;
 use crate::telemetry::notices::Notices;
-use crate::workspaces;
+use crate::{topics, workspaces};
+use kit::bell::Bell;
+use kit::clock::Clock;
+use kit::compute::{Cores, Memory};
+use kit::retry::Retry;
+use kit::secrets::SecretKey;
+use log::{Log, LogError};
+use objects::{ObjectError, Objects};
+use store::{Store, StoreError};
 
 /// The settings and the connections made from them. Cheap to clone: each call has some.
 #[derive(Clone)]
@@ -108,13 +108,24 @@ impl Retry for OpenError {
     }
 }
 
+/// Connects to the store, without looking at its schema.
+pub async fn connect(config: &Config) -> Result<Store, StoreError> {
+    Store::connect(&config.database_url(), config.database.max_connections).await
+}
+
+/// Opens the log, without creating topics.
+pub async fn open_log(config: &Config) -> Result<Log, LogError> {
+    Log::open(&config.log, &config.data, topics::ALL).await
+}
+
 impl App {
     /// Opens the store, the log and the objects. Looks at no schema and creates no topic.
     pub async fn open(config: Config) -> Result<Self, OpenError> {
         let secrets = config.secret_key()?;
-        let store = Store::connect(&config).await?;
-        let reserved = store.reserve(&config)?;
-        let log = Log::open(&config).await?;
+        let store = connect(&config).await?;
+        let reserved =
+            store.reserve(&config.database_url(), config.database.transactional_connections)?;
+        let log = open_log(&config).await?;
         let objects = Objects::open(&config.objects_url(), &secrets).await?;
         let sender = Sender::new(&config);
         let memory = Memory::new(config.exports.memory_bytes);

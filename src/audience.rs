@@ -21,7 +21,7 @@ use std::fmt;
 pub use matcher::{Matcher, has_properties};
 pub use test::{Comparison, Operand, Test};
 
-use crate::retry::Retry;
+use kit::retry::Retry;
 
 /// Who is meant.
 #[derive(Clone, Debug, PartialEq)]

@@ -19,9 +19,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use crate::retry::Retry;
-
-pub use data::{private_database, private_directory};
+use kit::retry::Retry;
 
 /// All settings, as loaded and checked.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -51,7 +49,7 @@ pub struct Config {
     /// `text` or `json` (`LONGSHORE_LOG_FORMAT`); text on a terminal, else JSON.
     pub log_format: Option<LogFormat>,
     pub database: Database,
-    pub log: Log,
+    pub log: log::Settings,
     pub objects: Objects,
     pub gateway: Gateway,
     pub ops: Ops,
@@ -78,29 +76,6 @@ pub struct Database {
     pub max_connections: u32,
     /// Connections beside these that only transactional emails use; SQLite needs none.
     pub transactional_connections: u32,
-}
-
-/// The log of messages.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Log {
-    /// `embedded`, or `kafka://host:port,host:port` (`LONGSHORE_LOG_URL`).
-    pub url: String,
-    /// Partitions of each topic, used by the first `migrate` and fixed from then on.
-    pub partitions: u32,
-    /// Topic names begin with this, so that installations can share a cluster.
-    pub topic_prefix: String,
-    /// Copies of each partition that `migrate` asks of a Kafka cluster.
-    pub replication: u16,
-    /// Days after which messages that were worked on are removed from the log, counted from their
-    /// append.
-    pub keep_days: u32,
-    /// Milliseconds that an append may take before its call is answered 503.
-    pub append_timeout_ms: u64,
-    /// Any librdkafka property, given to producers and consumers as it is
-    /// (`LONGSHORE_LOG__KAFKA__SASL_PASSWORD` is `sasl.password`).
-    #[serde(default, skip_serializing)]
-    pub kafka: BTreeMap<String, String>,
 }
 
 /// Where exports without own storage are built.
@@ -307,7 +282,7 @@ impl Default for Config {
             trusted_proxies: Vec::new(),
             log_format: None,
             database: Database { url: None, max_connections: 16, transactional_connections: 4 },
-            log: Log {
+            log: log::Settings {
                 url: "embedded".into(),
                 partitions: 16,
                 topic_prefix: "longshore.".into(),

@@ -23,9 +23,9 @@ use uuid::Uuid;
 
 use crate::app::App;
 use crate::listing::Listing;
-use crate::retry::Retry;
-use crate::secrets::random_bytes;
-use crate::store::{StoreError, Tx, answered};
+use kit::retry::Retry;
+use kit::secrets::random_bytes;
+use store::{StoreError, Tx, answered};
 
 /// Since one was found in the database: from here on it is looked up again beside the calls,
 /// and from there on calls wait for that.

@@ -13,7 +13,7 @@ use tokio::time::{sleep, sleep_until};
 
 use crate::credentials::FindError;
 use crate::gateway::turned_away;
-use crate::store::{StoreError, answered};
+use store::{StoreError, answered};
 
 /// So many wait at most: each has a place among the requests under way.
 const WAITING: usize = 128;

@@ -1,19 +1,23 @@
 //! Brings an installation to this version, and checks at a start that this program may run on it.
 
+pub mod fixed;
+pub mod migrations;
+
+use self::fixed::{FixedError, Sealed};
+use self::migrations::MIGRATIONS;
 use crate::app::App;
-use crate::log::LogError;
-use crate::retry::Retry;
-use crate::store::StoreError;
-use crate::store::migrate::{self, Schema};
-use crate::store::settings::{self, Sealed, SettingsError};
 use crate::workspaces::storage::{self, StorageError};
+use kit::retry::Retry;
+use log::LogError;
+use store::StoreError;
+use store::migrate::Schema;
 
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
-    Settings(#[from] SettingsError),
+    Fixed(#[from] FixedError),
     #[error(transparent)]
     Storage(#[from] StorageError),
     #[error(transparent)]
@@ -30,7 +34,7 @@ impl Retry for SetupError {
     fn can_retry(&self) -> bool {
         match self {
             Self::Store(error) => error.can_retry(),
-            Self::Settings(error) => error.can_retry(),
+            Self::Fixed(error) => error.can_retry(),
             Self::Storage(error) => error.can_retry(),
             Self::Log(error) => error.can_retry(),
             Self::Rotation(_) => false,
@@ -52,16 +56,16 @@ pub struct Done {
 /// Migrates the database, writes down what is fixed from the first time on, and creates the
 /// topics. Safe to run from many processes at once, and again.
 pub async fn run(app: &App) -> Result<Done, SetupError> {
-    let schema = migrate::run(&app.store).await?;
+    let schema = MIGRATIONS.run(&app.store).await?;
     let mut tx = app.store.write().await?;
-    settings::fix_partitions(&mut tx, app.config.log.partitions).await?;
-    let rotated = settings::fix_secret_key(&mut tx, &app.secrets).await? == Sealed::Old;
+    fixed::fix_partitions(&mut tx, app.config.log.partitions).await?;
+    let rotated = fixed::fix_secret_key(&mut tx, &app.secrets).await? == Sealed::Old;
     if rotated && schema.is_newer() {
         return Err(SetupError::Rotation(schema.at));
     }
     if rotated {
         storage::reseal(&mut tx, &app.secrets).await?;
-        settings::put_secret_key(&mut tx, &app.secrets).await?;
+        fixed::put_secret_key(&mut tx, &app.secrets).await?;
     }
     tx.commit().await?;
     let note = app.log.create_topics().await?;
@@ -75,13 +79,13 @@ pub async fn run(app: &App) -> Result<Done, SetupError> {
 /// partitions or another secret key than this installation's; the error says what to run or to
 /// set. A data directory that is new is made ready.
 pub async fn check(app: &App) -> Result<Schema, SetupError> {
-    if migrate::is_new_directory(&app.store).await? {
+    if MIGRATIONS.is_new_directory(&app.store).await? {
         run(app).await?;
     }
-    let schema = migrate::check(&app.store).await?;
+    let schema = MIGRATIONS.check(&app.store).await?;
     let mut tx = app.store.snapshot().await?;
-    settings::check_partitions(&mut tx, app.config.log.partitions).await?;
-    settings::check_secret_key(&mut tx, &app.secrets).await?;
+    fixed::check_partitions(&mut tx, app.config.log.partitions).await?;
+    fixed::check_secret_key(&mut tx, &app.secrets).await?;
     tx.commit().await?;
     Ok(schema)
 }

@@ -20,13 +20,14 @@ mod load;
 #[path = "../../tests/flows/support/mod.rs"]
 mod support;
 
+use longshore::topics;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use longshore::log::{Log, Topic};
+use log::Log;
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use serde_json::json;
@@ -137,7 +138,7 @@ struct Bench {
 impl Bench {
     /// Messages that are in the log and not applied.
     async fn behind(&self) -> i64 {
-        let extent = self.log.extent(Topic::Catalogs).await.expect("Kafka answers");
+        let extent = self.log.extent(topics::CATALOGS).await.expect("Kafka answers");
         let end: i64 = extent.ranges.iter().map(|range| range.end).sum();
         let sql = "SELECT coalesce(sum(next), 0)::bigint FROM log_offsets WHERE topic = 'catalogs'";
         let done: i64 = sqlx::query_scalar(sql).fetch_one(&self.pool).await.expect("offsets");

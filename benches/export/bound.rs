@@ -73,7 +73,7 @@ pub async fn measure(installation: &Installation, choice: &FieldChoice) -> Measu
 }
 
 fn plan() -> Plan {
-    let today = longshore::clock::utc_date(Timestamp::now());
+    let today = kit::clock::utc_date(Timestamp::now());
     Plan {
         slices: (0..100).collect(),
         moment: None,

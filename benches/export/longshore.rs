@@ -3,9 +3,9 @@
 use std::process::Command;
 
 use longshore::config::Config;
-use longshore::store::Store;
 use serde_json::{Map, Value, json};
 use sqlx::{AssertSqlSafe, PgPool};
+use store::Store;
 
 use crate::FieldChoice;
 use crate::report::Measured;
@@ -52,7 +52,7 @@ impl Installation {
             },
             ..Config::default()
         };
-        let store = Store::connect(&config).await.expect("the store opens");
+        let store = longshore::app::connect(&config).await.expect("the store opens");
         let installation = Self { fleet, api, place, users, store, pool };
         settle(&installation.pool).await;
         installation

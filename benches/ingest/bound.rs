@@ -2,12 +2,13 @@
 //! once as a worker has, and nothing else. Of other users, so that what they had before is as
 //! it was for the worker: some have no activity yet, and most pages were not touched lately.
 
+use longshore::topics;
 use std::collections::{BTreeMap, HashMap};
 use std::time::Instant;
 
 use futures::{StreamExt as _, stream};
+use log::{Consumer, Message};
 use longshore::config::Config;
-use longshore::log::{Consumer, Message, Topic};
 use longshore::tracking::message::{Batch, Identifier};
 use longshore::users::activity::Activity;
 use longshore::users::service_id::{bucket, slice_of};
@@ -28,7 +29,7 @@ pub struct Bound {
     /// By external id: another user for each, with the slice.
     others: HashMap<String, Uuid>,
     messages: Consumer<Message>,
-    log: longshore::log::Log,
+    log: log::Log,
     /// Messages read so far.
     read: i64,
     worker: longshore::config::Worker,
@@ -50,7 +51,7 @@ impl Bound {
         Self {
             workspace,
             others: others.collect(),
-            messages: installation.log.consumer("bound", Topic::Tracking, 1).expect("Kafka"),
+            messages: installation.log.consumer("bound", topics::TRACKING, 1).expect("Kafka"),
             log: installation.log.clone(),
             read: 0,
             worker: Config::default().worker,
@@ -61,7 +62,7 @@ impl Bound {
     /// The batches that a worker makes of the messages since the last time, if it finds all of
     /// them there.
     pub async fn batches(&mut self) -> Batches {
-        let extent = self.log.extent(Topic::Tracking).await.expect("Kafka answers");
+        let extent = self.log.extent(topics::TRACKING).await.expect("Kafka answers");
         let end: i64 = extent.ranges.iter().map(|range| range.end).sum();
         let mut partitions: BTreeMap<i32, Partition> = BTreeMap::new();
         while self.read < end {

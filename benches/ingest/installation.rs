@@ -1,11 +1,12 @@
 //! Longshore itself: a gateway and one worker on PostgreSQL and Kafka.
 
+use longshore::topics;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use longshore::log::{Log, Topic};
+use log::Log;
 use sqlx::PgPool;
 
 use crate::load::{Calls, Kind, send};
@@ -116,7 +117,7 @@ impl Installation {
 
     /// Messages that are in the log, of all partitions.
     pub async fn end(&self) -> i64 {
-        let extent = self.log.extent(Topic::Tracking).await.expect("Kafka answers");
+        let extent = self.log.extent(topics::TRACKING).await.expect("Kafka answers");
         extent.ranges.iter().map(|range| range.end).sum()
     }
 

@@ -255,9 +255,9 @@ impl Simulation {
         }
     }
 
-    async fn hold_snapshot(&self) -> longshore::store::Tx {
+    async fn hold_snapshot(&self) -> store::Tx {
         let mut tx = self.app.store.snapshot().await.expect("PostgreSQL answers");
-        longshore::claims::now(&mut tx).await.expect("PostgreSQL answers");
+        store::claims::now(&mut tx).await.expect("PostgreSQL answers");
         tx
     }
 

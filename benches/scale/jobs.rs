@@ -1,14 +1,15 @@
 //! Exports on paper: jobs with parts and claims, as planning leaves them, of users that are not
 //! there.
 
+use longshore::kinds;
 use std::time::Duration;
 
 use longshore::app::App;
-use longshore::claims::{self, Kind};
 use longshore::exports::rows;
 use longshore::exports::{Format, Job, Plan, Progress, state};
 use longshore::users::Position;
 use sqlx::PgPool;
+use store::claims::{self};
 use uuid::Uuid;
 
 pub const PER_PART: i64 = 5_000;
@@ -79,7 +80,7 @@ impl Asker {
         let from = Position { slice: 0, service_id: Uuid::nil() };
         rows::insert_parts(&mut tx, job.id, from, &ends).await.expect("rows");
         let items = 1..parts + 1;
-        claims::offer_range(&mut tx, Kind::ExportPart, job.id, items, Duration::ZERO)
+        claims::offer_range(&mut tx, kinds::EXPORT_PART, job.id, items, Duration::ZERO)
             .await
             .expect("rows");
         tx.commit().await.expect("PostgreSQL answers");
@@ -95,7 +96,7 @@ impl Asker {
     pub async fn cancel(&self, job: &Job) {
         let mut tx = self.app.store.write().await.expect("PostgreSQL answers");
         state::cancel(&self.app, &mut tx, job).await.expect("PostgreSQL answers");
-        for kind in [Kind::ExportPart, Kind::ExportFinish, Kind::ExportCleanup] {
+        for kind in [kinds::EXPORT_PART, kinds::EXPORT_FINISH, kinds::EXPORT_CLEANUP] {
             claims::withdraw(&mut tx, kind, job.id).await.expect("PostgreSQL answers");
         }
         tx.commit().await.expect("PostgreSQL answers");

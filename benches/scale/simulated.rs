@@ -1,16 +1,17 @@
 //! A worker of exports whose parts sleep: all that it does with the database is what a real one
 //! does, through the same code, with connections of its own.
 
+use longshore::kinds;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use longshore::app::App;
-use longshore::claims::{self, Claim, ClaimError, Kind};
 use longshore::config::Config;
 use longshore::exports::rows::{self, PartResult};
 use longshore::exports::{ExportError, cleanup, finish, state};
 use longshore::worker::shares::{self, Handler, Options};
+use store::claims::{self, Claim, ClaimError, Kind};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -125,7 +126,7 @@ struct Parts {
 
 impl Handler for Parts {
     type Error = ExportError;
-    const KIND: Kind = Kind::ExportPart;
+    const KIND: Kind = kinds::EXPORT_PART;
     const RINGS: bool = false;
 
     /// As `exports::part` does it, but for the users and the file.
@@ -170,7 +171,7 @@ struct Finish(App);
 
 impl Handler for Finish {
     type Error = ExportError;
-    const KIND: Kind = Kind::ExportFinish;
+    const KIND: Kind = kinds::EXPORT_FINISH;
 
     async fn handle(&self, claim: &Claim, stop: &CancellationToken) -> Result<(), ExportError> {
         finish::finish(&self.0, claim, stop).await
@@ -185,7 +186,7 @@ struct Cleanup(App);
 
 impl Handler for Cleanup {
     type Error = ClaimError;
-    const KIND: Kind = Kind::ExportCleanup;
+    const KIND: Kind = kinds::EXPORT_CLEANUP;
 
     async fn handle(&self, claim: &Claim, stop: &CancellationToken) -> Result<(), ClaimError> {
         cleanup::clean(&self.0, claim, stop).await
@@ -202,12 +203,12 @@ struct Idle<const N: usize>;
 impl<const N: usize> Handler for Idle<N> {
     type Error = ClaimError;
     const KIND: Kind = [
-        Kind::Delivery,
-        Kind::ActivitySweep,
-        Kind::Schedule,
-        Kind::DispatchPlan,
-        Kind::DispatchPart,
-        Kind::DispatchNamed,
+        kinds::DELIVERY,
+        kinds::ACTIVITY_SWEEP,
+        kinds::SCHEDULE,
+        kinds::DISPATCH_PLAN,
+        kinds::DISPATCH_PART,
+        kinds::DISPATCH_NAMED,
     ][N];
 
     async fn handle(&self, _: &Claim, _: &CancellationToken) -> Result<(), ClaimError> {

@@ -9,10 +9,10 @@ use serde_json::{Map, Number, Value};
 use super::number::compare;
 use super::test::compile;
 use super::{Audience, Comparison, Operand, Test};
-use crate::clock::parse_time;
 use crate::messages::Recipient;
 use crate::messages::recipient::Subscription;
 use crate::users::activity::Activity;
+use kit::clock::parse_time;
 
 /// Bytes of a text that patterns are held against; a longer one matches none. A match takes time
 /// with the text and with the pattern.

@@ -7,9 +7,9 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::*;
-use crate::clock::{format_time, parse_time};
 use crate::messages::Recipient;
 use crate::users::activity::Activity;
+use kit::clock::{format_time, parse_time};
 
 /// Noon of a day.
 const NOW: i64 = 1_795_262_400_000;

@@ -3,7 +3,7 @@
 use regex::{Regex, RegexBuilder};
 use serde_json::{Number, Value};
 
-use crate::clock::parse_time;
+use kit::clock::parse_time;
 
 /// How a value is compared, and with what.
 #[derive(Clone, Debug, PartialEq)]

@@ -219,7 +219,7 @@ fn any_tree() -> impl Strategy<Value = Value> {
             },
         )
     };
-    let time = (0..4_000_000_000_000i64).prop_map(|ms| Value::from(crate::clock::format_time(ms)));
+    let time = (0..4_000_000_000_000i64).prop_map(|ms| Value::from(kit::clock::format_time(ms)));
     let status = prop::sample::select(vec!["opted_in", "subscribed", "unsubscribed"]);
     let leaf = prop_oneof![
         attribute(&["equals", "not_equal", "includes_value"], scalar().boxed()),

@@ -10,8 +10,8 @@ use uuid::Uuid;
 use super::rows::{self, Filter, Listed};
 use super::{Kind, openapi};
 use crate::app::App;
-use crate::clock::{parse_time, serialize_time};
 use crate::gateway::{self, ApiError, Caller, Routes, parameter};
+use kit::clock::{parse_time, serialize_time};
 
 pub(super) const PERMISSION: &str = "campaigns.list";
 

@@ -4,8 +4,8 @@ use uuid::Uuid;
 
 use super::{Campaign, rows};
 use crate::schedules;
-use crate::store::{StoreError, Tx};
 use crate::workspaces::apply::Change;
+use store::{StoreError, Tx};
 
 /// One thing to do.
 #[derive(Debug)]

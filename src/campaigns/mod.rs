@@ -14,10 +14,10 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::clock::millis;
 use crate::messages::Channel;
 use crate::messages::settings::Settings;
-use crate::store::text_enum;
+use kit::clock::millis;
+use store::text_enum;
 
 pub use rows::{by_id, has_canvas, heeding_purchases, of_calls, stored};
 pub use trigger::{Trigger, TriggerError};

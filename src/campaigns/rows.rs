@@ -5,8 +5,8 @@ use uuid::Uuid;
 
 use super::{Campaign, Kind};
 use crate::messages::settings::ApiCampaign;
-use crate::store::documents::parsed;
-use crate::store::{StoreError, Tx, execute, from_row, on};
+use store::documents::parsed;
+use store::{StoreError, Tx, execute, from_row, on};
 
 struct CampaignRow {
     id: Uuid,

@@ -1,5 +1,6 @@
 //! `PATCH /catalogs/{catalog_name}/items`: check, append, answer.
 
+use crate::topics;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ use super::{Catalog, is_plain_name, known, openapi};
 use crate::app::App;
 use crate::gateway::idempotency::Received;
 use crate::gateway::{self, ApiError, Caller, IdempotencyKey, JsonText, Routes, idempotency};
-use crate::log::{NewMessage, Topic, partition_of};
+use log::{NewMessage, partition_of};
 
 pub(super) const PERMISSION: &str = "catalogs.update_items";
 
@@ -154,7 +155,7 @@ impl Work {
                 ApiError::Internal(format!("a message cannot be written: {error}"))
             })?;
             Ok(NewMessage {
-                topic: Topic::Catalogs,
+                topic: topics::CATALOGS,
                 key: Vec::new(),
                 partition: Some(partition),
                 payload,

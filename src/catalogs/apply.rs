@@ -17,12 +17,12 @@ use super::message::{Edit, ITEMS, Values};
 use super::rows::{self, EditRow, StoredItem};
 use super::{Catalog, Fields};
 use crate::app::App;
-use crate::clock::Clock;
-use crate::compute::Cores;
-use crate::log::{Message, PayloadError};
-use crate::retry::Retry;
-use crate::store::{Room, StoreError, Tx};
 use crate::worker::batches::{Handler, arrays};
+use kit::clock::Clock;
+use kit::compute::Cores;
+use kit::retry::Retry;
+use log::{Message, PayloadError};
+use store::{Room, StoreError, Tx};
 
 /// Why messages could not be applied.
 #[derive(Debug, thiserror::Error)]
@@ -69,7 +69,7 @@ const MOST_BYTES: usize = 8 << 20;
 /// Ids of unknown items that a record has.
 const MOST_UNKNOWN: usize = 10;
 
-/// Applies messages of [`Topic::Catalogs`](crate::log::Topic::Catalogs).
+/// Applies messages of [`topics::CATALOGS`](crate::topics::CATALOGS).
 pub struct ApplyEdits {
     cores: Cores,
     clock: Clock,

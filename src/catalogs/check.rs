@@ -14,7 +14,7 @@ use super::coerce::coerce;
 use super::message::{Item, Values};
 use super::{Fields, ID, MAX_NAME, has_plain_characters, is_reserved};
 use crate::users::json::{self, Length, MOST_MEMBERS, Members, Text};
-use crate::words::beginning;
+use kit::words::beginning;
 
 /// Items of a request. Those past them are counted and not looked at.
 pub const MOST_ITEMS: usize = 50;

@@ -13,10 +13,10 @@ use tokio::sync::mpsc;
 use super::items::{self, Digest, ItemsError, Row};
 use super::rows::{self, Stored, StoredItem};
 use super::{Catalog, Field, Fields};
-use crate::retry::Retry;
-use crate::store::{StoreError, Tx};
-use crate::words::count;
 use crate::workspaces::apply::Change;
+use kit::retry::Retry;
+use kit::words::count;
+use store::{StoreError, Tx};
 
 /// Items of one page while fields are taken out of them.
 const PAGE: i64 = 1_000;

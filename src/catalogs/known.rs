@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{Catalog, rows};
 use crate::app::App;
-use crate::store::StoreError;
+use store::StoreError;
 
 /// The catalogs of a workspace by name, all together: names that it does not have cost no look
 /// into the store either.

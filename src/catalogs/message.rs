@@ -11,14 +11,15 @@
 //! A value that is null is removed; members that are not there stay as they are. The catalog
 //! is its number in the store: one that is removed and declared again is another.
 
+use crate::topics;
 use std::borrow::Cow;
 
 use serde::ser::SerializeMap as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use crate::log::{PayloadError, Topic, payload};
 use crate::users::json::Members;
+use log::{PayloadError, payload};
 
 /// The version that this program writes, and the only one that it reads.
 pub const VERSION: u32 = 1;
@@ -26,7 +27,7 @@ pub const VERSION: u32 = 1;
 /// The member of a payload that has the items.
 pub const ITEMS: &str = "items";
 
-/// The payload of a message of [`Topic::Catalogs`](crate::log::Topic::Catalogs).
+/// The payload of a message of [`topics::CATALOGS`](log::topics::CATALOGS).
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Edit<'a> {
     pub v: u32,
@@ -92,7 +93,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Values<'a> {
 impl<'a> Edit<'a> {
     /// Reads a payload; texts without escapes are borrowed from it.
     pub fn decode(payload: &'a [u8]) -> Result<Self, PayloadError> {
-        payload::read(Topic::Catalogs, VERSION, payload, |edit: &Self| Some(edit.v))
+        payload::read(topics::CATALOGS, VERSION, payload, |edit: &Self| Some(edit.v))
     }
 }
 

@@ -8,8 +8,8 @@ use futures::TryStreamExt as _;
 use sqlx::{QueryBuilder, Sqlite};
 
 use super::{Catalog, Field};
-use crate::store::documents::parsed;
-use crate::store::{Room, StoreError, Tx, execute, from_row, on};
+use store::documents::parsed;
+use store::{Room, StoreError, Tx, execute, from_row, on};
 
 /// Rows of one SQLite statement: of 7 columns, well below the parameters it may have.
 const SQLITE_ROWS: usize = 250;

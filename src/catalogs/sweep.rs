@@ -6,9 +6,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::rows;
 use crate::app::App;
-use crate::clock::{hours, millis};
-use crate::retry;
-use crate::store::StoreError;
+use kit::clock::{hours, millis};
+use kit::retry;
+use store::StoreError;
 
 /// How long it can be seen what became of an edit.
 pub const KEPT: Duration = hours(3 * 24);

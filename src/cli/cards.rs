@@ -1,10 +1,10 @@
 //! `longshore cards`: the content cards of a user.
 
 use super::{CommandResult, UserArgument};
-use crate::claims;
-use crate::clock::format_seconds;
 use crate::config::Config;
 use crate::messages::channels::cards::{self, Card};
+use kit::clock::format_seconds;
+use store::claims;
 
 #[derive(clap::Args)]
 #[command(after_help = "Example:

@@ -6,10 +6,10 @@ use super::{CommandResult, WorkspaceArgument};
 use crate::app::App;
 use crate::catalogs::rows::{self, EditRow};
 use crate::catalogs::{Catalog, api, items};
-use crate::clock::format_time;
 use crate::config::Config;
-use crate::store::{Room, Tx};
 use crate::users::json::pretty;
+use kit::clock::format_time;
+use store::{Room, Tx};
 
 /// Items that are read at a time.
 const PAGE: i64 = 1_000;
@@ -92,7 +92,7 @@ async fn list(app: &App, workspace: &WorkspaceArgument, json: bool) -> CommandRe
             let Catalog { name, fields, .. } = &catalog;
             println!("{}", json!({ "name": name, "items": items, "fields": fields.all() }));
         } else {
-            let items = crate::words::count(items as u64, "item");
+            let items = kit::words::count(items as u64, "item");
             println!("{}: {items}; {}", catalog.name, catalog.fields_in_words());
         }
     }

@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::{CommandResult, WorkspaceArgument};
-use crate::clock::format_seconds;
 use crate::config::Config;
 use crate::messages::dispatch;
+use kit::clock::format_seconds;
 
 /// The developer console: requests that targeted a segment, once all was sent.
 #[derive(clap::Args)]

@@ -1,5 +1,6 @@
 //! `longshore dead-letters`.
 
+use crate::topics;
 use clap::Subcommand;
 use jiff::{SpanRound, Timestamp, Unit};
 use serde_json::json;
@@ -8,14 +9,13 @@ use uuid::Uuid;
 use super::CommandResult;
 use crate::app::App;
 use crate::catalogs::apply::ApplyEdits;
-use crate::clock::{Clock, from_ms};
 use crate::config::Config;
-use crate::log::Topic;
 use crate::messages::dispatch::BeginOrders;
-use crate::store::Store;
 use crate::tracking::apply::Ingest;
 use crate::worker::batches;
 use crate::worker::messages::dead_letters::{self, DeadLetter};
+use kit::clock::{Clock, from_ms};
+use store::Store;
 
 /// Characters of a payload that the list shows.
 const SHOWN: usize = 200;
@@ -92,18 +92,16 @@ async fn retry(app: &App, which: &Which) -> CommandResult {
     for id in chosen(&app.store, which).await? {
         let (done, result) = match dead_letters::topic(&app.store, id).await {
             // Appended again, it could be applied twice.
-            Ok(Topic::Tracking) => {
+            Ok(topics::TRACKING) => {
                 ("applied", batches::dead_letters::retry(&app.store, &ingest, id).await)
             }
-            Ok(Topic::Catalogs) => {
+            Ok(topics::CATALOGS) => {
                 ("applied", batches::dead_letters::retry(&app.store, &edits, id).await)
             }
-            Ok(Topic::Messages) => {
+            Ok(topics::MESSAGES) => {
                 ("applied", batches::dead_letters::retry(&app.store, &orders, id).await)
             }
-            Ok(Topic::Exports | Topic::Transactional) => {
-                ("appended again", dead_letters::retry(&app.store, &app.log, id).await)
-            }
+            Ok(_) => ("appended again", dead_letters::retry(&app.store, &app.log, id).await),
             Err(error) => ("", Err(error)),
         };
         failed += report(id, done, result.map_err(Into::into));

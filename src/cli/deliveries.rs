@@ -4,10 +4,10 @@ use uuid::Uuid;
 
 use super::{CommandResult, ListArguments};
 use crate::app::App;
-use crate::clock::format_seconds;
 use crate::config::Config;
 use crate::deliveries::{self, Delivery, Filter, State};
 use crate::workspaces::only_or_named;
+use kit::clock::format_seconds;
 
 /// Callbacks: what was sent where, and how it went.
 #[derive(clap::Args)]

@@ -5,11 +5,11 @@ use uuid::Uuid;
 
 use super::{CommandResult, ListArguments};
 use crate::app::App;
-use crate::clock::format_seconds;
 use crate::config::Config;
 use crate::messages::dispatch::{self, Listed, REASONS_OF, Reason, State};
 use crate::messages::transactional::{self, Shown};
 use crate::workspaces::only_or_named;
+use kit::clock::format_seconds;
 
 /// Sends: how far each is, and what its messages came to.
 #[derive(clap::Args)]

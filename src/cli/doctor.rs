@@ -11,12 +11,14 @@ use futures::future::join_all;
 use serde::Serialize;
 
 use super::CommandResult;
-use crate::config::{Config, private_directory};
-use crate::log::Log;
-use crate::objects::{ObjectError, Objects, probe};
-use crate::secrets::SecretKey;
-use crate::store::{Store, StoreError, inspect, migrate, settings};
+use crate::config::Config;
+use crate::setup::fixed::{self, FixedError};
+use crate::setup::migrations::MIGRATIONS;
 use crate::workspaces::{self, StorageError, storage};
+use kit::private;
+use kit::secrets::SecretKey;
+use objects::{ObjectError, Objects, probe};
+use store::{StoreError, inspect};
 
 /// How long a server may take.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -189,7 +191,7 @@ fn keeps_data(config: &Config) -> bool {
 fn data_directory(config: &Config) -> Finding {
     let directory = config.data.display();
     let trial = config.data.join(format!(".doctor.{}", std::process::id()));
-    let written = private_directory(&config.data)
+    let written = private::directory(&config.data)
         .and_then(|()| std::fs::write(&trial, b"Longshore was here.\n"))
         .and_then(|()| std::fs::remove_file(&trial));
     match written {
@@ -207,7 +209,7 @@ fn data_directory(config: &Config) -> Finding {
 async fn database(config: Config, secrets: SecretKey) -> Vec<Finding> {
     const WHAT: &str = "database";
     const MEND: &str = "start it, make what it lacks, or set LONGSHORE_DATABASE_URL";
-    let (name, problems) = match inspect::reach(&config).await {
+    let (name, problems) = match inspect::reach(&config.database_url()).await {
         Ok(Some(server)) => {
             let now = jiff::Timestamp::now().as_millisecond();
             let (major, minor) = (server.version / 10_000, server.version % 10_000);
@@ -231,18 +233,15 @@ async fn database(config: Config, secrets: SecretKey) -> Vec<Finding> {
 }
 
 /// The errors of these say themselves what to run or to set.
-async fn at_this_version(
-    config: &Config,
-    secrets: &SecretKey,
-) -> Result<String, settings::SettingsError> {
-    let store = Store::connect(config).await?;
-    if migrate::is_new_directory(&store).await? {
+async fn at_this_version(config: &Config, secrets: &SecretKey) -> Result<String, FixedError> {
+    let store = crate::app::connect(config).await?;
+    if MIGRATIONS.is_new_directory(&store).await? {
         return Ok("new: the next command makes it ready".into());
     }
-    let schema = migrate::check(&store).await?;
+    let schema = MIGRATIONS.check(&store).await?;
     let mut tx = store.snapshot().await?;
-    settings::check_partitions(&mut tx, config.log.partitions).await?;
-    settings::check_secret_key(&mut tx, secrets).await?;
+    fixed::check_partitions(&mut tx, config.log.partitions).await?;
+    fixed::check_secret_key(&mut tx, secrets).await?;
     tx.commit().await?;
     store.close().await;
     Ok(schema.to_string())
@@ -251,7 +250,7 @@ async fn at_this_version(
 async fn log(config: Config) -> Vec<Finding> {
     const WHAT: &str = "log";
     const MEND: &str = "start it, or set LONGSHORE_LOG_URL";
-    let log = match Log::open(&config).await {
+    let log = match crate::app::open_log(&config).await {
         Ok(log) => log,
         Err(error) => return vec![Finding::fail(WHAT, error, MEND)],
     };
@@ -302,9 +301,9 @@ async fn storages(
     config: Config,
     secrets: SecretKey,
 ) -> Result<Vec<(String, storage::Settings)>, StorageError> {
-    let store = Store::connect(&config).await?;
+    let store = crate::app::connect(&config).await?;
     let mut all = Vec::new();
-    if !migrate::is_new_directory(&store).await? {
+    if !MIGRATIONS.is_new_directory(&store).await? {
         let mut tx = store.snapshot().await?;
         for workspace in workspaces::list(&mut tx).await? {
             for id in [workspace.s3_storage, workspace.azure_storage].into_iter().flatten() {

@@ -5,9 +5,9 @@ use std::io::{BufWriter, ErrorKind, Write as _};
 use jiff::civil::Date;
 
 use super::CommandResult;
-use crate::clock::Clock;
 use crate::config::Config;
 use crate::users::generate::Users;
+use kit::clock::Clock;
 
 /// Writes user records to standard output, one a line: the same for the same seed and date.
 #[derive(clap::Args)]

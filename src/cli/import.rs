@@ -14,7 +14,7 @@ use super::{CommandResult, WorkspaceArgument};
 use crate::config::Config;
 use crate::shutdown;
 use crate::users::import::{Importer, Input, Options, Progress, Summary};
-use crate::words::count;
+use kit::words::count;
 
 /// What is said of an import that came to no end.
 const STAYS: &str = "what was written stays; run the same import again to finish it";

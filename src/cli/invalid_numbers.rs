@@ -8,10 +8,10 @@ use tokio::sync::mpsc;
 
 use super::{CommandResult, WorkspaceArgument};
 use crate::app::App;
-use crate::clock::format_time;
 use crate::config::Config;
 use crate::sms::{self, PhoneNumber};
-use crate::words::count;
+use kit::clock::format_time;
+use kit::words::count;
 
 /// Numbers that are read or written at a time.
 const PAGE: usize = 1_000;

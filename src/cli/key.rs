@@ -5,10 +5,10 @@ use serde_json::json;
 
 use super::{CommandResult, WorkspaceArgument};
 use crate::app::App;
-use crate::clock::from_ms;
 use crate::config::Config;
 use crate::workspaces::keys::{self, KeyInfo, NewKey};
 use crate::workspaces::{network, networks, only_or_named};
+use kit::clock::from_ms;
 
 #[derive(clap::Args)]
 #[command(after_help = "\

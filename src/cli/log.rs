@@ -1,5 +1,6 @@
 //! `longshore log`.
 
+use crate::topics;
 use std::fmt;
 use std::str::FromStr;
 
@@ -9,8 +10,8 @@ use serde_json::json;
 use super::CommandResult;
 use crate::app::App;
 use crate::config::Config;
-use crate::log::offsets::{self, Place};
-use crate::log::{Extent, Range, Topic, obstacle};
+use log::offsets::{self, Place};
+use log::{Extent, Range, Topic, obstacle};
 
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  longshore log status")]
@@ -68,8 +69,8 @@ struct Which {
 }
 
 fn topic(name: &str) -> Result<Topic, String> {
-    Topic::from_name(name).ok_or_else(|| {
-        let known: Vec<_> = Topic::ALL.iter().map(|topic| topic.name()).collect();
+    topics::from_name(name).ok_or_else(|| {
+        let known: Vec<_> = topics::ALL.iter().map(|topic| topic.name()).collect();
         format!("expected one of {}", known.join(", "))
     })
 }
@@ -181,7 +182,7 @@ async fn lines(app: &App, topic: Topic) -> CommandResult<(Vec<Line>, Option<Exte
 
 async fn status(app: &App, json: bool) -> CommandResult {
     let (mut shown, mut stopped) = (0, 0);
-    for topic in Topic::ALL {
+    for topic in topics::ALL {
         for line in lines(app, *topic).await?.0 {
             shown += 1;
             stopped += usize::from(line.stopped.is_some());

@@ -4,9 +4,9 @@ use uuid::Uuid;
 
 use super::dispatches::dispatch_id;
 use super::{CommandResult, UserArgument};
-use crate::clock::format_seconds;
 use crate::config::Config;
 use crate::messages::dispatch::{self, OfUser};
+use kit::clock::format_seconds;
 
 #[derive(clap::Args)]
 #[command(after_help = "Transactional emails are not among them: see `dispatches show`.

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use super::CommandResult;
 use crate::app::{App, OpenError};
 use crate::config::Config;
-use crate::retry::Retry;
 use crate::setup::{self, SetupError};
-use crate::store::{StoreError, inspect};
+use kit::retry::Retry;
+use store::{StoreError, inspect};
 
 /// How long a database or a log that is just being started is waited for.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -71,7 +71,7 @@ pub async fn run(config: Config, _arguments: Arguments) -> CommandResult {
 
 async fn migrate(config: &Config) -> Result<setup::Done, MigrateError> {
     // A plain connection first: its error says more than that of a pool.
-    inspect::reach(config).await?;
+    inspect::reach(&config.database_url()).await?;
     let app = App::open(config.clone()).await?;
     Ok(setup::run(&app).await?)
 }

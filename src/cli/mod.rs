@@ -43,10 +43,10 @@ use uuid::Uuid;
 use crate::app::App;
 use crate::config::{Config, ConfigError, Mode};
 use crate::setup;
-use crate::store::Tx;
 use crate::telemetry::lines;
 use crate::users::erase;
 use crate::workspaces::{ChoiceError, Workspace, only_or_named};
+use store::Tx;
 
 /// What a command may fail with: printed to the operator as it is.
 pub type Error = Box<dyn std::error::Error + Send + Sync>;

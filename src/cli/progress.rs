@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{HumanBytes, HumanDuration, ProgressBar, ProgressStyle};
 
-use crate::words;
+use kit::words;
 
 /// Between lines where there is no terminal.
 const LINE: Duration = Duration::from_secs(5);

@@ -4,10 +4,10 @@ use uuid::Uuid;
 
 use super::{CommandResult, ListArguments};
 use crate::app::App;
-use crate::clock::{format_seconds, format_time};
 use crate::config::Config;
 use crate::schedules::{self, Filter, Schedule, State, Timing};
 use crate::workspaces::only_or_named;
+use kit::clock::{format_seconds, format_time};
 
 /// Sends that wait for their time.
 #[derive(clap::Args)]

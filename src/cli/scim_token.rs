@@ -5,10 +5,10 @@ use serde_json::json;
 
 use super::CommandResult;
 use crate::app::App;
-use crate::clock::from_ms;
 use crate::config::Config;
 use crate::scim::tokens::{self, NewToken, TokenInfo};
 use crate::workspaces::{network, networks};
+use kit::clock::from_ms;
 
 #[derive(clap::Args)]
 #[command(after_help = "\

@@ -12,7 +12,6 @@ use crate::app::App;
 use crate::config::Config;
 use crate::credentials::FindError;
 use crate::gateway::Routes;
-use crate::retry::{self, Retry as _};
 use crate::scim::tokens;
 use crate::setup::{self, SetupError};
 use crate::telemetry::process::Process;
@@ -21,6 +20,7 @@ use crate::{
     campaigns, catalogs, exports, gateway, messages, schedules, scim, shutdown, sms, telemetry,
     tracking, workspaces,
 };
+use kit::retry::{self, Retry as _};
 
 /// The pause before what is away is asked again, and the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);

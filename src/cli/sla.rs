@@ -1,10 +1,10 @@
 //! `longshore sla`.
 
 use super::CommandResult;
-use crate::clock::from_ms;
 use crate::config::Config;
 use crate::messages::transactional::sla::{self, Kept};
 use crate::workspaces::only_or_named;
+use kit::clock::from_ms;
 
 /// How many transactional emails were handed over within a minute: by campaign and hour, what the
 /// package covers and what is beyond it.

@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 
 use super::CommandResult;
 use super::service::Service;
-use crate::config::{Config, private_directory};
+use crate::config::Config;
 use crate::telemetry::process::Process;
 use crate::worker::Role;
 use crate::{gateway, setup};
+use kit::private;
 
 /// Gateway and workers in this process, on a data directory of its own: nothing else to
 /// install or start. Stops cleanly on Ctrl-C or SIGTERM and goes on where it was.
@@ -51,7 +52,7 @@ pub async fn run(config: Config, _arguments: Arguments) -> CommandResult {
 fn lock(data: &Path) -> Result<File, String> {
     let file = data.join("standalone.lock");
     let problem = |error: std::io::Error| format!("{}: {error}", file.display());
-    private_directory(data).map_err(problem)?;
+    private::directory(data).map_err(problem)?;
     let lock = File::create(&file).map_err(problem)?;
     match lock.try_lock() {
         Ok(()) => Ok(lock),

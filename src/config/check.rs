@@ -3,8 +3,8 @@
 use secrecy::ExposeSecret as _;
 
 use super::{Config, Mode};
-use crate::objects::settings as objects;
-use crate::secrets::SecretKey;
+use kit::secrets::SecretKey;
+use objects::settings as objects;
 
 impl Config {
     /// What makes these settings impossible for `mode`.

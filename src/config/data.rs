@@ -1,9 +1,9 @@
 //! What is made in the data directory before anything is opened there: the directory
 //! itself, and the secret key.
 
-use std::fs::{self, DirBuilder, OpenOptions, Permissions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::str::FromStr as _;
 
@@ -11,7 +11,8 @@ use secrecy::ExposeSecret as _;
 use sqlx::sqlite::SqliteConnectOptions;
 
 use super::{Config, ConfigError};
-use crate::secrets::SecretKey;
+use kit::private;
+use kit::secrets::SecretKey;
 
 impl Config {
     /// The secret key: as set, else read from the data directory, else made there once
@@ -54,39 +55,9 @@ impl Config {
     }
 }
 
-/// Makes a directory that is to hold personal data: for its owner alone. One that is there
-/// already stays as it is.
-pub fn private_directory(directory: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(directory)
-}
-
-/// Makes an SQLite database its owner's alone, before it is opened: it holds personal data. The
-/// files that SQLite puts next to it become as it is.
-pub fn private_database(file: &Path) -> io::Result<()> {
-    // One that is there is not opened: to close it would end SQLite's locks on it in this process.
-    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(file) {
-        Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
-        _ => {}
-    }
-    for end in ["", "-wal", "-shm"] {
-        let mut path = file.as_os_str().to_owned();
-        path.push(end);
-        match fs::set_permissions(&path, Permissions::from_mode(0o600)) {
-            // Its owner, who alone may change it, is somebody else.
-            Err(error)
-                if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) =>
-            {
-                return Err(error);
-            }
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
 fn read_or_make_key(file: &Path, database: Option<&Path>) -> io::Result<String> {
     if let Some(directory) = file.parent() {
-        private_directory(directory)?;
+        private::directory(directory)?;
     }
     // Looked at before the key: whoever makes both makes the key first.
     let database = database.filter(|database| database.exists());
@@ -124,6 +95,8 @@ fn make_key(file: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     #[test]

@@ -15,8 +15,8 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
 use super::{Config, ConfigError, Mode};
-use crate::words::nearest;
 use crate::workspaces::network;
+use kit::words::nearest;
 
 /// The environment's short names, and the settings they stand for. Every other setting
 /// is `LONGSHORE_<SECTION>__<NAME>`, as in `LONGSHORE_WORKER__LEASE_MS`, and every property

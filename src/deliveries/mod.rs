@@ -19,6 +19,7 @@ mod rows;
 mod send;
 pub mod signature;
 
+use crate::kinds;
 use std::panic::AssertUnwindSafe;
 use std::time::{Duration, Instant};
 
@@ -31,14 +32,14 @@ use url::Url;
 use uuid::Uuid;
 
 use crate::app::App;
-use crate::claims::{self, Claim, ClaimError, Kind};
-use crate::clock::{Clock, from_ms, hours, millis};
 use crate::config::Config;
-use crate::faults::fail_point;
 use crate::messages::settings::{self, Settings, SigningSecrets};
-use crate::panics;
-use crate::retry::{Retry, pause};
-use crate::store::{StoreError, Tx, from_row, text_enum};
+use kit::clock::{Clock, from_ms, hours, millis};
+use kit::fail_point;
+use kit::panics;
+use kit::retry::{Retry, pause};
+use store::claims::{self, Claim, ClaimError};
+use store::{StoreError, Tx, from_row, text_enum};
 
 pub use address::{LONGEST, check_address, check_kept, check_within, read_address};
 pub use rows::{by_id, list};
@@ -234,7 +235,7 @@ pub async fn enqueue(
     };
     rows::insert(tx, &new).await?;
     if !must_wait {
-        claims::offer(tx, Kind::Delivery, receiver, item, Duration::ZERO).await?;
+        claims::offer(tx, kinds::DELIVERY, receiver, item, Duration::ZERO).await?;
     }
     Ok(id)
 }
@@ -243,7 +244,7 @@ pub async fn enqueue(
 /// it either sees that, or is waited for before it: the row is locked for both.
 async fn offer_next(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
     for (receiver, item) in rows::following(tx, id).await? {
-        claims::offer(tx, Kind::Delivery, receiver, item, Duration::ZERO).await?;
+        claims::offer(tx, kinds::DELIVERY, receiver, item, Duration::ZERO).await?;
     }
     Ok(())
 }
@@ -258,7 +259,7 @@ pub async fn resend(app: &App, id: Uuid) -> Result<(), DeliveryError> {
         return Err(DeliveryError::Pending(id));
     }
     let (receiver, item) = (delivery.receiver, delivery.item);
-    claims::offer(&mut tx, Kind::Delivery, receiver, item, Duration::ZERO).await?;
+    claims::offer(&mut tx, kinds::DELIVERY, receiver, item, Duration::ZERO).await?;
     tx.commit().await?;
     Ok(())
 }

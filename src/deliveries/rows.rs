@@ -3,7 +3,7 @@
 use uuid::Uuid;
 
 use super::{Delivery, Filter, State};
-use crate::store::{StoreError, Tx, execute, on};
+use store::{StoreError, Tx, execute, on};
 
 macro_rules! select {
     ($rest:literal) => {

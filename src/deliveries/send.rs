@@ -15,8 +15,8 @@ use url::Url;
 
 use super::address::{Refused, Resolver};
 use super::signature::Signed;
-use crate::clock::Clock;
 use crate::config::Config;
+use kit::clock::Clock;
 
 const USER_AGENT: &str = concat!("longshore/", env!("CARGO_PKG_VERSION"));
 

@@ -20,13 +20,13 @@ use super::{
     warnings,
 };
 use crate::app::App;
-use crate::clock::format_time;
 use crate::deliveries;
-use crate::faults::fail_point;
 use crate::gateway::idempotency::{self, Answer};
 use crate::gateway::{self, ApiError, Caller, IdempotencyKey, JsonText, Routes, parameter};
-use crate::store::Tx;
 use crate::workspaces;
+use kit::clock::format_time;
+use kit::fail_point;
+use store::Tx;
 
 /// The permission of every call here.
 pub(super) const PERMISSION: &str = "users.export.global_control_group";

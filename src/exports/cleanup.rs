@@ -11,14 +11,14 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use tokio_util::sync::CancellationToken;
 
 use super::error::go_on;
-use super::{ExportError, Job, Plan, Progress, State, part_rows, rows, telemetry};
+use super::{ExportError, Job, Plan, Progress, State, part_rows, paths, rows, telemetry};
 use crate::app::App;
-use crate::claims::{self, Claim, ClaimError};
-use crate::clock::{hours, millis};
-use crate::faults::fail_point;
-use crate::objects::{ObjectError, ObjectKey, Objects, key};
-use crate::retry;
 use crate::workspaces;
+use kit::clock::{hours, millis};
+use kit::fail_point;
+use kit::retry;
+use objects::{ObjectError, Objects};
+use store::claims::{self, Claim, ClaimError};
 
 /// The first pause between two passes; it doubles from there.
 const PAUSE: Duration = Duration::from_secs(10);
@@ -113,15 +113,14 @@ async fn clean_private(app: &App, job: &Job, progress: &Progress) -> Result<(), 
     let valid = progress.state == State::Done && progress.expires_at.is_some_and(|end| now < end);
     let winner = progress.archive.filter(|_| valid);
     let Some(winner) = winner else {
-        let all = key::export_prefix(job.id);
+        let all = paths::private_folder(job.id);
         return app.objects.delete_prefix(&all).await.map(drop).map_err(ExportError::Objects);
     };
-    let segments = key::export_segments_prefix(job.id);
+    let segments = paths::segments_folder(job.id);
     app.objects.delete_prefix(&segments).await.map_err(ExportError::Objects)?;
     // Attempts are numbered upwards, and the one that finished was the last.
     for attempt in 1..winner {
-        let archive = ObjectKey::ExportArchive { job: job.id, attempt };
-        app.objects.delete(&archive).await.map_err(ExportError::Objects)?;
+        app.objects.delete(&paths::archive(job.id, attempt)).await.map_err(ExportError::Objects)?;
     }
     Ok(())
 }
@@ -156,7 +155,7 @@ async fn clean_folder(
         .map(Ok)
         .try_for_each_concurrent(REMOVALS_AT_ONCE, |part| async move {
             go_on(stop)?;
-            objects.delete(&job.file_key(plan, part, date)).await.map_err(ExportError::Own)
+            objects.delete(&job.file_path(plan, part, date)).await.map_err(ExportError::Own)
         })
         .await
 }

@@ -18,13 +18,13 @@ use tower::ServiceExt as _;
 use tower_http::services::ServeFile;
 
 use super::api::ObjectPrefix;
-use super::{Job, Progress, openapi, rows};
+use super::{Job, Progress, openapi, paths, rows};
 use crate::app::App;
 use crate::gateway::{self, ApiError, Routes};
-use crate::objects::files::SignatureError;
-use crate::objects::{ObjectKey, Objects, content_disposition};
-use crate::store::Tx;
 use crate::workspaces;
+use objects::files::SignatureError;
+use objects::{Objects, content_disposition};
+use store::Tx;
 
 /// What signatures of download addresses are derived for.
 const PURPOSE: &str = "export download";
@@ -75,8 +75,7 @@ async fn download(
     check_sender(&app, &mut tx, &head, &job).await?;
     drop(tx);
     let (attempt, valid) = what_is_valid(&app, &progress)?;
-    let key = ObjectKey::ExportArchive { job: job.id, attempt };
-    redirect(&app, &key, valid, &job).await
+    redirect(&app, &paths::archive(job.id, attempt), valid, &job).await
 }
 
 /// Refuses a sender whom the workspace's `ip_allowlist` does not let in, as at every other call.
@@ -113,15 +112,10 @@ pub(super) fn not_yet(state: super::State) -> Option<ApiError> {
     }))
 }
 
-async fn redirect(
-    app: &App,
-    key: &ObjectKey,
-    valid: Duration,
-    job: &Job,
-) -> Result<Response, ApiError> {
+async fn redirect(app: &App, path: &str, valid: Duration, job: &Job) -> Result<Response, ApiError> {
     let file_name = format!("{}.zip", job.object_prefix);
     let valid = valid.min(STORAGE_ADDRESS_VALID);
-    let address = app.objects.signed_get(key, valid, &file_name).await?;
+    let address = app.objects.signed_get(path, valid, &file_name).await?;
     // Of files, it is a path below our own address.
     let address = if address.starts_with('/') { public_base(app) + &address } else { address };
     let location = HeaderValue::try_from(address)
@@ -147,7 +141,7 @@ async fn serve(State(app): State<App>, request: Request) -> Result<Response, Api
                 SignatureError::Expired => ApiError::Forbidden(EXPIRED),
             }
         })?;
-    let job = ObjectKey::job_of_archive(path).ok_or_else(not_found)?;
+    let job = paths::job_of_archive(path).ok_or_else(not_found)?;
     let (head, body) = request.into_parts();
     let mut tx = app.calls.snapshot().await?;
     let (job, _) = rows::load(&mut tx, job).await?.ok_or_else(not_found)?;

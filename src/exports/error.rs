@@ -4,12 +4,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::Failure;
 use super::failure::Cause;
-use crate::claims::ClaimError;
-use crate::log::{LogError, PayloadError};
-use crate::objects::ObjectError;
-use crate::retry::Retry;
-use crate::store::StoreError;
 use crate::workspaces::StorageError;
+use kit::retry::Retry;
+use log::{LogError, PayloadError};
+use objects::ObjectError;
+use store::StoreError;
+use store::claims::ClaimError;
 
 /// Why a piece of an export's work was not done.
 #[derive(Debug, thiserror::Error)]

@@ -2,9 +2,9 @@
 
 use uuid::Uuid;
 
-use crate::objects::ObjectError;
-use crate::store::StoreError;
 use crate::workspaces::StorageError;
+use objects::ObjectError;
+use store::StoreError;
 
 /// Why a job failed, as metrics tell it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

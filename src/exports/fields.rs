@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::users::profile::Field;
-use crate::words::beginning;
+use kit::words::beginning;
 
 /// The members that are made of a user's activity rather than read from the document.
 pub const PURCHASES: &str = "purchases";

@@ -6,6 +6,7 @@
 //! they were uploaded on another. Without, the parts' segments become the one ZIP behind
 //! `url`. Then the job is done, and its callback written, in one transaction.
 
+use crate::kinds;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -18,14 +19,14 @@ use super::archive::{self, Entry};
 use super::error::go_on;
 use super::part_rows::{self, Winner};
 use super::{
-    ExportError, Failure, Job, Plan, Progress, State, download, part, rows, state, telemetry,
+    ExportError, Failure, Job, Plan, Progress, State, download, part, paths, rows, state, telemetry,
 };
 use crate::app::App;
-use crate::claims::{self, Claim, Kind};
-use crate::clock::{from_ms, millis};
-use crate::faults::fail_point;
-use crate::objects::{ByteStream, Head, ObjectError, ObjectKey, Objects, PutOptions};
 use crate::workspaces;
+use kit::clock::{from_ms, millis};
+use kit::fail_point;
+use objects::{ByteStream, Head, ObjectError, Objects, PutOptions};
+use store::claims::{self, Claim};
 
 /// Files that are moved at once.
 const MOVES_AT_ONCE: usize = 8;
@@ -97,8 +98,8 @@ async fn move_files(
     let Some(date) = progress.completion_date().filter(|date| *date != plan.upload_date) else {
         return Ok(());
     };
-    let name = |winner: &Winner, date| job.file_key(plan, winner.part, date);
-    let moves: Vec<(&Winner, ObjectKey, ObjectKey)> = winners
+    let name = |winner: &Winner, date| job.file_path(plan, winner.part, date);
+    let moves: Vec<(&Winner, String, String)> = winners
         .iter()
         .map(|winner| (winner, name(winner, plan.upload_date), name(winner, date)))
         .collect();
@@ -124,8 +125,8 @@ async fn move_files(
 async fn copy_once(
     objects: &Objects,
     winner: &Winner,
-    from: &ObjectKey,
-    to: &ObjectKey,
+    from: &str,
+    to: &str,
 ) -> Result<(), ExportError> {
     let is_ours = |head: &Head| part::is_file_of(head, winner);
     let gone = match objects.copy(from, to, &is_ours).await {
@@ -163,8 +164,8 @@ async fn build_archive(
         .chain(futures::stream::once(async { Ok(Bytes::from(directory)) }))
         .boxed();
     let options = PutOptions { content_type: "application/zip", ..PutOptions::default() };
-    let key = ObjectKey::ExportArchive { job: job.id, attempt: claim.attempt };
-    let result = app.objects.put_stream(&key, size, body, options).await;
+    let archive = paths::archive(job.id, claim.attempt);
+    let result = app.objects.put_stream(&archive, size, body, options).await;
     go_on(stop)?;
     result.map_err(ExportError::Objects)
 }
@@ -181,8 +182,8 @@ fn segments_of(
             let objects = objects.clone();
             let Winner { part, attempt, bytes, .. } = winner;
             async move {
-                let key = ObjectKey::ExportSegment { job, part, attempt };
-                Ok::<_, ObjectError>(of_length(objects.get(&key).await?, bytes, key.path()))
+                let path = paths::segment(job, part, attempt);
+                Ok::<_, ObjectError>(of_length(objects.get(&path).await?, bytes, path))
             }
         })
         .buffered(SEGMENTS_AHEAD)
@@ -231,7 +232,7 @@ async fn complete(
         return Err(ExportError::Lost);
     }
     claims::finish(&mut tx, claim).await?;
-    claims::offer(&mut tx, Kind::ExportCleanup, job.id, 0, Duration::ZERO).await?;
+    claims::offer(&mut tx, kinds::EXPORT_CLEANUP, job.id, 0, Duration::ZERO).await?;
     let body = match archive {
         Some(_) => json!({ "success": true, "url": download::address(app, &job.object_prefix) }),
         None => json!({ "success": true }),
@@ -256,7 +257,7 @@ async fn complete(
 mod tests {
     use super::*;
     use crate::exports::part_rows::PartResult;
-    use crate::secrets::SecretKey;
+    use kit::secrets::SecretKey;
 
     /// Another finisher copied the file and removed its old name, under which a sleeper has
     /// written since.
@@ -266,14 +267,11 @@ mod tests {
         let secrets = SecretKey::parse(&SecretKey::generate(), None).unwrap();
         let url = format!("file://{}", directory.path().display());
         let objects = Objects::open(&url, &secrets).await.unwrap();
-        let name = |day| ObjectKey::ExportFile {
-            segment_id: Uuid::nil(),
-            date: jiff::civil::date(2026, 11, day),
-            object_prefix: "prefix".into(),
-            name: "name".into(),
-            extension: "zip",
+        let path = |day| {
+            let folder = paths::own_folder(Uuid::nil(), jiff::civil::date(2026, 11, day), "prefix");
+            format!("{folder}name.zip")
         };
-        let (from, to) = (name(21), name(22));
+        let (from, to) = (path(21), path(22));
         let write = |body: &'static str, users| {
             let bytes = body.len() as i64;
             let result = PartResult { users, raw_bytes: 9, bytes, crc32: 1, broken: vec![] };

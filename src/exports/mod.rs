@@ -16,6 +16,7 @@ pub mod deflate;
 pub mod fields;
 mod pack;
 pub mod part;
+pub mod paths;
 pub mod project;
 
 use jiff::civil::Date;
@@ -23,9 +24,8 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
-use crate::clock::{from_ms, utc_date};
-use crate::objects::{ObjectKey, key};
 use crate::users::moment::Moment;
+use kit::clock::{from_ms, utc_date};
 
 pub mod api;
 pub mod cleanup;
@@ -215,12 +215,12 @@ impl Job {
 
     /// The folder of own storage that holds the job's files of one date, and nothing else.
     pub fn folder(&self, date: Date) -> String {
-        key::export_folder(self.segment_id, date, &self.object_prefix)
+        paths::own_folder(self.segment_id, date, &self.object_prefix)
     }
 
     /// Where a part's file lies in own storage. The name looks random and is the same for
     /// every attempt at the part, also while secret keys are rotated.
-    pub fn file_key(&self, plan: &Plan, part: i64, date: Date) -> ObjectKey {
+    pub fn file_path(&self, plan: &Plan, part: i64, date: Date) -> String {
         let hash = Sha256::new()
             .chain_update(plan.seed.as_bytes())
             .chain_update(self.id.as_bytes())
@@ -228,12 +228,7 @@ impl Job {
             .finalize();
         let mut random = [0; 16];
         random.copy_from_slice(&hash[..16]);
-        ObjectKey::ExportFile {
-            segment_id: self.segment_id,
-            date,
-            object_prefix: self.object_prefix.clone(),
-            name: uuid::Builder::from_random_bytes(random).into_uuid().to_string(),
-            extension: self.format.extension(),
-        }
+        let name = uuid::Builder::from_random_bytes(random).into_uuid();
+        format!("{}{name}.{}", self.folder(date), self.format.extension())
     }
 }

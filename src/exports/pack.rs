@@ -22,10 +22,10 @@ use super::project::{Broken, Projector};
 use super::telemetry::stage;
 use super::{ExportError, Failure, Plan};
 use crate::app::App;
-use crate::compute::{Cores, Reserved};
-use crate::store::StoreError;
 use crate::users::moment::Moment;
 use crate::users::scan::{self, Stretch, UserRow};
+use kit::compute::{Cores, Reserved};
+use store::StoreError;
 
 /// Stored bytes that are projected at once.
 const CHUNK: usize = 512 << 10;
@@ -291,8 +291,8 @@ mod tests {
     use jiff::civil::date;
 
     use super::*;
-    use crate::compute::Memory;
     use crate::users::Position;
+    use kit::compute::Memory;
 
     const KIB: usize = 1 << 10;
 

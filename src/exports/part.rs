@@ -16,14 +16,14 @@ use super::error::go_on;
 use super::fields::FieldSet;
 use super::pack::{self, Order, PackedPart};
 use super::part_rows::{PartResult, PartRow, Winner};
-use super::{ExportError, Failure, Format, Job, Plan, rows, state, telemetry};
+use super::{ExportError, Failure, Format, Job, Plan, paths, rows, state, telemetry};
 use crate::app::App;
-use crate::claims::{self, Claim};
-use crate::clock;
-use crate::faults::fail_point;
-use crate::objects::{Head, ObjectError, ObjectKey, Objects, Put, PutOptions};
-use crate::store::documents::unknown;
 use crate::workspaces;
+use kit::clock;
+use kit::fail_point;
+use objects::{Head, ObjectError, Objects, Put, PutOptions};
+use store::claims::{self, Claim};
+use store::documents::unknown;
 
 /// Does the claimed part. Of a job that is not running any more the claim is dropped.
 ///
@@ -144,12 +144,12 @@ impl Task {
         let part = self.claim.item;
         let content_type = content_type(self.shape());
         if self.is_own() {
-            let key = self.job.file_key(&self.plan, part, self.plan.upload_date);
-            return write_once(objects, &key, content_type, body, result).await;
+            let path = self.job.file_path(&self.plan, part, self.plan.upload_date);
+            return write_once(objects, &path, content_type, body, result).await;
         }
-        let key = ObjectKey::ExportSegment { job: self.job.id, part, attempt: self.claim.attempt };
+        let path = paths::segment(self.job.id, part, self.claim.attempt);
         let options = PutOptions { content_type, ..PutOptions::default() };
-        objects.put(&key, body, options).await.map_err(ExportError::Objects)?;
+        objects.put(&path, body, options).await.map_err(ExportError::Objects)?;
         Ok(result)
     }
 }
@@ -159,25 +159,24 @@ impl Task {
 /// or `result` where the credentials may not look.
 pub async fn write_once(
     objects: &Objects,
-    key: &ObjectKey,
+    path: &str,
     content_type: &'static str,
     body: Bytes,
     result: PartResult,
 ) -> Result<PartResult, ExportError> {
     let options = PutOptions { content_type, metadata: to_metadata(&result), if_absent: true };
-    if objects.put(key, body, options).await.map_err(ExportError::Own)? == Put::Written {
+    if objects.put(path, body, options).await.map_err(ExportError::Own)? == Put::Written {
         return Ok(result);
     }
-    let path = key.path();
-    let head = match objects.head(key).await {
+    let head = match objects.head(path).await {
         Ok(Some(head)) => head,
-        Ok(None) => return Err(ExportError::Transient(Failure::vanished(&path))),
+        Ok(None) => return Err(ExportError::Transient(Failure::vanished(path))),
         // A key that may only write: what is there has the same range of users.
         Err(ObjectError::Refused(_)) => return Ok(result),
         Err(error) => return Err(ExportError::Own(error)),
     };
     let earlier = from_metadata(&head);
-    let earlier = earlier.ok_or_else(|| ExportError::Permanent(Failure::in_the_way(&path)))?;
+    let earlier = earlier.ok_or_else(|| ExportError::Permanent(Failure::in_the_way(path)))?;
     tracing::info!(path, "taken over from an earlier attempt");
     Ok(earlier)
 }

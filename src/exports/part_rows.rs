@@ -2,9 +2,9 @@
 
 use uuid::Uuid;
 
-use crate::claims::Claim;
-use crate::store::{StoreError, Tx, from_row, on};
 use crate::users::Position;
+use store::claims::Claim;
+use store::{StoreError, Tx, from_row, on};
 
 /// Rows that one statement inserts: SQLite and PostgreSQL both take far more parameters.
 const ROWS_PER_INSERT: usize = 1_000;

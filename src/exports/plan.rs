@@ -4,6 +4,7 @@
 //! plan is one short transaction, guarded by the job's state. So a message that comes
 //! twice, or to two workers, plans once.
 
+use crate::kinds;
 use std::time::Duration;
 
 use jiff::ToSpan as _;
@@ -11,14 +12,14 @@ use uuid::Uuid;
 
 use super::{ExportError, Failure, Job, Plan, rows, state};
 use crate::app::App;
-use crate::claims::{self, Kind};
-use crate::faults::fail_point;
-use crate::retry::Retry;
 use crate::users::Position;
 use crate::users::activity::WINDOW_DAYS;
 use crate::users::moment::Moment;
 use crate::users::scan::{self, Cuts};
 use crate::workspaces::{self, Workspace};
+use kit::fail_point;
+use kit::retry::Retry;
+use store::claims::{self};
 
 /// Plans the job of that id, unless it is planned, ended or unknown. An error is worth
 /// another try; what no other try can help, or none is left to help, fails the job here.
@@ -120,7 +121,7 @@ async fn write(app: &App, job: &Job, plan: &Plan, cuts: &Cuts) -> Result<(), Exp
     let first = plan.slices.first().copied().unwrap_or(0);
     let from = Position { slice: first, service_id: Uuid::nil() };
     rows::insert_parts(&mut tx, job.id, from, &cuts.ends).await?;
-    claims::offer_range(&mut tx, Kind::ExportPart, job.id, 1..parts + 1, Duration::ZERO).await?;
+    claims::offer_range(&mut tx, kinds::EXPORT_PART, job.id, 1..parts + 1, Duration::ZERO).await?;
     if parts == 0 {
         state::begin_finishing(app, &mut tx, job.id).await?;
     }

@@ -18,12 +18,12 @@ use super::Plan;
 use super::fields::{
     CUSTOM_ATTRIBUTES, CUSTOM_EVENTS, FieldSet, OF_ACTIVITY, PURCHASES, TOTAL_REVENUE,
 };
-use crate::clock;
-use crate::retry::Retry as _;
 use crate::users::activity::{Activity, ActivityError, Summary};
 use crate::users::profile::{Field, check};
 use crate::users::scan::UserRow;
 use crate::users::{json, money};
+use kit::clock;
+use kit::retry::Retry as _;
 
 const SERVICE_ID: &str = "service_id";
 const CREATED_AT: &str = "created_at";

@@ -1,6 +1,7 @@
 //! The message that a job waits to be planned: appended when the job is made, and again for
 //! as long as nobody plans it.
 
+use crate::topics;
 use std::time::Duration;
 
 use tracing::Instrument as _;
@@ -8,8 +9,8 @@ use uuid::Uuid;
 
 use super::{ExportError, Job, rows};
 use crate::app::App;
-use crate::clock::millis;
-use crate::log::{Message, NewMessage, PayloadError, Topic, payload};
+use kit::clock::millis;
+use log::{Message, NewMessage, PayloadError, payload};
 
 /// How long a caller waits for its message to be appended. The job is durable by then.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -17,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 fn message(job: Uuid, request_id: &str) -> NewMessage {
     let id = job.to_string().into_bytes();
     NewMessage {
-        topic: Topic::Exports,
+        topic: topics::EXPORTS,
         key: id.clone(),
         partition: None,
         payload: id,
@@ -31,7 +32,7 @@ pub fn job_of(message: &Message) -> Result<Uuid, PayloadError> {
     const NO_VERSION: u32 = 0;
     Uuid::try_parse_ascii(&message.payload).or_else(|_| {
         let payload = message.payload.as_slice();
-        payload::read(Topic::Exports, NO_VERSION, payload, |_: &Uuid| None)
+        payload::read(topics::EXPORTS, NO_VERSION, payload, |_: &Uuid| None)
     })
 }
 

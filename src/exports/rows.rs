@@ -7,8 +7,8 @@
 use uuid::Uuid;
 
 use super::{Failure, Format, Job, Plan, Progress, State};
-use crate::store::documents::{parsed, unknown};
-use crate::store::{Store, StoreError, Tx, execute, from_row, on};
+use store::documents::{parsed, unknown};
+use store::{Store, StoreError, Tx, execute, from_row, on};
 
 pub use super::part_rows::*;
 

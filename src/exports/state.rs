@@ -1,6 +1,7 @@
 //! How a job goes from state to state, with all that belongs to the step in the same
 //! transaction: claims offered or withdrawn, the callback enqueued.
 
+use crate::kinds;
 use std::time::Duration;
 
 use serde_json::json;
@@ -8,9 +9,9 @@ use uuid::Uuid;
 
 use super::{ExportError, Failure, Job, State, part_rows, rows, telemetry};
 use crate::app::App;
-use crate::claims::{self, Claim, ClaimError, Kind};
 use crate::deliveries::{self, NewDelivery};
-use crate::store::{StoreError, Tx};
+use store::claims::{self, Claim, ClaimError};
+use store::{StoreError, Tx};
 
 pub use super::part_rows::PartResult;
 
@@ -21,7 +22,7 @@ pub use super::part_rows::PartResult;
 /// [`ClaimError::Lost`] also says that the job is not running any more.
 ///
 /// Others wait here for what this locks. So the transaction may be one that [does not wait for
-/// the disk](crate::store::Store::write_by_keys_async_commit): what a crash takes back is the
+/// the disk](store::Store::write_by_keys_async_commit): what a crash takes back is the
 /// claim's end as well, and the part is done again. Where it moves the job itself it waits.
 pub async fn part_done(
     app: &App,
@@ -57,7 +58,7 @@ pub async fn part_done(
 /// `running` to `finishing`, for whoever did the last part, or found none to do.
 pub(super) async fn begin_finishing(app: &App, tx: &mut Tx, job: Uuid) -> Result<(), StoreError> {
     if rows::begin_finishing(tx, job, app.clock.now_ms()).await? {
-        claims::offer(tx, Kind::ExportFinish, job, 0, Duration::ZERO).await?;
+        claims::offer(tx, kinds::EXPORT_FINISH, job, 0, Duration::ZERO).await?;
     }
     Ok(())
 }
@@ -122,9 +123,9 @@ pub async fn cancel(app: &App, tx: &mut Tx, job: &Job) -> Result<bool, StoreErro
 }
 
 async fn withdraw(tx: &mut Tx, job: Uuid) -> Result<(), StoreError> {
-    claims::withdraw(tx, Kind::ExportPart, job).await?;
-    claims::withdraw(tx, Kind::ExportFinish, job).await?;
-    claims::offer(tx, Kind::ExportCleanup, job, 0, Duration::ZERO).await
+    claims::withdraw(tx, kinds::EXPORT_PART, job).await?;
+    claims::withdraw(tx, kinds::EXPORT_FINISH, job).await?;
+    claims::offer(tx, kinds::EXPORT_CLEANUP, job, 0, Duration::ZERO).await
 }
 
 /// Enqueues the export-ready callback, where one was asked for.

@@ -12,10 +12,10 @@ use uuid::Uuid;
 
 use super::{ExportError, storage_rows};
 use crate::app::App;
-use crate::claims::{self, Claim, ClaimError};
-use crate::objects::probe;
-use crate::retry;
-use crate::store::StoreError;
+use kit::retry;
+use objects::probe;
+use store::StoreError;
+use store::claims::{self, Claim, ClaimError};
 
 /// Between looks for exports that wait for their storage, and at a place that fails.
 const LOOK_EVERY: Duration = Duration::from_secs(5);

@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use crate::store::{StoreError, Tx, execute, on};
+use store::{StoreError, Tx, execute, on};
 
 /// Notes why the files of a job that goes on cannot be stored: what the customer is told, and
 /// what the operator is.

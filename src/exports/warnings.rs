@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::{Format, Job};
-use crate::words::{beginning, nearest};
+use kit::words::{beginning, nearest};
 
 /// The members of a request.
 const MEMBERS: [&str; 3] = ["fields_to_export", "callback_endpoint", "output_format"];

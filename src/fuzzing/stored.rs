@@ -3,11 +3,11 @@
 use super::catalogs::{CATALOG, check_values};
 use super::{NOW, text};
 use crate::catalogs::check;
-use crate::clock::{from_ms, utc_date};
 use crate::users::activity::Activity;
 use crate::users::profile::Profile;
 use crate::users::record::{self, Record};
 use crate::workspaces::file;
+use kit::clock::{from_ms, utc_date};
 
 const CURRENCY: &str = "USD";
 

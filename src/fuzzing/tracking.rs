@@ -1,15 +1,16 @@
 //! `POST /users/track`, from the body to what a worker makes of it.
 
+use crate::topics;
 use serde_json::Value;
 
 use super::{NOW, body, check_refusal};
-use crate::log::{Message, Topic};
 use crate::tracking::apply::draft::Draft;
 use crate::tracking::intake::{self, Intake, Request};
 use crate::tracking::message::{Attributes, Batch, Json, OBJECTS, Object};
 use crate::users::activity::Activity;
 use crate::users::profile::Profile;
 use crate::worker::batches::arrays;
+use log::Message;
 
 /// A profile that objects change.
 const PROFILE: &str = r#"{"external_id":"e","email":"a@b.c","first_name":"Ann","custom_attributes":{"tier":"gold","visits":9007199254740993,"tags":["a",1,"a",{"b":[]}],"ratio":1.5,"since":"2026-01-01T00:00:00Z"}}"#;
@@ -75,7 +76,7 @@ fn check_error(error: &Value) {
 /// A message is taken apart into its objects, and put together again.
 fn check_parts(payload: &[u8], batch: &Batch<'_>) {
     let message = Message {
-        topic: Topic::Tracking,
+        topic: topics::TRACKING,
         partition: 0,
         offset: 0,
         appended_at: NOW,

@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 use super::coding::ACCEPTED;
 use super::openapi::{Refusal, Worded};
 use crate::credentials::FindError;
-use crate::log::LogError;
-use crate::objects::ObjectError;
-use crate::retry::Retry;
-use crate::store::StoreError;
 use crate::workspaces::StorageError;
+use kit::retry::Retry;
+use log::LogError;
+use objects::ObjectError;
+use store::StoreError;
 
 /// What a client is asked to wait before it tries again, in seconds.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("5");

@@ -9,7 +9,7 @@
 //! the same body, time and id it reads the same messages, and appends all of them again under the
 //! same ids.
 //! Consumers remember ids for longer than a key holds
-//! ([`message_ids`](crate::log::message_ids)), so each is applied once. Two that are at work on
+//! ([`message_ids`](log::message_ids)), so each is applied once. Two that are at work on
 //! one claim at once, since a lease ran out too early, therefore do no harm.
 //!
 //! Should another version of the program read other messages from that body, the ones already
@@ -42,12 +42,12 @@ use self::rows::Claim;
 use super::body::INLINE_BYTES;
 use super::{ApiError, JsonText};
 use crate::app::App;
-use crate::claims::now;
-use crate::clock::millis;
-use crate::faults::fail_point;
-use crate::log::{NewMessage, message_ids};
-use crate::retry;
-use crate::store::{StoreError, Tx, answered};
+use kit::clock::millis;
+use kit::fail_point;
+use kit::retry;
+use log::{NewMessage, message_ids};
+use store::claims::now;
+use store::{StoreError, Tx, answered};
 
 pub use claims::Answer;
 pub use header::{HEADER, IdempotencyKey, PATTERN};

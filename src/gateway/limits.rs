@@ -25,8 +25,8 @@ use tokio::time::timeout;
 
 use self::rows::Counted;
 use crate::app::App;
-use crate::store::StoreError;
 use crate::workspaces::{Budget, Limit};
+use store::StoreError;
 
 const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
 const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");

@@ -7,7 +7,7 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::turned_away;
-use crate::store::{Store, StoreError, Tx};
+use store::{Store, StoreError, Tx};
 
 /// Calls that wait at once, for seconds where the store is away. They take room that calls which
 /// go on without it need, so there are few.
@@ -62,7 +62,7 @@ mod tests {
     async fn one_more_is_turned_away() {
         let directory = tempfile::tempdir().unwrap();
         let config = Config { data: directory.path().to_owned(), ..Config::default() };
-        let queue = StoreQueue::new(Store::connect(&config).await.unwrap());
+        let queue = StoreQueue::new(Store::connect(&config.database_url(), 16).await.unwrap());
         let waiting: Vec<_> = (0..PLACES)
             .map(|_| {
                 let queue = queue.clone();

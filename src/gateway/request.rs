@@ -19,7 +19,8 @@ use uuid::Uuid;
 use super::memory::{Holder, PLACE, Room};
 use super::{ApiError, Connection, body, coding, turned_away};
 use crate::app::App;
-use crate::{panics, scim};
+use crate::scim;
+use kit::panics;
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 

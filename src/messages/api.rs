@@ -19,9 +19,10 @@ use super::{live_activity, openapi, settings};
 use crate::app::App;
 use crate::gateway::idempotency::{self, Answer, Received};
 use crate::gateway::{self, ApiError, Caller, IdempotencyKey, JsonText, Routes, limits};
-use crate::log::NewMessage;
 use crate::workspaces::Budget;
-use crate::{campaigns, claims, schedules};
+use crate::{campaigns, schedules};
+use log::NewMessage;
+use store::claims;
 
 pub(super) const SEND: &str = "messages.send";
 pub(super) const SCHEDULE: &str = "messages.schedule.create";

@@ -1,6 +1,6 @@
 //! What a message can go by.
 
-use crate::store::text_enum;
+use store::text_enum;
 
 text_enum! {
     /// A channel, by its member of the messages object (src/gateway/README.md, Message objects); a live

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::schedules::Timing;
-use crate::store::text_enum;
+use store::text_enum;
 
 /// An order to send. It is JSON in the log and in its dispatch's row.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::clock::parse_time;
+use kit::clock::parse_time;
 
 /// A user to whom a message may go.
 #[derive(Clone, Debug, PartialEq)]

@@ -12,8 +12,8 @@ use super::settings::{ApiCampaign, Settings};
 use crate::gateway::ApiError;
 use crate::gateway::idempotency::Received;
 use crate::schedules::When;
-use crate::words::beginning;
 use crate::workspaces::Budget;
+use kit::words::beginning;
 
 /// Characters of a `send_id`.
 pub const MOST_SEND_ID: usize = 64;

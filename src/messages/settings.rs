@@ -14,8 +14,8 @@ use super::Channel;
 use super::relay::Relay;
 use crate::app::App;
 use crate::deliveries::shown;
-use crate::store::StoreError;
 use crate::workspaces::{self, DeclaredApp};
+use store::StoreError;
 
 /// What a workspace sends by; nothing at all where there is no such workspace.
 pub async fn of(app: &App, workspace: i32) -> Result<Arc<Settings>, StoreError> {

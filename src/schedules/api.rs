@@ -11,10 +11,10 @@ use super::request::{self, CanvasRequest};
 use super::{State as ScheduleState, cancel, openapi, rows};
 use crate::app::App;
 use crate::campaigns;
-use crate::claims;
 use crate::gateway::idempotency::{self, Answer};
 use crate::gateway::{self, ApiError, Caller, IdempotencyKey, JsonText, Routes};
-use crate::store::Tx;
+use store::Tx;
+use store::claims;
 
 pub(super) const CREATE: &str = "canvas.trigger.schedule.create";
 pub(super) const DELETE: &str = "canvas.trigger.schedule.delete";

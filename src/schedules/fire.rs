@@ -14,11 +14,11 @@ use super::rows::{self, Fired};
 use super::waves::{self, Progress, Step};
 use super::{Schedule, State, Timing, order};
 use crate::app::App;
-use crate::claims::{self, Claim, ClaimError};
-use crate::clock::{format_time, hours, millis};
 use crate::messages::dispatch;
-use crate::retry::{self, Retry};
-use crate::store::{StoreError, Tx};
+use kit::clock::{format_time, hours, millis};
+use kit::retry::{self, Retry};
+use store::claims::{self, Claim, ClaimError};
+use store::{StoreError, Tx};
 
 /// Between looks for schedules that were missed, and how long it is told.
 const LOOK_EVERY: Duration = Duration::from_secs(60);

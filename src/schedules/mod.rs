@@ -16,13 +16,14 @@ pub(crate) mod rows;
 pub mod waves;
 mod when;
 
+use crate::kinds;
 use serde::Serialize;
 use uuid::Uuid;
 
-use crate::claims::{self, Kind};
-use crate::clock::{serialize_optional_time, serialize_time};
 use crate::messages::dispatch;
-use crate::store::{StoreError, Tx, from_row, text_enum};
+use kit::clock::{serialize_optional_time, serialize_time};
+use store::claims::{self};
+use store::{StoreError, Tx, from_row, text_enum};
 
 pub use rows::{New, by_id, list};
 pub use when::{Timing, When};
@@ -112,7 +113,7 @@ pub struct Filter {
 pub async fn insert(tx: &mut Tx, new: &New) -> Result<(), StoreError> {
     let (job, item) = (job(new.workspace_id), item(new.id));
     rows::insert(tx, new, item).await?;
-    claims::offer_at(tx, Kind::Schedule, job, item, new.when.earliest()).await
+    claims::offer_at(tx, kinds::SCHEDULE, job, item, new.when.earliest()).await
 }
 
 /// Cancels a schedule: one that is pending is not sent; of one that is begun, and not all sent,
@@ -133,7 +134,7 @@ pub async fn cancel(tx: &mut Tx, id: Uuid, now: i64) -> Result<Option<State>, St
     }
     rows::cancel(tx, id, now).await?;
     let job = job(schedule.workspace_id);
-    claims::withdraw_one(tx, Kind::Schedule, job, item(id)).await?;
+    claims::withdraw_one(tx, kinds::SCHEDULE, job, item(id)).await?;
     Ok(Some(State::Cancelled))
 }
 

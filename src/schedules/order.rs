@@ -6,8 +6,8 @@ use super::fire::FireError;
 use super::{Schedule, request};
 use crate::campaigns;
 use crate::messages::order::{Kind, Named, Order, SubscriptionState, Target};
-use crate::store::Tx;
-use crate::store::documents::parsed;
+use store::Tx;
+use store::documents::parsed;
 
 /// The order of a schedule, at a time: of a Canvas as it is declared then; else as it was
 /// accepted.

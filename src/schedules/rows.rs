@@ -4,7 +4,7 @@ use uuid::Uuid;
 
 use super::waves::Progress;
 use super::{Filter, Schedule, State, When};
-use crate::store::{StoreError, Tx, execute, on};
+use store::{StoreError, Tx, execute, on};
 
 macro_rules! select {
     ($rest:literal) => {

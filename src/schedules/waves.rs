@@ -17,10 +17,10 @@ use jiff::civil::{DateTime, Time};
 use jiff::tz::{self, TimeZone};
 
 use super::{Timing, When};
-use crate::clock::from_ms;
 use crate::messages::Recipient;
 use crate::messages::order::Wave;
 use crate::users::activity::Activity;
+use kit::clock::from_ms;
 
 const HOURS: i8 = 24;
 

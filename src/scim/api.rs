@@ -20,8 +20,8 @@ use super::{CONTENT_TYPE, discovery, openapi};
 use crate::app::App;
 use crate::gateway::idempotency::Answer;
 use crate::gateway::{ApiError, IdempotencyKey, JsonText, Routes, idempotency};
-use crate::store::{StoreError, Tx};
 use crate::workspaces;
+use store::{StoreError, Tx};
 
 type Result<T, E = ScimError> = std::result::Result<T, E>;
 

@@ -12,7 +12,7 @@ use crate::gateway::ApiError;
 use crate::gateway::error::Said;
 use crate::gateway::openapi::shapes::shape;
 use crate::gateway::openapi::{Refusal, Worded};
-use crate::store::StoreError;
+use store::StoreError;
 
 const ERROR: &str = "urn:ietf:params:scim:api:messages:2.0:Error";
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::error::{ScimError, ScimType};
 use super::filter::Filter;
 use super::schema::{self, Attribute, Attributes, Kind, PATCH, invalid};
-use crate::words::beginning;
+use kit::words::beginning;
 
 /// The most operations in one request.
 pub const MOST: usize = 100;

@@ -9,8 +9,8 @@ use super::PATH;
 use super::error::ScimError;
 use super::rows::StoredUser;
 use super::schema::{self, APP_GROUP_ID, APP_GROUP_NAME, Attributes, USER, invalid};
-use crate::clock::format_time;
 use crate::gateway::ApiError;
+use kit::clock::format_time;
 
 /// The most bytes of a user, as JSON.
 const LARGEST: usize = 64 << 10;

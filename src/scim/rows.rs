@@ -10,9 +10,9 @@ use super::filter::{Filter, Operator};
 use super::resource::{User, folded};
 use super::tokens::{NewToken, TokenInfo, TokenMatch};
 use crate::credentials::Hash;
-use crate::store::documents::parsed;
-use crate::store::{StoreError, Tx, execute, from_row, on};
 use crate::workspaces::to_json;
+use store::documents::parsed;
+use store::{StoreError, Tx, execute, from_row, on};
 
 /// More bytes than any name has.
 const LONGEST_PART: usize = 4 << 10;

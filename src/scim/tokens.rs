@@ -10,11 +10,11 @@ use uuid::Uuid;
 
 use super::rows;
 use crate::app::App;
-use crate::clock::Clock;
 use crate::credentials::{self, Credential, Credentials, FindError, Hash, hash, random_secret};
-use crate::retry::Retry;
-use crate::store::{StoreError, Tx};
 use crate::workspaces::keys::{self, KeyError};
+use kit::clock::Clock;
+use kit::retry::Retry;
+use store::{StoreError, Tx};
 
 pub use super::rows::{allow_token as allow, tokens as list};
 

@@ -1,7 +1,7 @@
 //! The SQL of invalid phone numbers.
 
 use super::PhoneNumber;
-use crate::store::{Store, StoreError, Tx, from_row, on};
+use store::{Store, StoreError, Tx, from_row, on};
 
 /// A number on the list.
 #[derive(Clone, Debug, PartialEq, Eq)]

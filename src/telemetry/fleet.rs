@@ -7,6 +7,8 @@
 
 mod rows;
 
+use crate::kinds;
+use crate::topics;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -15,11 +17,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::metrics::recorder::{render_apart, since_1970};
 use crate::app::App;
-use crate::claims::{self, Kind};
 use crate::config::Config;
-use crate::log::Topic;
-use crate::retry;
-use crate::store::{Store, StoreError, answered_in_turn, from_row};
+use kit::retry;
+use store::claims::{self, Kind};
+use store::{Store, StoreError, answered_in_turn, from_row};
 
 /// How long the store may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -114,7 +115,7 @@ async fn read(store: &Store, config: &Config) -> Result<Look, StoreError> {
     jobs.append(&mut rows::jobs(&mut tx, crate::deliveries::retry_ms(config), MOST).await?);
     let work = rows::work(&mut tx, now, MOST).await?;
     let mut dead_letters = Vec::new();
-    for topic in Topic::ALL {
+    for topic in topics::ALL {
         let name = topic.name();
         dead_letters.push((name.to_owned(), rows::dead_letters(&mut tx, name, MOST).await?));
     }
@@ -137,7 +138,7 @@ impl Look {
         for jobs in &self.jobs {
             tell_jobs(&jobs.job, &jobs.state, jobs.count, self.seconds_since(jobs.since));
         }
-        for kind in Kind::ALL.map(Kind::name) {
+        for kind in kinds::ALL.map(Kind::name) {
             let of_kind = self.work.iter().find(|work| work.kind == kind);
             let (ready, held) = of_kind.map_or((0, 0), |work| (work.ready, work.held));
             let oldest = self.seconds_since(of_kind.and_then(|work| work.since));

@@ -16,7 +16,7 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt;
 
 use crate::config::{Config, LogFormat};
-use crate::retry::Retry;
+use kit::retry::Retry;
 
 /// What is logged unless `RUST_LOG` says otherwise: all from `info` on, and of the crates
 /// that tell each of their steps only what needs attention.

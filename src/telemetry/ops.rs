@@ -18,8 +18,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::process::Process;
 use crate::app::App;
-use crate::store::migrate::{self, Schema};
-use crate::store::{StoreError, answered_in_turn};
+use crate::setup::migrations::MIGRATIONS;
+use store::migrate::Schema;
+use store::{StoreError, answered_in_turn};
 
 /// How long the store may take to answer before the process counts as not ready.
 const STORE_PATIENCE: Duration = Duration::from_secs(2);
@@ -127,7 +128,7 @@ impl Ops {
     /// Whether the store answers in time and has a schema that this program may run on.
     async fn store_ready(&self) -> Result<Schema, StoreError> {
         let store = self.app.store.clone();
-        let look = async move { migrate::check(&store).await };
+        let look = async move { MIGRATIONS.check(&store).await };
         answered_in_turn(look, &self.looks, STORE_PATIENCE).await
     }
 }

@@ -11,8 +11,8 @@ use rustix::time::{ClockId, clock_gettime};
 use super::lines;
 use super::metrics::recorder::render_apart;
 use crate::app::App;
-use crate::store::pools::Standing;
 use crate::worker::Role;
+use store::pools::Standing;
 
 /// What a process is for.
 #[derive(Clone, Debug)]

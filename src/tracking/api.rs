@@ -11,7 +11,7 @@ use super::{Kind, openapi, telemetry};
 use crate::app::App;
 use crate::gateway::idempotency::Received;
 use crate::gateway::{self, ApiError, Caller, IdempotencyKey, JsonText, Routes, idempotency};
-use crate::log::NewMessage;
+use log::NewMessage;
 
 pub(super) const PERMISSION: &str = "users.track";
 

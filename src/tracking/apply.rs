@@ -42,18 +42,18 @@ use self::wanted::Wanted;
 use super::Kind;
 use super::message::{Batch, Event, OBJECTS, Object, Purchase};
 use crate::app::App;
-use crate::bell::Bell;
-use crate::claims;
-use crate::clock::{from_ms, utc_date};
-use crate::compute::Cores;
-use crate::log::{Message, PayloadError};
 use crate::messages::dispatch;
-use crate::retry::Retry;
-use crate::store::{Room, Store, StoreError, Tx};
 use crate::users::activity::{Activity, ActivityError};
 use crate::users::service_id::Generator;
 use crate::worker::batches::{Handler, arrays};
 use crate::workspaces::{self, Workspace};
+use kit::bell::Bell;
+use kit::clock::{from_ms, utc_date};
+use kit::compute::Cores;
+use kit::retry::Retry;
+use log::{Message, PayloadError};
+use store::claims;
+use store::{Room, Store, StoreError, Tx};
 
 /// Why messages could not be applied.
 #[derive(Debug, thiserror::Error)]
@@ -106,7 +106,7 @@ impl Retry for ApplyError {
 const MOST_OBJECTS: usize = 8_000;
 const MOST_BYTES: usize = 8 << 20;
 
-/// Applies messages of [`Topic::Tracking`](crate::log::Topic::Tracking).
+/// Applies messages of [`topics::TRACKING`](crate::topics::TRACKING).
 pub struct Ingest {
     store: Store,
     cores: Cores,

@@ -8,7 +8,7 @@ use super::Kind;
 use super::apply::{ApplyError, Dropped, Ingest, Tally};
 use super::message::{Batch, Identifier, Object, UserAlias, VERSION};
 use super::object::{self, IDENTIFIERS, Taken};
-use crate::store::Tx;
+use store::Tx;
 
 /// What says who is meant and what is done, and so is nothing to be set.
 const TAKEN: [&str; 4] = [IDENTIFIERS[0], IDENTIFIERS[1], IDENTIFIERS[2], "_update_existing_only"];

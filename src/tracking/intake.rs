@@ -13,7 +13,7 @@ use super::object::{self, Problem, Taken};
 use super::partitions;
 use super::{Kind, telemetry};
 use crate::gateway::{ApiError, JsonText};
-use crate::log::NewMessage;
+use log::NewMessage;
 
 /// Objects that an array may have.
 pub const MOST_OBJECTS: usize = 75;

@@ -17,6 +17,7 @@
 //! Members that a later version adds are passed over by an earlier one; what an earlier one
 //! must not pass over gets another `v`.
 
+use crate::topics;
 use std::borrow::Cow;
 use std::fmt;
 
@@ -26,12 +27,12 @@ use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::Kind;
-use crate::log::{PayloadError, Topic, payload};
+use log::{PayloadError, payload};
 
 /// The version that this program writes, and the only one that it reads.
 pub const VERSION: u32 = 1;
 
-/// The payload of a message of [`Topic::Tracking`](crate::log::Topic::Tracking).
+/// The payload of a message of [`topics::TRACKING`](log::topics::TRACKING).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Batch<'a> {
     pub v: u32,
@@ -47,7 +48,7 @@ pub struct Batch<'a> {
 impl<'a> Batch<'a> {
     /// Reads a payload; texts without escapes are borrowed from it.
     pub fn decode(payload: &'a [u8]) -> Result<Self, PayloadError> {
-        payload::read(Topic::Tracking, VERSION, payload, |batch: &Self| Some(batch.v))
+        payload::read(topics::TRACKING, VERSION, payload, |batch: &Self| Some(batch.v))
     }
 }
 
@@ -351,7 +352,7 @@ mod tests {
             (r#"{"v":3,"objects":{}}"#.to_owned(), 3),
         ] {
             let error = Batch::decode(payload.as_bytes()).unwrap_err();
-            assert!(matches!(error, PayloadError::Newer { topic: Topic::Tracking, .. }));
+            assert!(matches!(error, PayloadError::Newer { topic: topics::TRACKING, .. }));
             assert!(error.to_string().contains(&format!("of version {version},")), "{error}");
         }
         for damaged in ["", "{}", r#"{"v":1}"#, "[1]", "\u{0}"] {

@@ -28,7 +28,7 @@ mod values;
 
 pub(crate) use intake::Request;
 
-use crate::log::NewMessage;
+use log::NewMessage;
 
 /// The messages of objects that this program itself has to say of users, as if they had come
 /// with a request.

@@ -11,7 +11,7 @@ use super::values::{self, Checked};
 use super::{Kind, attributes, properties};
 use crate::users::json::{self, Members};
 use crate::users::profile::{self, check};
-use crate::words::beginning;
+use kit::words::beginning;
 
 /// Bytes that an event or a purchase may have as it is sent: a message has room for it.
 const MAX_BYTES: usize = 4 << 20;

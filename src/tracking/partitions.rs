@@ -6,12 +6,13 @@
 //! same identifier: an event by the address that an attribute object has just written finds it
 //! written.
 
+use crate::topics;
 use std::collections::{BTreeMap, HashMap};
 
 use super::intake::Request;
 use super::message::{Batch, Identifier, Object, VERSION};
 use super::object::Taken;
-use crate::log::{MAX_MESSAGE_BYTES, NewMessage, Topic, partition_of};
+use log::{MAX_MESSAGE_BYTES, NewMessage, partition_of};
 
 /// Bytes of a payload: what a message may have, and room for the request's id.
 const MAX_PAYLOAD: usize = MAX_MESSAGE_BYTES - 1024;
@@ -36,7 +37,7 @@ pub(super) fn messages(
         };
         fold(batch, MAX_PAYLOAD, &mut |payload| {
             messages.push(NewMessage {
-                topic: Topic::Tracking,
+                topic: topics::TRACKING,
                 key: Vec::new(),
                 partition: Some(partition),
                 payload,

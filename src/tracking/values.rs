@@ -6,11 +6,11 @@ use std::borrow::Cow;
 use uuid::Uuid;
 
 use super::message::UserAlias;
-use crate::clock;
 use crate::users::json;
 use crate::users::money;
 use crate::users::profile::{MAX_TEXT, check};
 use crate::workspaces;
+use kit::clock;
 
 /// Purchases that one object may stand for.
 pub const MOST_QUANTITY: u8 = 100;

@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 use jiff::civil::{Date, date};
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::clock;
-use crate::retry::Retry;
+use kit::clock;
+use kit::retry::Retry;
 
 /// UTC days of purchases and events that a record covers, with the day it is made
 /// (src/gateway/README.md, The user record).
@@ -578,7 +578,7 @@ mod tests {
             times.iter().for_each(|at| activity.record_event("e", *at, 1, None));
             let first_day = date(2020, 8, 1) + jiff::Span::new().days(from);
             let last_day = first_day + jiff::Span::new().days(days);
-            let day = |at: i64| crate::clock::utc_date(crate::clock::from_ms(at));
+            let day = |at: i64| kit::clock::utc_date(kit::clock::from_ms(at));
             let inside: Vec<i64> = times
                 .iter()
                 .copied()

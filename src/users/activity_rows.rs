@@ -9,7 +9,7 @@ use super::activity::Activity;
 use super::keys::first_key;
 use super::large_rows;
 use super::rows::{SQLITE_ROWS, find_in_postgres, json_array, slice, slices};
-use crate::store::{Room, StoreError, Tx, on};
+use store::{Room, StoreError, Tx, on};
 
 /// A user's activity, and where it is.
 #[derive(Clone, Debug)]

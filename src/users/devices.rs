@@ -11,7 +11,7 @@ use super::large_rows::lock_users;
 use super::profile::{Field, Profile};
 use super::rows::put_users;
 use super::service_id;
-use crate::store::{Room, StoreError, Tx};
+use store::{Room, StoreError, Tx};
 
 /// A token of a user that is to be forgotten.
 #[derive(Clone, Debug, PartialEq, Eq)]

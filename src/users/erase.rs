@@ -9,14 +9,14 @@ use super::activity::{Activity, ActivityError};
 use super::profile::{Field, Profile};
 use super::rows::{self, For, Identifier, Kind, StoredUser};
 use super::{activity_rows, name_locks, record, service_id};
-use crate::claims::now;
-use crate::clock::Clock;
-use crate::faults::fail_point;
 use crate::messages::channels::cards;
 use crate::messages::{dispatch, transactional};
-use crate::retry::Retry;
-use crate::store::{Store, StoreError, Tx};
 use crate::workspaces::Workspace;
+use kit::clock::Clock;
+use kit::fail_point;
+use kit::retry::Retry;
+use store::claims::now;
+use store::{Store, StoreError, Tx};
 
 /// Why one user could not be shown or erased.
 #[derive(Debug, thiserror::Error)]

@@ -17,7 +17,7 @@ use rand_chacha::ChaCha8Rng;
 use self::words::Place;
 use super::json::push_string;
 use super::{BUCKETS, money, service_id};
-use crate::clock::format_time;
+use kit::clock::format_time;
 
 const DAY_MS: i64 = 86_400_000;
 const ACTIVITY_DAYS: i64 = 88;

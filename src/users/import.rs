@@ -22,11 +22,11 @@ pub(crate) use lines::{Line, next_line};
 
 use super::record::Record;
 use super::service_id::Generator;
-use crate::clock::Clock;
-use crate::retry::{self, Retry};
-use crate::store::{Store, StoreError};
-use crate::words::beginning;
 use crate::workspaces::Workspace;
+use kit::clock::Clock;
+use kit::retry::{self, Retry};
+use kit::words::beginning;
+use store::{Store, StoreError};
 
 /// Records of one transaction. SQLite's are short, since it has one writer: others wait.
 const POSTGRES_BATCH: usize = 2_000;

@@ -9,7 +9,7 @@ use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, Se
 use serde_json::value::RawValue;
 
 pub use self::repeats::{last_wins, repeated_name};
-use crate::words::beginning;
+use kit::words::beginning;
 
 mod repeats;
 

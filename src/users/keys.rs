@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::rows::{json_array, slice};
 use super::service_id;
-use crate::store::{StoreError, Tx};
+use store::{StoreError, Tx};
 
 /// Bits of a key below the milliseconds: what tells users of one millisecond apart.
 const SEQUENCE_BITS: u32 = 14;

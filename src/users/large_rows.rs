@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use super::activity_rows::StoredActivity;
 use super::rows::{self, For, StoredUser, find_in_postgres, json_array, slices};
-use crate::store::{Room, StoreError, Tx};
+use store::{Room, StoreError, Tx};
 
 /// Bytes of a document or of activity that are read at once; of more it is asked first how
 /// many. The statements for PostgreSQL have the number, too.

@@ -8,7 +8,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::store::{StoreError, Tx};
+use store::{StoreError, Tx};
 
 /// What a snapshot sees of the transactions that create users.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,7 +27,7 @@ impl Moment {
         Self { ended: i64::MAX, next: i64::MAX, open: Vec::new() }
     }
 
-    /// The moment of a [snapshot](crate::store::Store::snapshot).
+    /// The moment of a [snapshot](store::Store::snapshot).
     pub async fn of(tx: &mut Tx) -> Result<Self, StoreError> {
         let (ended, next, open) = match tx {
             Tx::Postgres(tx) => {

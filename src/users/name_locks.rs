@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::erase::Name;
 use super::rows::Kind;
-use crate::store::{StoreError, Tx};
+use store::{StoreError, Tx};
 
 /// Among the kinds of identifiers, that of emails, which are there as locks alone.
 const EMAIL: i16 = 3;

@@ -123,7 +123,7 @@ impl FieldError {
     }
 }
 
-impl crate::retry::Retry for FieldError {}
+impl kit::retry::Retry for FieldError {}
 
 /// A profile, field by field; each value is its compact JSON.
 #[derive(Clone, Debug, PartialEq, Eq)]

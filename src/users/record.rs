@@ -12,7 +12,7 @@ use super::activity::{Activity, Summary, WINDOW_DAYS};
 use super::json::{self, Members};
 use super::profile::{Alias, Field, FieldError, MAX_BYTES, MAX_TEXT, Profile};
 use super::{money, service_id};
-use crate::clock::parse_time;
+use kit::clock::parse_time;
 
 /// A line of an import, checked.
 #[derive(Clone, Debug)]
@@ -47,7 +47,7 @@ pub enum RecordError {
     TooLarge,
 }
 
-impl crate::retry::Retry for RecordError {}
+impl kit::retry::Retry for RecordError {}
 
 impl Record {
     /// Reads a line. `now_ms` is the import's time: what happened later happened then, and
@@ -250,7 +250,7 @@ mod tests {
         assert_eq!(record.email.as_deref(), Some("ann@acme.example"));
         assert_eq!(record.aliases[0].key(), "l\u{1f}n");
         assert_eq!(record.ignored, ["x"]);
-        let today = crate::clock::utc_date(crate::clock::from_ms(NOW));
+        let today = kit::clock::utc_date(kit::clock::from_ms(NOW));
         let shown = show("{}", &record.activity, today, "USD", &BTreeMap::new());
         assert_eq!(
             shown,

@@ -2,6 +2,7 @@
 //!
 //! PostgreSQL is given arrays, SQLite lists of values and JSON arrays.
 
+use crate::topics;
 use std::collections::HashSet;
 
 use sqlx::postgres::PgRow;
@@ -9,9 +10,8 @@ use sqlx::{FromRow, Postgres, QueryBuilder, Sqlite, Transaction};
 use uuid::Uuid;
 
 use super::{large_rows, service_id};
-use crate::log::Topic;
-use crate::log::message_ids::REMEMBERED;
-use crate::store::{StoreError, Tx, execute, on};
+use log::message_ids::REMEMBERED;
+use store::{StoreError, Tx, execute, on};
 
 /// Rows of one SQLite statement: of 9 columns, well below the parameters it may have.
 pub(super) const SQLITE_ROWS: usize = 250;
@@ -563,7 +563,7 @@ pub async fn forget_erased(tx: &mut Tx, before: i64) -> Result<(), StoreError> {
                  (SELECT min(appended_at) - $3 FROM dead_letters WHERE topic = $2), $1)"
         )
         .bind(before)
-        .bind(Topic::Tracking.name())
+        .bind(topics::TRACKING.name())
         .bind(REMEMBERED)
     );
     Ok(())

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::keys::{first_key, last_key};
 use super::moment::Moment;
 use super::{Position, service_id};
-use crate::store::{StoreError, Tx, on};
+use store::{StoreError, Tx, on};
 
 /// Bytes of activity that are read at once, about, and held while users stream past.
 const ACTIVITY_BYTES: usize = 1 << 20;
@@ -180,7 +180,7 @@ impl Range {
 /// Reads a stretch in order, handing each user who was there at `moment` to `each`, whose error
 /// ends the reading and is answered in the inner result. Users stream past; only some activity is
 /// held. What the transaction sees is what is read: give it a
-/// [snapshot](crate::store::Store::snapshot).
+/// [snapshot](store::Store::snapshot).
 pub async fn read<E>(
     tx: &mut Tx,
     stretch: &Stretch<'_>,

@@ -5,6 +5,7 @@
 //! pauses between them, and rows that have something to forget are written a page at a time.
 //! What is old is so by the database's clock: that of one worker must not destroy anything.
 
+use crate::kinds;
 use std::time::Duration;
 
 use jiff::civil::Date;
@@ -15,10 +16,10 @@ use super::activity::Activity;
 use super::activity_rows::{self, Cursor, StoredActivity};
 use super::{SLICES, rows};
 use crate::app::App;
-use crate::claims::{self, Claim, ClaimError, Kind};
-use crate::clock::{from_ms, hours, millis, utc_date};
-use crate::retry;
-use crate::store::{Room, Store, StoreError};
+use kit::clock::{from_ms, hours, millis, utc_date};
+use kit::retry;
+use store::claims::{self, Claim, ClaimError};
+use store::{Room, Store, StoreError};
 
 /// Between two passes over a slice.
 const EVERY: Duration = hours(24);
@@ -35,7 +36,7 @@ const ERASED: Duration = hours(30 * 24);
 pub async fn offer(store: &Store) -> Result<(), StoreError> {
     let mut tx = store.write().await?;
     let slices = 0..i64::from(SLICES);
-    claims::offer_range(&mut tx, Kind::ActivitySweep, Uuid::nil(), slices, EVERY).await?;
+    claims::offer_range(&mut tx, kinds::ACTIVITY_SWEEP, Uuid::nil(), slices, EVERY).await?;
     tx.commit().await
 }
 

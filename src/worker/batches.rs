@@ -35,10 +35,10 @@ use self::attempt::{Ending, Shared, see_through};
 use super::wait_for_log;
 use crate::app::App;
 use crate::config::Config;
-use crate::log::offsets::{self, Place};
-use crate::log::{Ack, Batch, Consumer, Limits, Message, Standing, Standings, Topic};
-use crate::retry::Retry;
-use crate::store::{StoreError, Tx, answered};
+use kit::retry::Retry;
+use log::offsets::{self, Place};
+use log::{Ack, Batch, Consumer, Limits, Message, Standing, Standings, Topic};
+use store::{StoreError, Tx, answered};
 
 /// Between looks at how far behind the partitions are, and whether stopped ones may go on.
 const LOOK_EVERY: Duration = Duration::from_secs(1);

@@ -25,8 +25,8 @@ use self::attempt::{Shared, see_through};
 use super::wait_for_log;
 use crate::app::App;
 use crate::config::Config;
-use crate::log::{Ack, Consumer, Message, Topic};
-use crate::retry::Retry;
+use kit::retry::Retry;
+use log::{Ack, Consumer, Message, Topic};
 
 /// Messages held for each that may be at work: those that pause before another try, or
 /// wait for one of their key, hold up nobody else until there are so many of them.

@@ -13,8 +13,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use crate::app::App;
-use crate::log::LogError;
-use crate::retry::{self, Retry};
+use kit::retry::{self, Retry};
+use log::LogError;
 
 /// A kind of work that a worker does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, clap::ValueEnum)]

@@ -1,5 +1,7 @@
 //! What each role takes, and which domain does it.
 
+use crate::kinds;
+use crate::topics;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,18 +11,18 @@ use tokio_util::sync::CancellationToken;
 use super::{Role, batches, messages, shares, spawn, trim};
 use crate::app::App;
 use crate::catalogs::{self, apply::ApplyEdits};
-use crate::claims::{self, Claim, ClaimError, Kind};
 use crate::deliveries::{self, DeliveryError};
 use crate::exports::{ExportError, cleanup, finish, part, plan, requeue, state, storage_health};
-use crate::log::{Message, Topic};
 use crate::messages::channels::cards;
 use crate::messages::dispatch::{self, BeginOrders, DispatchError, Engine};
 use crate::messages::transactional;
 use crate::messages::transactional::send::{Lane, SendError};
-use crate::retry;
 use crate::schedules::fire::{self, FireError};
 use crate::tracking::apply::Ingest;
 use crate::users::sweep;
+use kit::retry;
+use log::{Message, Topic};
+use store::claims::{self, Claim, ClaimError, Kind};
 
 /// Between looks for exports that wait too long to be planned.
 const REQUEUE_EVERY: Duration = Duration::from_secs(5);
@@ -44,7 +46,7 @@ impl Role {
             Self::Exports => {
                 let (planner, usual) =
                     (Plan { app: app.clone() }, messages::Options::new(&app.config));
-                take_messages(app, "exports", Topic::Exports, planner, usual, shutdown, loops);
+                take_messages(app, "exports", topics::EXPORTS, planner, usual, shutdown, loops);
                 let exports = &app.config.exports;
                 let parts = match exports.parts_in_flight {
                     0 => 2 * app.cores.count(),
@@ -64,17 +66,17 @@ impl Role {
                 spawn(loops, storage_health::watch(app.clone(), shutdown.clone()));
             }
             Self::Ingest => {
-                take_batches(app, "ingest", Topic::Tracking, Ingest::new(app), shutdown, loops);
+                take_batches(app, "ingest", topics::TRACKING, Ingest::new(app), shutdown, loops);
                 share(app, ActivitySweep(app.clone()), options(app, 1), shutdown, loops);
                 spawn(loops, offer_sweeps(app.clone(), shutdown.clone()));
             }
             Self::Catalogs => {
                 let handler = ApplyEdits::new(app);
-                take_batches(app, "catalogs", Topic::Catalogs, handler, shutdown, loops);
+                take_batches(app, "catalogs", topics::CATALOGS, handler, shutdown, loops);
                 spawn(loops, catalogs::sweep::sweep_old(app.clone(), shutdown.clone()));
             }
             Self::Transactional => {
-                let (topic, handler) = (Topic::Transactional, Transactional(Lane::new(app)));
+                let (topic, handler) = (topics::TRANSACTIONAL, Transactional(Lane::new(app)));
                 let options = messages::Options {
                     in_flight: TRANSACTIONAL_IN_FLIGHT,
                     is_noted: false,
@@ -104,7 +106,7 @@ impl Role {
 /// Sends that name their users have places of their own, so that those to millions never hold
 /// them up.
 fn send_messages(app: &App, shutdown: &CancellationToken, loops: &mut JoinSet<()>) {
-    take_batches(app, "messages", Topic::Messages, BeginOrders::new(app), shutdown, loops);
+    take_batches(app, "messages", topics::MESSAGES, BeginOrders::new(app), shutdown, loops);
     let settings = &app.config.messages;
     let parts = match settings.parts_in_flight {
         0 => 2 * app.cores.count(),
@@ -205,7 +207,7 @@ async fn offer_sweeps(app: App, shutdown: CancellationToken) {
     }
 }
 
-/// A message of [`Topic::Exports`]: a job that waits to be planned.
+/// A message of [`topics::EXPORTS`]: a job that waits to be planned.
 struct Plan {
     app: App,
 }
@@ -220,7 +222,7 @@ impl messages::Handler for Plan {
     }
 }
 
-/// A message of [`Topic::Transactional`]: an email that waits.
+/// A message of [`topics::TRANSACTIONAL`]: an email that waits.
 struct Transactional(Lane);
 
 impl messages::Handler for Transactional {
@@ -235,7 +237,7 @@ struct ExportPart(App);
 
 impl shares::Handler for ExportPart {
     type Error = ExportError;
-    const KIND: Kind = Kind::ExportPart;
+    const KIND: Kind = kinds::EXPORT_PART;
     const RINGS: bool = false;
 
     async fn handle(&self, claim: &Claim, stop: &CancellationToken) -> Result<(), ExportError> {
@@ -255,7 +257,7 @@ struct ExportFinish(App);
 
 impl shares::Handler for ExportFinish {
     type Error = ExportError;
-    const KIND: Kind = Kind::ExportFinish;
+    const KIND: Kind = kinds::EXPORT_FINISH;
 
     async fn handle(&self, claim: &Claim, stop: &CancellationToken) -> Result<(), ExportError> {
         let result = finish::finish(&self.0, claim, stop).await;
@@ -272,7 +274,7 @@ struct ExportCleanup(App);
 
 impl shares::Handler for ExportCleanup {
     type Error = ClaimError;
-    const KIND: Kind = Kind::ExportCleanup;
+    const KIND: Kind = kinds::EXPORT_CLEANUP;
 
     async fn handle(&self, claim: &Claim, stop: &CancellationToken) -> Result<(), ClaimError> {
         cleanup::clean(&self.0, claim, stop).await
@@ -288,7 +290,7 @@ struct Delivery(App);
 
 impl shares::Handler for Delivery {
     type Error = DeliveryError;
-    const KIND: Kind = Kind::Delivery;
+    const KIND: Kind = kinds::DELIVERY;
 
     async fn handle(&self, claim: &Claim, stop: &CancellationToken) -> Result<(), DeliveryError> {
         deliveries::run(&self.0, claim, stop).await
@@ -306,7 +308,7 @@ struct DueSchedule(App);
 
 impl shares::Handler for DueSchedule {
     type Error = FireError;
-    const KIND: Kind = Kind::Schedule;
+    const KIND: Kind = kinds::SCHEDULE;
 
     async fn handle(&self, claim: &Claim, _: &CancellationToken) -> Result<(), FireError> {
         fire::fire(&self.0, claim).await
@@ -321,7 +323,7 @@ struct ActivitySweep(App);
 
 impl shares::Handler for ActivitySweep {
     type Error = ClaimError;
-    const KIND: Kind = Kind::ActivitySweep;
+    const KIND: Kind = kinds::ACTIVITY_SWEEP;
 
     async fn handle(&self, claim: &Claim, stop: &CancellationToken) -> Result<(), ClaimError> {
         sweep::sweep(&self.0, claim, stop).await
@@ -337,7 +339,7 @@ struct DispatchPlan(App);
 
 impl shares::Handler for DispatchPlan {
     type Error = DispatchError;
-    const KIND: Kind = Kind::DispatchPlan;
+    const KIND: Kind = kinds::DISPATCH_PLAN;
 
     async fn handle(&self, claim: &Claim, _: &CancellationToken) -> Result<(), DispatchError> {
         dispatch::plan(&self.0, claim).await
@@ -352,7 +354,7 @@ struct DispatchPart(Arc<Engine>);
 
 impl shares::Handler for DispatchPart {
     type Error = DispatchError;
-    const KIND: Kind = Kind::DispatchPart;
+    const KIND: Kind = kinds::DISPATCH_PART;
 
     async fn handle(&self, claim: &Claim, stop: &CancellationToken) -> Result<(), DispatchError> {
         dispatch::run_part(&self.0, claim, stop).await
@@ -367,7 +369,7 @@ struct DispatchNamed(Arc<Engine>);
 
 impl shares::Handler for DispatchNamed {
     type Error = DispatchError;
-    const KIND: Kind = Kind::DispatchNamed;
+    const KIND: Kind = kinds::DISPATCH_NAMED;
 
     async fn handle(&self, claim: &Claim, stop: &CancellationToken) -> Result<(), DispatchError> {
         dispatch::run_part(&self.0, claim, stop).await

@@ -14,11 +14,11 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 use uuid::Uuid;
 
-use crate::bell::Bell;
-use crate::claims::{self, Claim, ClaimError, Kind};
-use crate::clock::millis;
-use crate::retry::{self, Retry};
-use crate::store::{Store, StoreError, answered};
+use kit::bell::Bell;
+use kit::clock::millis;
+use kit::retry::{self, Retry};
+use store::claims::{self, Claim, ClaimError, Kind};
+use store::{Store, StoreError, answered};
 
 /// What is done with the rows of one kind.
 pub trait Handler: Send + Sync + 'static {

@@ -5,11 +5,11 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
-use crate::claims;
-use crate::clock::{hours, millis};
-use crate::log::{LogError, Topic, offsets};
-use crate::retry;
-use crate::store::StoreError;
+use kit::clock::{hours, millis};
+use kit::retry;
+use log::{LogError, Topic, offsets};
+use store::StoreError;
+use store::claims;
 
 /// Between two passes over a topic.
 const EVERY: Duration = hours(1);

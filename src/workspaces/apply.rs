@@ -21,10 +21,10 @@ use super::{Workspace, channel_rows, channels, key_rows, rows};
 use crate::app::App;
 use crate::campaigns;
 use crate::catalogs::declare::{self, DeclareError};
-use crate::objects::{ObjectError, probe};
-use crate::retry::Retry;
 use crate::scim::tokens::TokenError;
-use crate::store::{StoreError, Tx};
+use kit::retry::Retry;
+use objects::{ObjectError, probe};
+use store::{StoreError, Tx};
 
 /// How to apply.
 #[derive(Clone, Copy, Debug, Default)]

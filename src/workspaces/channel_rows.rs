@@ -6,8 +6,8 @@ use uuid::Uuid;
 use super::Segment;
 use crate::messages::Channel;
 use crate::messages::settings::SubscriptionGroup;
-use crate::store::documents::parsed;
-use crate::store::{StoreError, Tx, execute, on};
+use store::documents::parsed;
+use store::{StoreError, Tx, execute, on};
 
 /// The parts of a workspace's channels, by their paths, sealed.
 pub async fn channels(tx: &mut Tx, workspace: i32) -> Result<Vec<(String, Vec<u8>)>, StoreError> {

@@ -13,10 +13,10 @@ use crate::deliveries;
 use crate::messages::settings::{
     CappingRule, Email, Provider, Secret, Settings, SigningSecrets, SubscriptionGroup,
 };
-use crate::secrets::{SecretError, SecretKey, random_bytes};
-use crate::store::documents::parsed_secret;
-use crate::store::{StoreError, Tx};
 use base64::{Engine as _, prelude::BASE64_STANDARD};
+use kit::secrets::{SecretError, SecretKey, random_bytes};
+use store::documents::parsed_secret;
+use store::{StoreError, Tx};
 
 /// What the secret of webhooks is derived for, until `apply` creates one.
 const INTERIM: &str = "message webhooks";

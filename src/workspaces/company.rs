@@ -17,7 +17,10 @@ use crate::app::App;
 use crate::scim::resource::{AppGroup, Name, Permissions, Team, User, UserAppGroup};
 use crate::scim::tokens::{self, NewToken, TokenInfo};
 use crate::scim::{self, NewUser, StoredUser};
-use crate::store::{Tx, settings};
+use store::{Tx, settings};
+
+/// The setting that is the company's name.
+const NAME: &str = "company";
 
 /// What belongs to the installation as a whole: at most one document of a file, whose first
 /// member is `company`.
@@ -238,7 +241,7 @@ pub async fn apply_company(
     }
     let mut tx = app.store.write().await?;
     // Until the transaction ends nobody else applies it.
-    settings::lock_company(&mut tx).await?;
+    settings::lock(&mut tx, NAME).await?;
     // Nor do calls change those whom it compares.
     scim::lock_declared(&mut tx).await?;
     let mut plan = Plan::make(&mut tx, company, options).await?;
@@ -272,7 +275,7 @@ struct Plan<'a> {
 impl<'a> Plan<'a> {
     async fn make(tx: &mut Tx, company: &'a Company, options: Options) -> Result<Self, ApplyError> {
         let mut plan = Self::default();
-        match settings::company(tx).await? {
+        match settings::get(tx, NAME).await?.filter(|name| !name.is_empty()) {
             Some(is) if is == company.name => {}
             is => {
                 let sign = if is.is_some() { '~' } else { '+' };
@@ -478,7 +481,7 @@ impl Step<'_> {
     async fn carry_out(self, tx: &mut Tx, app: &App) -> Result<(), ApplyError> {
         let now = app.clock.now_ms();
         match self {
-            Self::Name(name) => settings::put_company(tx, name).await?,
+            Self::Name(name) => settings::put(tx, NAME, name).await?,
             Self::NewToken(DeclaredToken { name, secret, allow }) => {
                 let token = NewToken { name, allow, declared: true };
                 tokens::create_with_secret(tx, &app.clock, token, secret.expose_secret())

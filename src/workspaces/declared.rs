@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use super::lock;
-use crate::retry::Retry as _;
-use crate::store::{StoreError, answered};
+use kit::retry::Retry as _;
+use store::{StoreError, answered};
 
 /// How long a process goes on with what was just changed, at most.
 const KEPT_FOR: Duration = Duration::from_secs(5);

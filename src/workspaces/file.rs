@@ -27,7 +27,7 @@ use crate::campaigns::Campaign;
 use crate::catalogs::declare::DeclaredCatalog;
 use crate::catalogs::{self, Field};
 use crate::messages::settings::{CappingRule, SubscriptionGroup};
-use crate::retry::Retry;
+use kit::retry::Retry;
 
 const EXPORT_USERS: i64 = 500_000;
 const EXPORT_BYTES: i64 = 5 << 30;

@@ -5,8 +5,8 @@ use rand::seq::index;
 use uuid::Uuid;
 
 use super::rows;
-use crate::store::{StoreError, Tx};
 use crate::users::SLICES;
+use store::{StoreError, Tx};
 
 /// A live group has up to this many percent; above it, it is said to be unusual.
 pub const USUAL_PERCENT: i32 = 15;

@@ -10,8 +10,8 @@ use super::keys::{KeyInfo, KeyMatch, NewKey};
 use super::rows;
 use super::to_json;
 use crate::credentials::Hash;
-use crate::store::documents::parsed;
-use crate::store::{StoreError, Tx, from_row, on};
+use store::documents::parsed;
+use store::{StoreError, Tx, from_row, on};
 
 /// The active key of that hash, with its workspace.
 pub(super) async fn find(tx: &mut Tx, hash: &[u8]) -> Result<Option<KeyMatch>, StoreError> {

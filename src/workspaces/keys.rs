@@ -9,10 +9,10 @@ use uuid::Uuid;
 
 use super::{Workspace, key_rows};
 use crate::app::App;
-use crate::clock::Clock;
 use crate::credentials::{self, Credential, Credentials, FindError, Hash, hash, random_secret};
-use crate::retry::Retry;
-use crate::store::{StoreError, Tx};
+use kit::clock::Clock;
+use kit::retry::Retry;
+use store::{StoreError, Tx};
 
 pub use super::key_rows::list;
 

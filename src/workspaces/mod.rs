@@ -18,10 +18,10 @@ use self::keys::KeyMatch;
 use crate::catalogs::known::Catalogs;
 use crate::credentials::Credentials;
 use crate::messages::settings::{CappingRule, Settings};
-use crate::objects::Objects;
-use crate::retry::Retry;
 use crate::scim::tokens::TokenMatch;
-use crate::store::{StoreError, Tx};
+use kit::retry::Retry;
+use objects::Objects;
+use store::{StoreError, Tx};
 
 pub mod apply;
 mod budgets;

@@ -24,8 +24,8 @@ use crate::campaigns::{self, Campaign};
 use crate::catalogs::{self, declare};
 use crate::config::Config;
 use crate::messages::settings::SubscriptionGroup;
-use crate::store::Tx;
 use crate::users::money;
+use store::Tx;
 
 /// One thing that changes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

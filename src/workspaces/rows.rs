@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use uuid::Uuid;
 
 use super::{ControlGroup, DeclaredApp, Platform, Workspace, to_json};
-use crate::store::documents::{parsed, unknown};
-use crate::store::{StoreError, Tx, from_row, on};
+use store::documents::{parsed, unknown};
+use store::{StoreError, Tx, from_row, on};
 
 struct WorkspaceRow {
     id: i32,

@@ -5,11 +5,11 @@ use uuid::Uuid;
 
 use super::{channels, rows};
 use crate::app::App;
-use crate::objects::{AzureSettings, ObjectError, Objects, S3Settings};
-use crate::retry::Retry;
-use crate::secrets::{SecretError, SecretKey};
-use crate::store::documents::parsed_secret;
-use crate::store::{StoreError, Tx};
+use kit::retry::Retry;
+use kit::secrets::{SecretError, SecretKey};
+use objects::{AzureSettings, ObjectError, Objects, S3Settings};
+use store::documents::parsed_secret;
+use store::{StoreError, Tx};
 
 /// How many storages a process keeps clients for.
 const KEPT: usize = 1_000;

@@ -15,7 +15,7 @@ use super::budgets::DAY;
 use crate::catalogs;
 use crate::deliveries;
 use crate::messages::Channel;
-use crate::objects::settings::parse_endpoint;
+use objects::settings::parse_endpoint;
 
 /// What callback secrets begin with (Standard Webhooks).
 pub(super) const WHSEC: &str = "whsec_";

@@ -5,14 +5,15 @@ mod bounds;
 mod gateways;
 mod waiting;
 
+use longshore::topics;
 use std::sync::Arc;
 use std::time::Duration;
 
+use kit::retry::Retry as _;
+use log::Message;
 use longshore::app::App;
 use longshore::catalogs::apply::{ApplyEdits, ApplyError};
 use longshore::catalogs::{items, known, rows, sweep};
-use longshore::log::{Message, Topic};
-use longshore::retry::Retry as _;
 use longshore::setup;
 use longshore::worker::batches::Handler as _;
 use longshore::workspaces::apply::{Options, apply};
@@ -111,7 +112,7 @@ impl World {
             "received_at": self.app.clock.now_ms(), "items": items,
         });
         Message {
-            topic: Topic::Catalogs,
+            topic: topics::CATALOGS,
             partition: 0,
             offset: 0,
             appended_at: 0,

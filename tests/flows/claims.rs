@@ -1,9 +1,10 @@
 //! Claims, on both databases.
 
+use longshore::kinds;
 use std::time::Duration;
 
-use longshore::claims::{self, Claim, ClaimError, Kind};
-use longshore::store::Store;
+use store::Store;
+use store::claims::{self, Claim, ClaimError};
 use uuid::Uuid;
 
 use crate::support::stores::{TestStore, on_both_stores};
@@ -25,12 +26,12 @@ const MANY: u32 = 1000;
 
 async fn offer(store: &Store, job: Uuid, items: i64) {
     let mut tx = store.write().await.unwrap();
-    claims::offer_range(&mut tx, Kind::ExportPart, job, 0..items, Duration::ZERO).await.unwrap();
+    claims::offer_range(&mut tx, kinds::EXPORT_PART, job, 0..items, Duration::ZERO).await.unwrap();
     tx.commit().await.unwrap();
 }
 
 async fn take(store: &Store, limit: u32, lease: Duration) -> Vec<Claim> {
-    claims::take(store, Kind::ExportPart, limit, MANY, lease, &[]).await.unwrap()
+    claims::take(store, kinds::EXPORT_PART, limit, MANY, lease, &[]).await.unwrap()
 }
 
 async fn finish(store: &Store, claim: &Claim) -> Result<(), ClaimError> {
@@ -93,9 +94,9 @@ async fn what_is_due_at_a_time_comes_then_unless_it_is_withdrawn(test: TestStore
     let now = claims::now(&mut tx).await.unwrap();
     let due_later = now + 500;
     for (item, due_at) in [(1, now), (2, due_later), (3, now + 60_000), (4, now), (1, now)] {
-        claims::offer_at(&mut tx, Kind::ExportPart, job, item, due_at).await.unwrap();
+        claims::offer_at(&mut tx, kinds::EXPORT_PART, job, item, due_at).await.unwrap();
     }
-    claims::withdraw_one(&mut tx, Kind::ExportPart, job, 4).await.unwrap();
+    claims::withdraw_one(&mut tx, kinds::EXPORT_PART, job, 4).await.unwrap();
     tx.commit().await.unwrap();
     let mut items = Vec::new();
     while items.len() < 2 {
@@ -120,9 +121,9 @@ async fn what_is_put_off_waits_and_comes_again(test: TestStore) {
     assert!(take(store, 1, LEASE).await.is_empty());
     assert!(matches!(claims::renew(store, &first, LEASE).await, Err(ClaimError::Lost)));
     let mut tx = store.write().await.unwrap();
-    claims::withdraw(&mut tx, Kind::ExportPart, job).await.unwrap();
+    claims::withdraw(&mut tx, kinds::EXPORT_PART, job).await.unwrap();
     // Offered anew it is a new row.
-    claims::offer(&mut tx, Kind::ExportPart, job, 0, Duration::ZERO).await.unwrap();
+    claims::offer(&mut tx, kinds::EXPORT_PART, job, 0, Duration::ZERO).await.unwrap();
     tx.commit().await.unwrap();
     let again = take(store, 1, LEASE).await.remove(0);
     finish(store, &again).await.unwrap();
@@ -160,14 +161,14 @@ async fn no_job_has_more_than_its_share(test: TestStore) {
     let store = &test.store;
     let job = Uuid::new_v4();
     offer(store, job, 10).await;
-    let take_two = || claims::take(store, Kind::ExportPart, 5, 2, LEASE, &[]);
+    let take_two = || claims::take(store, kinds::EXPORT_PART, 5, 2, LEASE, &[]);
     let taken = take_two().await.unwrap();
     assert_eq!(taken.len(), 2);
     assert!(take_two().await.unwrap().is_empty());
     finish(store, &taken[0]).await.unwrap();
     assert_eq!(take_two().await.unwrap().len(), 1);
     // Another kind's rows are another matter.
-    assert!(claims::take(store, Kind::Delivery, 5, 2, LEASE, &[]).await.unwrap().is_empty());
+    assert!(claims::take(store, kinds::DELIVERY, 5, 2, LEASE, &[]).await.unwrap().is_empty());
 }
 
 async fn what_is_left_to_others_counts_no_try_and_numbers_never_go_back(test: TestStore) {
@@ -188,7 +189,7 @@ async fn a_job_that_is_avoided_is_left_to_others(test: TestStore) {
     let store = &test.store;
     let (avoided, other) = (Uuid::new_v4(), Uuid::new_v4());
     let take = async |avoided: &[Uuid]| -> Vec<Uuid> {
-        let taken = claims::take(store, Kind::ExportPart, 2, MANY, LEASE, avoided).await.unwrap();
+        let taken = claims::take(store, kinds::EXPORT_PART, 2, MANY, LEASE, avoided).await.unwrap();
         taken.iter().map(|claim| claim.job).collect()
     };
     offer(store, avoided, 10).await;

@@ -1,13 +1,14 @@
 //! Callbacks to a real receiver, on both databases.
 
+use longshore::kinds;
 use std::time::Duration;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
+use kit::clock::from_ms;
 use longshore::app::App;
-use longshore::claims::{self, Claim, ClaimError, Kind};
-use longshore::clock::from_ms;
 use longshore::config::Config;
 use longshore::deliveries::{self, Delivery, DeliveryError, Filter, NewDelivery, State};
+use store::claims::{self, Claim, ClaimError};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -117,7 +118,7 @@ async fn find(app: &App, id: Uuid) -> Delivery {
 
 async fn take(app: &App) -> Vec<Claim> {
     let per_receiver = app.config.deliveries.per_receiver;
-    claims::take(&app.store, Kind::Delivery, 4, per_receiver, LEASE, &[]).await.unwrap()
+    claims::take(&app.store, kinds::DELIVERY, 4, per_receiver, LEASE, &[]).await.unwrap()
 }
 
 /// Makes deliveries as they come, until `stop`.

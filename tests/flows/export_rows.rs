@@ -1,15 +1,16 @@
 //! What an export's rows promise, on both databases: planned once, counted once, finished
 //! once, whoever races and whoever comes late.
 
+use longshore::kinds;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use longshore::app::App;
-use longshore::claims::{Claim, ClaimError, Kind};
 use longshore::exports::rows::{self, PartResult};
 use longshore::exports::{Cause, ExportError, Failure, Job, State, finish, plan, requeue, state};
 use longshore::users::Position;
+use store::claims::{Claim, ClaimError};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -47,7 +48,7 @@ impl World {
     async fn running(&self, parts: i64) -> (Job, Vec<Claim>) {
         let job = self.queued().await;
         self.run_parts(&job, parts).await;
-        let claims = self.take(Kind::ExportPart, &job, LEASE).await;
+        let claims = self.take(kinds::EXPORT_PART, &job, LEASE).await;
         assert_eq!(claims.len() as i64, parts);
         (job, claims)
     }
@@ -91,9 +92,9 @@ impl World {
         let progress = self.progress(job).await;
         assert_eq!(progress.state, state);
         assert!(progress.finished_at.is_some());
-        assert!(self.take(Kind::ExportPart, job, LEASE).await.is_empty());
-        assert!(self.take(Kind::ExportFinish, job, LEASE).await.is_empty());
-        assert_eq!(self.take(Kind::ExportCleanup, job, LEASE).await.len(), 1);
+        assert!(self.take(kinds::EXPORT_PART, job, LEASE).await.is_empty());
+        assert!(self.take(kinds::EXPORT_FINISH, job, LEASE).await.is_empty());
+        assert_eq!(self.take(kinds::EXPORT_CLEANUP, job, LEASE).await.len(), 1);
     }
 }
 
@@ -151,7 +152,7 @@ async fn many_planners_plan_once(world: World) {
     assert_eq!(world.progress(&job).await.plan, Some(made));
     plan::plan(&world.app, Uuid::new_v4()).await.unwrap();
     let items: Vec<i64> =
-        world.take(Kind::ExportPart, &job, LEASE).await.iter().map(|claim| claim.item).collect();
+        world.take(kinds::EXPORT_PART, &job, LEASE).await.iter().map(|claim| claim.item).collect();
     assert_eq!(items, [1, 2, 3]);
     assert!(world.cancel(&job).await);
     world.assert_ended(&job, State::Cancelled).await;
@@ -168,8 +169,8 @@ async fn without_users_only_the_finishing_is_left(world: World) {
         (State::Finishing, Some(0), Some(0))
     );
     assert!(progress.completed_at.is_some());
-    assert!(world.take(Kind::ExportPart, &job, LEASE).await.is_empty());
-    let claim = world.take(Kind::ExportFinish, &job, LEASE).await.remove(0);
+    assert!(world.take(kinds::EXPORT_PART, &job, LEASE).await.is_empty());
+    let claim = world.take(kinds::EXPORT_FINISH, &job, LEASE).await.remove(0);
     finish::finish(&world.app, &claim, &CancellationToken::new()).await.unwrap();
     let progress = world.progress(&job).await;
     assert_eq!((progress.state, progress.archive), (State::Done, Some(1)));
@@ -196,7 +197,7 @@ async fn one_of_the_last_parts_brings_the_finishing(world: World) {
         let progress = world.progress(&job).await;
         assert_eq!((progress.state, progress.parts_left), (State::Finishing, Some(0)));
         assert_eq!((progress.users_done, progress.files_done, progress.bytes_done), (20, 4, 400));
-        assert_eq!(world.take(Kind::ExportFinish, &job, LEASE).await.len(), 1);
+        assert_eq!(world.take(kinds::EXPORT_FINISH, &job, LEASE).await.len(), 1);
         let winners = world.winners(&job).await;
         assert_eq!(winners.iter().map(|winner| winner.part).collect::<Vec<_>>(), [1, 2, 3, 4]);
         assert!(winners.iter().all(|winner| winner.crc32 == u32::MAX && winner.attempt == 1));
@@ -213,7 +214,7 @@ async fn many_parts_are_counted_apart_and_together(world: World) {
     world.run_parts(&job, PARTS).await;
     let mut last = 0;
     loop {
-        let claims = world.take(Kind::ExportPart, &job, LEASE).await;
+        let claims = world.take(kinds::EXPORT_PART, &job, LEASE).await;
         if claims.is_empty() {
             break;
         }
@@ -235,14 +236,14 @@ async fn many_parts_are_counted_apart_and_together(world: World) {
     assert_eq!((progress.state, progress.parts_left), (State::Finishing, Some(0)));
     assert_eq!((progress.users_done, progress.files_done), (PARTS * 5, PARTS));
     assert_eq!(progress.bytes_done, PARTS * 100);
-    assert_eq!(world.take(Kind::ExportFinish, &job, LEASE).await.len(), 1);
+    assert_eq!(world.take(kinds::EXPORT_FINISH, &job, LEASE).await.len(), 1);
 }
 
 async fn a_part_counts_once_and_for_its_last_claim(world: World) {
     let job = world.queued().await;
     world.run_parts(&job, 1).await;
-    let late = world.take(Kind::ExportPart, &job, Duration::ZERO).await.remove(0);
-    let claim = world.take(Kind::ExportPart, &job, LEASE).await.remove(0);
+    let late = world.take(kinds::EXPORT_PART, &job, Duration::ZERO).await.remove(0);
+    let claim = world.take(kinds::EXPORT_PART, &job, LEASE).await.remove(0);
     assert_eq!((late.attempt, claim.attempt), (1, 2));
     assert!(matches!(world.part_done(&late, &result()).await, Err(ClaimError::Lost)));
     let progress = world.progress(&job).await;
@@ -256,7 +257,7 @@ async fn a_part_counts_once_and_for_its_last_claim(world: World) {
     assert!(matches!(world.part_done(&claim, &result()).await, Err(ClaimError::Lost)));
     assert_eq!(world.progress(&job).await.users_done, 5);
     assert_eq!(world.winners(&job).await[0].attempt, 2);
-    world.take(Kind::ExportFinish, &job, LEASE).await;
+    world.take(kinds::EXPORT_FINISH, &job, LEASE).await;
 }
 
 async fn a_cancelled_job_counts_nothing_more(world: World) {
@@ -285,7 +286,7 @@ async fn cancelling_races_with_the_last_part(world: World) {
         match (last.await.unwrap(), cancelled.await.unwrap()) {
             (Ok(true), false) => {
                 assert_eq!(world.progress(&job).await.state, State::Finishing);
-                assert_eq!(world.take(Kind::ExportFinish, &job, LEASE).await.len(), 1);
+                assert_eq!(world.take(kinds::EXPORT_FINISH, &job, LEASE).await.len(), 1);
             }
             (Err(ClaimError::Lost), true) => world.assert_ended(&job, State::Cancelled).await,
             other => panic!("{other:?}"),
@@ -332,7 +333,7 @@ async fn an_export_without_its_broken_users_is_not_passed_off_as_whole(world: Wo
     let broken = PartResult { broken: vec![(id, "not JSON".into())], users: 4, ..result() };
     assert!(!world.part_done(&claims[0], &broken).await.unwrap());
     assert!(world.part_done(&claims[1], &result()).await.unwrap());
-    let claim = world.take(Kind::ExportFinish, &job, LEASE).await.remove(0);
+    let claim = world.take(kinds::EXPORT_FINISH, &job, LEASE).await.remove(0);
     let error = finish::finish(&world.app, &claim, &CancellationToken::new()).await.unwrap_err();
     assert_eq!(error.failure().cause, Cause::BrokenUsers);
     assert!(error.failure().detail.contains("not JSON"));

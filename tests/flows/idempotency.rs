@@ -5,6 +5,7 @@ mod changes;
 #[cfg(debug_assertions)]
 mod gateways;
 
+use longshore::topics;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,10 +15,10 @@ use axum::http::StatusCode;
 use axum::response::IntoResponse as _;
 use futures::future::join_all;
 use jiff::Timestamp;
+use log::{Message, NewMessage};
 use longshore::app::App;
 use longshore::gateway::idempotency::{self, IdempotencyKey, Received, Work};
 use longshore::gateway::{ApiError, JsonText};
-use longshore::log::{Message, NewMessage, Topic};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::TestRunner;
@@ -58,7 +59,7 @@ impl Work for Echo {
     ) -> Result<(Value, Vec<NewMessage>), ApiError> {
         let body: Value = body.parse()?;
         let message = |partition| NewMessage {
-            topic: Topic::Tracking,
+            topic: topics::TRACKING,
             key: Vec::new(),
             partition: Some(partition),
             payload: format!("{}-{} {body}", received.at, received.id).into_bytes(),

@@ -7,10 +7,11 @@ mod kafka;
 mod running;
 mod trimming;
 
+use longshore::topics;
 use std::time::Duration;
 
+use log::{Ack, Consumer, Log, Message, NewMessage, Topic};
 use longshore::config::Config;
-use longshore::log::{Ack, Consumer, Log, Message, NewMessage, Topic};
 use tempfile::TempDir;
 use uuid::Uuid;
 
@@ -49,7 +50,7 @@ impl Place {
 
     /// As a process that starts does.
     async fn open(&self) -> Log {
-        let log = Log::open(&self.config).await.unwrap();
+        let log = longshore::app::open_log(&self.config).await.unwrap();
         log.create_topics().await.unwrap();
         log
     }
@@ -90,7 +91,7 @@ use test_on;
 
 fn message(key: &str, payload: impl Into<Vec<u8>>) -> NewMessage {
     NewMessage {
-        topic: Topic::Exports,
+        topic: topics::EXPORTS,
         key: key.as_bytes().to_vec(),
         partition: None,
         payload: payload.into(),
@@ -104,7 +105,7 @@ fn numbered(key: &str, count: usize) -> Vec<NewMessage> {
 }
 
 fn consumer(log: &Log, group: &str, in_flight: usize) -> Consumer {
-    log.consumer(group, Topic::Exports, in_flight).unwrap()
+    log.consumer(group, topics::EXPORTS, in_flight).unwrap()
 }
 
 async fn next(consumer: &mut Consumer) -> (Message, Ack) {

@@ -1,19 +1,20 @@
 //! Who is part of an export: exactly those who were there when it was planned, whenever they were
 //! taken in and whatever is written of them later.
 
+use longshore::kinds;
+use longshore::topics;
 use std::collections::BTreeSet;
 use std::io::Cursor;
 
-use longshore::claims::Kind;
+use log::Message;
 use longshore::exports::{Job, part, plan};
-use longshore::log::{Message, Topic};
-use longshore::store::Tx;
 use longshore::tracking::apply::Ingest;
 use longshore::users::erase;
 use longshore::users::import::{Importer, Input};
 use longshore::worker::batches::Handler as _;
 use longshore::workspaces::{Workspace, by_id};
 use serde_json::{Value, json};
+use store::Tx;
 use tokio_util::sync::CancellationToken;
 
 use crate::support::export_world::{self, LEASE};
@@ -75,7 +76,7 @@ impl World {
             "objects": objects,
         });
         Message {
-            topic: Topic::Tracking,
+            topic: topics::TRACKING,
             partition: 0,
             offset: 0,
             appended_at: 0,
@@ -105,7 +106,7 @@ impl World {
 
     /// Runs the parts of a planned export, and holds its users against these.
     async fn holds(&self, job: &Job, wanted: impl Iterator<Item = String>) {
-        for claim in self.base.take(Kind::ExportPart, job, LEASE).await {
+        for claim in self.base.take(kinds::EXPORT_PART, job, LEASE).await {
             part::run(&self.base.app, &claim, &CancellationToken::new()).await.unwrap();
         }
         let mut found = BTreeSet::new();

@@ -1,13 +1,15 @@
 //! What an operator sees at `/metrics`: of the work of the whole fleet, on both databases, and of
 //! each process.
 
+use longshore::kinds;
+use longshore::topics;
 use std::collections::{BTreeMap, BTreeSet};
 
-use longshore::claims::{self, Kind};
-use longshore::log::{NewMessage, Topic};
+use log::NewMessage;
 use longshore::telemetry::{self, metrics as declared};
 use reqwest::Method;
 use serde_json::{Value, json};
+use store::claims::{self};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -326,7 +328,7 @@ async fn a_fleet_tells_what_there_is_to_do(backend: Backend) {
     scene.tells("longshore_jobs{kind=\"delivery\",state=\"given_up\"}", 1.0).await;
 
     let unreadable = NewMessage {
-        topic: Topic::Exports,
+        topic: topics::EXPORTS,
         key: b"k".to_vec(),
         partition: None,
         payload: b"no export".to_vec(),
@@ -383,7 +385,7 @@ async fn taken_over_is_told(scene: &Scene) {
         "UPDATE claims SET owner = '00000000-0000-0000-0000-000000000001', due_at = 0
                         WHERE kind = 'activity_sweep' AND item = 7";
     let name =
-        format!("longshore_claims_taken_over_total{{kind=\"{}\"}}", Kind::ActivitySweep.name());
+        format!("longshore_claims_taken_over_total{{kind=\"{}\"}}", kinds::ACTIVITY_SWEEP.name());
     assert_eq!(scene.shows(scene.worker).await[&name], 0.0);
     assert_eq!(execute(&scene.fleet.database_url(), LOSE).await, 1);
     eventually("it is taken over", async || {

@@ -7,16 +7,16 @@ use axum::http::Method;
 use bytes::Bytes;
 use futures::future::join_all;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
+use kit::retry::Retry as _;
+use kit::secrets::SecretKey;
 use longshore::exports::part::write_once;
+use longshore::exports::paths;
 use longshore::exports::rows::PartResult;
-use longshore::objects::key::export_prefix;
-use longshore::objects::probe;
-use longshore::objects::{
-    AzureSettings, ByteStream, Entry, Files, Head, ObjectError, ObjectKey, Objects, Put,
-    PutOptions, S3Settings, Sizes, Wanted, content_disposition,
+use objects::probe;
+use objects::{
+    AzureSettings, ByteStream, Entry, Files, Head, ObjectError, Objects, Put, PutOptions,
+    S3Settings, Sizes, Wanted, content_disposition,
 };
-use longshore::retry::Retry as _;
-use longshore::secrets::SecretKey;
 use tokio::runtime::Handle;
 use uuid::Uuid;
 
@@ -80,22 +80,22 @@ impl Backend {
     }
 
     /// Begins an upload as a process does that is then killed; false where none can be left.
-    async fn abandon_upload(&self, key: &ObjectKey) -> bool {
+    async fn abandon_upload(&self, key: &str) -> bool {
         let Place::S3(settings, _) = &self.place else {
             // Temporary files are swept when the directory is opened, and Azure discards what was
             // staged after a week.
             return false;
         };
         let client = servers::s3_client(settings);
-        let key = format!("{}/{}", settings.prefix, key.path());
+        let key = format!("{}/{}", settings.prefix, key);
         let request = client.create_multipart_upload().bucket(&settings.bucket).key(key);
         request.send().await.unwrap();
         true
     }
 }
 
-fn key(name: &'static str) -> ObjectKey {
-    ObjectKey::Probe { id: Uuid::new_v4(), name }
+fn key(name: &'static str) -> String {
+    format!("longshore-probe/{}/{name}", Uuid::new_v4())
 }
 
 fn options(if_absent: bool) -> PutOptions {
@@ -120,12 +120,12 @@ fn in_chunks(body: &Bytes) -> ByteStream {
     stream::iter(chunks).boxed()
 }
 
-async fn read(objects: &Objects, key: &ObjectKey) -> Bytes {
+async fn read(objects: &Objects, key: &str) -> Bytes {
     let chunks: Vec<Bytes> = objects.get(key).await.unwrap().try_collect().await.unwrap();
     chunks.concat().into()
 }
 
-async fn assert_absent(objects: &Objects, key: &ObjectKey) {
+async fn assert_absent(objects: &Objects, key: &str) {
     assert_eq!(objects.head(key).await.unwrap(), None);
     let Err(error) = objects.get(key).await else { panic!("{key:?} is there") };
     assert!(matches!(error, ObjectError::NotFound(_)), "{error:?}");
@@ -271,33 +271,32 @@ async fn lists_go_over_pages_and_prefixes_are_removed(backend: Backend) {
         page: 10,
     });
     let [job, other] = [Uuid::new_v4(), Uuid::new_v4()];
-    let parts = (0..33).map(|part| ObjectKey::ExportSegment { job, part, attempt: 1 });
-    let keys: Vec<ObjectKey> =
-        parts.chain([ObjectKey::ExportArchive { job, attempt: 2 }]).collect();
+    let parts = (0..33).map(|part| paths::segment(job, part, 1));
+    let keys: Vec<String> = parts.chain([paths::archive(job, 2)]).collect();
     let body = Bytes::from_static(b"four");
     for put in join_all(keys.iter().map(|key| objects.put(key, body.clone(), options(false)))).await
     {
         put.unwrap();
     }
-    let neighbour = ObjectKey::ExportArchive { job: other, attempt: 1 };
+    let neighbour = paths::archive(other, 1);
     objects.put(&neighbour, body.clone(), options(false)).await.unwrap();
 
     let mut expected: Vec<Entry> =
-        keys.iter().map(|key| Entry { key: key.path(), size: 4 }).collect();
+        keys.iter().map(|key| Entry { key: key.clone(), size: 4 }).collect();
     expected.sort_by(|a, b| a.key.cmp(&b.key));
-    assert_eq!(objects.list(&export_prefix(job)).await.unwrap(), expected);
-    let third = format!("{}parts/00003", export_prefix(job));
+    assert_eq!(objects.list(&paths::private_folder(job)).await.unwrap(), expected);
+    let third = format!("{}parts/00003", paths::private_folder(job));
     assert_eq!(objects.list(&third).await.unwrap().len(), 3);
-    assert_eq!(objects.list(&export_prefix(Uuid::new_v4())).await.unwrap(), []);
+    assert_eq!(objects.list(&paths::private_folder(Uuid::new_v4())).await.unwrap(), []);
 
-    let abandoned = ObjectKey::ExportArchive { job, attempt: 3 };
+    let abandoned = paths::archive(job, 3);
     if backend.abandon_upload(&abandoned).await {
         let unfinished = backend.place.unfinished().await;
         assert!(unfinished.iter().any(|key| key.contains("archive.3")), "{unfinished:?}");
     }
-    assert_eq!(objects.delete_prefix(&export_prefix(job)).await.unwrap(), 34);
-    assert_eq!(objects.list(&export_prefix(job)).await.unwrap(), []);
-    assert_eq!(objects.delete_prefix(&export_prefix(job)).await.unwrap(), 0);
+    assert_eq!(objects.delete_prefix(&paths::private_folder(job)).await.unwrap(), 34);
+    assert_eq!(objects.list(&paths::private_folder(job)).await.unwrap(), []);
+    assert_eq!(objects.delete_prefix(&paths::private_folder(job)).await.unwrap(), 0);
     assert!(objects.head(&neighbour).await.unwrap().is_some());
     backend.assert_no_strays().await;
     for prefix in ["", "/", "exports"] {

@@ -1,15 +1,17 @@
 //! Parts of an export on both databases: every user is in a file once, an attempt that comes
 //! late harms nothing, and what is broken is told.
 
+use longshore::kinds;
 use std::time::Duration;
 
 use bytes::Bytes;
 use longshore::app::App;
-use longshore::claims::{self, Claim, Kind};
+use longshore::exports::paths;
 use longshore::exports::rows::{self, PartResult, Winner};
 use longshore::exports::{Cause, ExportError, Job, State, part, state};
-use longshore::objects::{ObjectKey, PutOptions};
 use longshore::users::Position;
+use objects::PutOptions;
+use store::claims::{self, Claim};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -58,7 +60,7 @@ impl World {
 
     /// Every part that can be claimed.
     async fn take(&self) -> Vec<Claim> {
-        self.base.take(Kind::ExportPart, &self.job, LEASE).await
+        self.base.take(kinds::EXPORT_PART, &self.job, LEASE).await
     }
 
     async fn run(&self, claim: &Claim) -> Result<(), ExportError> {
@@ -111,7 +113,7 @@ async fn users_that_are_deleted_or_broken(test: TestStore) {
     let winners = world.winners().await;
     assert_eq!(winners.iter().map(|w| w.users).collect::<Vec<_>>(), [0, 0, 2]);
     for part in [1, 2] {
-        let none = ObjectKey::ExportSegment { job: world.job.id, part, attempt: 1 };
+        let none = paths::segment(world.job.id, part, 1);
         assert_eq!(world.app.objects.head(&none).await.unwrap(), None);
     }
     let text: Vec<String> = world.zip().await.into_iter().map(|(_, text)| text).collect();
@@ -145,7 +147,7 @@ async fn work_that_is_stopped_late_or_not_wanted(test: TestStore) {
     tx.commit().await.unwrap();
     let withdrawn = world.run(&claims[1]).await;
     assert!(matches!(withdrawn, Err(ExportError::Lost)));
-    let key = ObjectKey::ExportSegment { job: world.job.id, part: claims[1].item, attempt: 1 };
+    let key = paths::segment(world.job.id, claims[1].item, 1);
     assert_eq!(world.app.objects.head(&key).await.unwrap(), None);
 }
 
@@ -154,13 +156,8 @@ async fn work_that_is_stopped_late_or_not_wanted(test: TestStore) {
 async fn a_file_is_written_once_and_taken_over() {
     let test = TestStore::sqlite().await;
     let app = App::open(test.config.clone()).await.unwrap();
-    let key = ObjectKey::ExportFile {
-        segment_id: Uuid::new_v4(),
-        date: app.clock.today(),
-        object_prefix: "prefix".into(),
-        name: "name".into(),
-        extension: "zip",
-    };
+    let folder = paths::own_folder(Uuid::new_v4(), app.clock.today(), "prefix");
+    let key = format!("{folder}name.zip");
     let write = |body: &'static [u8], users: i64| {
         let (bytes, broken) = (body.len() as i64, Vec::new());
         let result = PartResult { users, raw_bytes: 100, bytes, crc32: users as u32, broken };
@@ -180,6 +177,6 @@ async fn a_file_is_written_once_and_taken_over() {
     app.objects.put(&key, foreign, PutOptions::default()).await.unwrap();
     let error = write(b"first", 5).await.unwrap_err();
     let in_the_way = matches!(&error, ExportError::Permanent(f) if f.cause == Cause::OwnStorage);
-    assert!(in_the_way && error.to_string().contains(&key.path()), "{error}");
+    assert!(in_the_way && error.to_string().contains(&key), "{error}");
     assert_eq!(read(&app.objects, &key).await, b"foreign");
 }

@@ -1,16 +1,17 @@
 //! What becomes of claimed rows whose work fails, panics, sleeps or is stopped.
 
+use longshore::kinds;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use longshore::bell::Bell;
-use longshore::claims::{self, Claim, ClaimError, Kind};
-use longshore::retry::Retry;
-use longshore::store::Store;
+use kit::bell::Bell;
+use kit::retry::Retry;
 use longshore::worker::shares::{self, Handler, Options};
 use secrecy::ExposeSecret as _;
+use store::Store;
+use store::claims::{self, Claim, ClaimError, Kind};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -50,7 +51,7 @@ const WAITS_FOR_STOP: i64 = 5;
 
 impl Handler for Scripted {
     type Error = Failure;
-    const KIND: Kind = Kind::ExportPart;
+    const KIND: Kind = kinds::EXPORT_PART;
 
     async fn handle(&self, claim: &Claim, stop: &CancellationToken) -> Result<(), Failure> {
         let run = {
@@ -108,7 +109,7 @@ fn start<H: Handler>(store: &Store, work: &Arc<H>) -> (JoinHandle<()>, Cancellat
 
 async fn offer(store: &Store, job: Uuid, items: std::ops::Range<i64>) {
     let mut tx = store.write().await.unwrap();
-    claims::offer_range(&mut tx, Kind::ExportPart, job, items, Duration::ZERO).await.unwrap();
+    claims::offer_range(&mut tx, kinds::EXPORT_PART, job, items, Duration::ZERO).await.unwrap();
     tx.commit().await.unwrap();
 }
 
@@ -123,7 +124,7 @@ async fn each_row_ends_as_its_work_does(test: TestStore) {
     // A row that ended three workers before: taken with an expired lease each time.
     offer(&store, job, 9..10).await;
     for attempt in 1..=3 {
-        let taken = claims::take(&store, Kind::ExportPart, 1, 100, Duration::ZERO, &[]).await;
+        let taken = claims::take(&store, kinds::EXPORT_PART, 1, 100, Duration::ZERO, &[]).await;
         assert_eq!(taken.unwrap()[0].attempt, attempt);
     }
     offer(&store, job, 0..6).await;
@@ -144,7 +145,7 @@ async fn each_row_ends_as_its_work_does(test: TestStore) {
     // Stopping hands back what does not end by itself: another may take it at once.
     shutdown.cancel();
     running.await.unwrap();
-    let taken = claims::take(&store, Kind::ExportPart, 9, 100, options().lease, &[]).await;
+    let taken = claims::take(&store, kinds::EXPORT_PART, 9, 100, options().lease, &[]).await;
     let taken = taken.unwrap();
     assert_eq!(taken.iter().map(|claim| claim.item).collect::<Vec<_>>(), [WAITS_FOR_STOP]);
 }
@@ -171,7 +172,7 @@ struct Older {
 
 impl Handler for Older {
     type Error = Unknown;
-    const KIND: Kind = Kind::ExportPart;
+    const KIND: Kind = kinds::EXPORT_PART;
 
     async fn handle(&self, claim: &Claim, _: &CancellationToken) -> Result<(), Unknown> {
         if claim.job == self.newer && !self.is_newer.load(Ordering::Relaxed) {
@@ -231,7 +232,7 @@ async fn a_store_that_fell_silent_keeps_no_worker_from_stopping() {
     let address = config.database.url.unwrap();
     let proxy = Proxy::to(address.expose_secret()).await;
     config.database.url = Some(proxy.instead_of(address.expose_secret()).into());
-    let store = Store::connect(&config).await.unwrap();
+    let store = longshore::app::connect(&config).await.unwrap();
     let work = Arc::new(Scripted {
         store: store.clone(),
         runs: Mutex::default(),

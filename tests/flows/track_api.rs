@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use longshore::log::{Message, partition_of};
+use log::{Message, partition_of};
 use longshore::tracking::message::Batch;
 use reqwest::{Method, header};
 use serde_json::{Value, json};

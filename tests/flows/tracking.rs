@@ -6,11 +6,12 @@ mod erasing;
 mod model;
 mod racing;
 
+use kit::clock::Clock;
+use kit::retry::Retry as _;
+use log::Message;
 use longshore::app::App;
-use longshore::claims::{self, Kind};
-use longshore::clock::Clock;
-use longshore::log::{Message, Topic};
-use longshore::retry::Retry as _;
+use longshore::kinds;
+use longshore::topics;
 use longshore::tracking::apply::{ApplyError, Ingest};
 use longshore::users::activity::{Activity, MAX_BYTES, MAX_PROPERTIES};
 use longshore::users::erase;
@@ -19,6 +20,7 @@ use longshore::users::sweep;
 use longshore::worker::batches::Handler as _;
 use longshore::workspaces::{Workspace, by_id};
 use serde_json::{Value, json};
+use store::claims::{self};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -71,13 +73,14 @@ impl World {
         sweep::offer(store).await.unwrap();
         self.execute("UPDATE claims SET due_at = 0 WHERE kind = 'activity_sweep'").await;
         let lease = std::time::Duration::from_secs(60);
-        let claims = claims::take(store, Kind::ActivitySweep, 200, 200, lease, &[]).await.unwrap();
+        let claims =
+            claims::take(store, kinds::ACTIVITY_SWEEP, 200, 200, lease, &[]).await.unwrap();
         assert_eq!(claims.len(), 100);
         for claim in &claims {
             sweep::sweep(&self.app, claim, &CancellationToken::new()).await.unwrap();
         }
         assert!(
-            claims::take(store, Kind::ActivitySweep, 200, 200, lease, &[])
+            claims::take(store, kinds::ACTIVITY_SWEEP, 200, 200, lease, &[])
                 .await
                 .unwrap()
                 .is_empty()
@@ -146,7 +149,7 @@ impl World {
 
 fn message(payload: String) -> Message {
     Message {
-        topic: Topic::Tracking,
+        topic: topics::TRACKING,
         partition: 0,
         offset: 0,
         appended_at: 0,

@@ -9,8 +9,7 @@ use std::io::{Cursor, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Child, Command, Stdio};
 
-use longshore::clock::Clock;
-use longshore::store::Store;
+use kit::clock::Clock;
 use longshore::users::activity::Activity;
 use longshore::users::erase::{self, FindError};
 use longshore::users::generate::Users;
@@ -20,6 +19,7 @@ use longshore::users::scan::{Cuts, Stretch, cut, read};
 use longshore::users::{Position, record, service_id};
 use longshore::workspaces::{ChoiceError, Workspace, only_or_named};
 use serde_json::{Value, json};
+use store::Store;
 use uuid::Uuid;
 
 use crate::support::process;
@@ -284,7 +284,7 @@ async fn users_of_one_millisecond_come_in_order(world: World) {
 
 async fn a_slice_with_much_activity_is_read_whole(world: World) {
     let at = "2020-01-01T00:00:00.000Z";
-    let now = longshore::clock::format_time(world.clock.now_ms());
+    let now = kit::clock::format_time(world.clock.now_ms());
     let lines: Vec<String> = (0..2_300)
         .map(|n| {
             // Some with activity, some without, some with activity that is too old to keep.
@@ -602,7 +602,7 @@ async fn bad_lines_are_told_and_the_rest_go_in(world: World) {
 }
 
 async fn an_erased_user_leaves_nothing_behind(world: World) {
-    let now = longshore::clock::format_time(world.clock.now_ms());
+    let now = kit::clock::format_time(world.clock.now_ms());
     let line = json!({
         "external_id": "ann", "email": "ann@acme.example",
         "user_aliases": [{"alias_name": "1", "alias_label": "crm"}],

@@ -5,16 +5,17 @@ use std::collections::BTreeSet;
 use std::process::Output;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
+use kit::secrets::SecretKey;
 use longshore::app::App;
 use longshore::messages::settings::{self, Secret};
-use longshore::secrets::SecretKey;
 use longshore::setup;
-use longshore::store::{Store, Tx, settings as fixed};
+use longshore::setup::fixed;
 use longshore::workspaces::apply::{Applied, Options, apply};
 use longshore::workspaces::keys::{self, KeyError, NewKey};
 use longshore::workspaces::{self, Workspace, file, groups};
 use secrecy::SecretString;
 use serde_json::json;
+use store::{Store, Tx};
 use uuid::Uuid;
 
 use crate::support::places::Place;
@@ -506,7 +507,7 @@ async fn another_number_of_partitions_is_refused(world: World) {
     let error = App::open(config.clone()).await.map(drop).unwrap_err().to_string();
     assert!(refused(&error) && error.contains("log.db"), "{error}");
     // So does the store, also beside a log that is new.
-    let store = Store::connect(&config).await.unwrap();
+    let store = longshore::app::connect(&config).await.unwrap();
     let mut tx = store.write().await.unwrap();
     for error in [
         fixed::check_partitions(&mut tx, config.log.partitions).await.unwrap_err(),

@@ -19,8 +19,8 @@ use self::server::Standalone;
 use super::CommandResult;
 use super::export::{self, client::Client};
 use crate::config::Config;
-use crate::secrets::random_bytes;
-use crate::words::count;
+use kit::secrets::random_bytes;
+use kit::words::count;
 
 /// Generates users, imports them, exports them over the API, receives the callback,
 /// downloads the files and checks every line: all on a data directory that is removed at

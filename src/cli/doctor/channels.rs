@@ -8,15 +8,16 @@ use reqwest::header::HeaderMap;
 use reqwest::{Method, StatusCode};
 
 use super::{Finding, PATIENCE, bounded, declared};
-use crate::clock::Clock;
 use crate::config::Config;
 use crate::deliveries::{Request, Sender, Unanswered, check_kept};
 use crate::messages::channels::email::{Connector, Patience, Step, Trouble};
 use crate::messages::relay::{Relay, Tls};
 use crate::messages::settings::Settings;
-use crate::secrets::SecretKey;
-use crate::store::{Store, StoreError, migrate};
+use crate::setup::migrations::MIGRATIONS;
 use crate::workspaces::{self, StorageError};
+use kit::clock::Clock;
+use kit::secrets::SecretKey;
+use store::StoreError;
 
 /// What makes links in emails lead to the API.
 const MEND_LINKS: &str = "set LONGSHORE_PUBLIC_URL to the https address of the API";
@@ -68,9 +69,9 @@ async fn settings(
     config: Config,
     secrets: SecretKey,
 ) -> Result<Vec<(String, Settings)>, StorageError> {
-    let store = Store::connect(&config).await?;
+    let store = crate::app::connect(&config).await?;
     let mut all = Vec::new();
-    if !migrate::is_new_directory(&store).await? {
+    if !MIGRATIONS.is_new_directory(&store).await? {
         let mut tx = store.snapshot().await?;
         for workspace in workspaces::list(&mut tx).await? {
             let settings =

@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio::io::AsyncWriteExt as _;
 use url::Url;
 
-use crate::words::count;
+use kit::words::count;
 
 /// How long a service that does not answer, or asks to come back, is tried again.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -8,9 +8,9 @@ use axum::response::{IntoResponse, Response};
 use super::IdempotencyKey;
 use super::rows::{self, Claim};
 use crate::app::App;
-use crate::clock::{hours, millis};
 use crate::gateway::ApiError;
-use crate::store::{StoreError, Tx};
+use kit::clock::{hours, millis};
+use store::{StoreError, Tx};
 
 /// How long a key holds.
 pub(super) const HOLDS: Duration = hours(24);

@@ -6,8 +6,8 @@ use uuid::Uuid;
 
 use super::claims::HOLDS;
 use super::{IdempotencyKey, Received};
-use crate::clock::millis;
-use crate::store::{Store, StoreError, Tx, execute, from_row, on};
+use kit::clock::millis;
+use store::{Store, StoreError, Tx, execute, from_row, on};
 
 /// How long a request waits for another one under its key that is under way in a transaction,
 /// and then for all else.

@@ -1,7 +1,7 @@
 //! The SQL of rate limits: one row for each budget, which has the count of one window.
 
 use super::Key;
-use crate::store::{Store, StoreError, from_row};
+use store::{Store, StoreError, from_row};
 
 /// What the database counted, of the window that it is in.
 #[derive(Debug)]

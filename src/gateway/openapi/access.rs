@@ -122,7 +122,7 @@ impl Access {
 }
 
 fn limit_in_words(limit: Limit) -> String {
-    let requests = crate::words::count(limit.requests.into(), "request");
+    let requests = kit::words::count(limit.requests.into(), "request");
     match limit.seconds {
         60 => format!("{requests} a minute"),
         3_600 => format!("{requests} an hour"),

@@ -4,10 +4,10 @@
 use serde_json::json;
 
 use super::providers::{Handed, Said};
-use crate::clock::format_time;
 use crate::exports::Failure;
 use crate::gateway::openapi::shapes::shape;
 use crate::gateway::openapi::{Tag, Webhook};
+use kit::clock::format_time;
 
 const TAG: Tag = Tag {
     name: "What is sent to others",

@@ -12,14 +12,14 @@ use uuid::Uuid;
 
 use super::http;
 use crate::app::App;
-use crate::clock::format_time;
 use crate::deliveries::{self, Request, Unanswered, signature};
 use crate::messages::settings::Settings;
 use crate::messages::{Channel, Outcome, Outgoing};
 use crate::sms::{self, PhoneNumber};
-use crate::store::StoreError;
 use crate::users::devices::{self, Gone};
 use crate::workspaces::Platform;
+use kit::clock::format_time;
+use store::StoreError;
 
 /// Bytes of an answer that are read.
 const ANSWER_BYTES: usize = 64 << 10;

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 
-use crate::retry::Retry as _;
-use crate::store::StoreError;
+use kit::retry::Retry as _;
+use store::StoreError;
 
 /// As many at most are done together.
 const MOST: usize = 500;

@@ -12,7 +12,7 @@ use crate::messages::Channel;
 use crate::messages::channels::{self, MOST_HEADERS};
 use crate::messages::settings::Settings;
 use crate::messages::template::Template;
-use crate::words::beginning;
+use kit::words::beginning;
 
 /// Values within a message object, itself not counted.
 pub const MAX_VALUES: usize = 1_000;
@@ -177,7 +177,7 @@ impl<'a> Reader<'a> {
             Kind::Time => {
                 let piece = self.text(value, path, member, Lines::One)?;
                 if let Piece::Fixed(Value::String(time)) = &piece {
-                    crate::clock::parse_time(time).or_else(|text| problem(path, text))?;
+                    kit::clock::parse_time(time).or_else(|text| problem(path, text))?;
                 }
                 Ok(piece)
             }

@@ -435,7 +435,7 @@ fn a_live_activity_has_templates_in_its_alert_alone() {
 fn the_page_says_how_large_a_message_may_be() {
     let page = include_str!("../template/README.md");
     let [values, depth, bytes] = [MAX_VALUES, MAX_DEPTH, MAX_BYTES]
-        .map(|bound| crate::words::count(bound as u64, "").trim_end_matches([' ', 's']).to_owned());
+        .map(|bound| kit::words::count(bound as u64, "").trim_end_matches([' ', 's']).to_owned());
     let row = format!("a message object | {values} values, {depth} levels, {bytes} bytes of text");
     assert!(page.contains(&row), "{row}");
 }

@@ -16,15 +16,15 @@ use super::named::{Resolved, read, resolve};
 use super::part_rows::{self, Moved, Part, Whom};
 use super::settle::{self, Counts};
 use crate::app::App;
-use crate::claims::{self, Claim};
-use crate::faults::fail_point;
 use crate::messages::order::{Named, SubscriptionState, Wave};
 use crate::messages::recipient::Subscription;
 use crate::messages::{Channel, Recipient};
-use crate::store::{StoreError, Tx};
 use crate::users::activity::Activity;
 use crate::users::rows::{For, StoredUser, find_users};
 use crate::users::{Position, SLICES, large_rows, scan};
+use kit::fail_point;
+use store::claims::{self, Claim};
+use store::{StoreError, Tx};
 
 /// Users of whom nobody is meant are passed by so many at a time, before the part is moved on.
 const PASSED: i64 = 5_000;

@@ -8,8 +8,8 @@ use uuid::Uuid;
 use super::message_rows::{self, Common};
 use crate::messages::Channel;
 use crate::messages::settings::CappingRule;
-use crate::store::{StoreError, Tx};
 use crate::users::service_id;
+use store::{StoreError, Tx};
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 

@@ -1,8 +1,8 @@
 //! Why work on a dispatch came to nothing.
 
-use crate::claims::ClaimError;
-use crate::retry::Retry;
-use crate::store::StoreError;
+use kit::retry::Retry;
+use store::StoreError;
+use store::claims::ClaimError;
 
 #[derive(Debug, thiserror::Error)]
 pub enum DispatchError {

@@ -2,12 +2,12 @@
 
 use super::begin;
 use crate::app::App;
-use crate::bell::Bell;
-use crate::log::{Message, PayloadError};
 use crate::messages::order::Order;
-use crate::retry::Retry;
-use crate::store::{StoreError, Tx};
 use crate::worker::batches::Handler;
+use kit::bell::Bell;
+use kit::retry::Retry;
+use log::{Message, PayloadError};
+use store::{StoreError, Tx};
 
 /// Why orders could not be begun.
 #[derive(Debug, thiserror::Error)]
@@ -38,7 +38,7 @@ impl Retry for OrderError {
     }
 }
 
-/// Begins the orders of [`Topic::Messages`](crate::log::Topic::Messages).
+/// Begins the orders of [`topics::MESSAGES`](crate::topics::MESSAGES).
 pub struct BeginOrders {
     bell: Bell,
 }

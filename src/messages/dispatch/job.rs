@@ -16,11 +16,11 @@ use crate::messages::order::{Kind, Order, Wave};
 use crate::messages::settings::{self, Settings};
 use crate::messages::{Channel, Recipient};
 use crate::schedules::waves;
-use crate::store::Tx;
-use crate::store::documents::parsed;
 use crate::users::activity::Activity;
 use crate::users::service_id;
 use crate::workspaces;
+use store::Tx;
+use store::documents::parsed;
 
 pub(super) struct Job {
     pub order: Order,

@@ -6,7 +6,7 @@ use std::ops::AddAssign;
 
 use serde::Serialize;
 
-use crate::store::from_row;
+use store::from_row;
 
 /// How many were left out for what. Of those whom several things keep out the first one counts, in
 /// the order that is here. Who is in another wave is not left out.

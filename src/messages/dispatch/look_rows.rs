@@ -4,9 +4,9 @@
 use serde::Serialize;
 use uuid::Uuid;
 
-use crate::clock::{serialize_optional_time, serialize_time};
 use crate::messages::Channel;
-use crate::store::{StoreError, Tx, from_row, on};
+use kit::clock::{serialize_optional_time, serialize_time};
+use store::{StoreError, Tx, from_row, on};
 
 /// Messages with a reason that are looked at of a dispatch, which may have millions.
 pub const REASONS_OF: i64 = 10_000;

@@ -7,8 +7,8 @@ use uuid::Uuid;
 use super::part_rows::Part;
 use crate::deliveries::kept;
 use crate::messages::Channel;
-use crate::store::{StoreError, Tx, execute, from_row, on, text_enum};
 use crate::users::rows::json_array;
+use store::{StoreError, Tx, execute, from_row, on, text_enum};
 
 text_enum! {
     /// What a message's row says of it.

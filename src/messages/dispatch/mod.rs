@@ -39,6 +39,7 @@ mod state;
 pub mod sweep;
 pub(crate) mod telemetry;
 
+use crate::kinds;
 use std::time::Duration;
 
 use rand::RngExt as _;
@@ -48,8 +49,8 @@ use uuid::Uuid;
 use self::complaints::Complaints;
 use super::order::{Order, Wave};
 use crate::app::App;
-use crate::claims::{self, Kind};
-use crate::store::{StoreError, Tx, text_enum};
+use store::claims::{self};
+use store::{StoreError, Tx, text_enum};
 
 pub use error::DispatchError;
 pub use intake::BeginOrders;
@@ -156,13 +157,13 @@ async fn add(tx: &mut Tx, order: &Order, wave: Option<&Wave>) -> Result<(), Stor
         }
         rows::add_plan(tx, id).await?;
         let item = rows::number(wave);
-        return claims::offer(tx, Kind::DispatchPlan, id, item, Duration::ZERO).await;
+        return claims::offer(tx, kinds::DISPATCH_PLAN, id, item, Duration::ZERO).await;
     }
     let users = order.target.users.len() as i64;
     let part = rows::add_named(tx, id, users).await?;
     let (job, item) = named_claim(order.workspace_id);
     part_rows::insert_named(tx, id, part, wave, &order.target.users, (job, item)).await?;
-    claims::offer(tx, Kind::DispatchNamed, job, item, Duration::ZERO).await
+    claims::offer(tx, kinds::DISPATCH_NAMED, job, item, Duration::ZERO).await
 }
 
 /// The job and the item of a claim for named users. The job is the workspace's, so that sends of

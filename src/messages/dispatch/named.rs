@@ -7,9 +7,9 @@ use uuid::Uuid;
 
 use super::batch::Read;
 use crate::messages::order::{Named, Who};
-use crate::store::{StoreError, Tx};
 use crate::users::profile::Alias;
 use crate::users::rows::{For, Kind, StoredUser, find_identifiers, find_users};
+use store::{StoreError, Tx};
 
 /// Those who are meant by names.
 pub(super) struct Resolved {

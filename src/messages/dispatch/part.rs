@@ -2,6 +2,7 @@
 //!
 //! While messages of one batch are handed over, those of the next one are noted and rendered.
 
+use crate::kinds;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,10 +22,10 @@ use super::send::{self, Ready};
 use super::settle::{self, Counts};
 use super::{Engine, State, rows, state, telemetry};
 use crate::app::App;
-use crate::claims::{self, Claim, ClaimError, Kind};
-use crate::faults::fail_point;
-use crate::retry::{self, Retry as _, Tries};
-use crate::store::Tx;
+use kit::fail_point;
+use kit::retry::{self, Retry as _, Tries};
+use store::Tx;
+use store::claims::{self, Claim, ClaimError};
 
 /// The longest pause before a part is tried again whose work could not be done.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
@@ -77,7 +78,7 @@ async fn work_on(
 
 async fn find(tx: &mut Tx, claim: &Claim) -> Result<Option<Part>, DispatchError> {
     Ok(match claim.kind {
-        Kind::DispatchNamed => part_rows::by_claim(tx, claim.job, claim.item).await?,
+        kinds::DISPATCH_NAMED => part_rows::by_claim(tx, claim.job, claim.item).await?,
         _ => part_rows::by_number(tx, claim.job, claim.item).await?,
     })
 }
@@ -310,7 +311,7 @@ async fn try_give_up(
     if let Some(DispatchError::Hopeless(_)) = error {
         state::end(&mut tx, id, State::Failed, Some(&why)).await?;
         // That of a part is withdrawn with the rest.
-        if claim.kind == Kind::DispatchNamed {
+        if claim.kind == kinds::DISPATCH_NAMED {
             claims::finish(&mut tx, claim).await?;
         }
         return Ok(tx.commit().await?);

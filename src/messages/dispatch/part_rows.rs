@@ -5,10 +5,10 @@ use uuid::Uuid;
 use super::left_out::LeftOut;
 use super::report_rows::Added;
 use crate::messages::order::{Named, Wave};
-use crate::store::documents::parsed;
-use crate::store::{StoreError, Tx, execute, from_row, on};
 use crate::users::Position;
 use crate::workspaces::to_json;
+use store::documents::parsed;
+use store::{StoreError, Tx, execute, from_row, on};
 
 /// Rows that one statement inserts.
 const ROWS_PER_INSERT: usize = 1_000;

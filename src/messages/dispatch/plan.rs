@@ -1,16 +1,17 @@
 //! Planning: the users of a dispatch that names none are cut into parts, once.
 
+use crate::kinds;
 use std::time::Duration;
 
 use super::error::DispatchError;
 use super::rows::{self, Planned};
 use super::{State, job, part_rows, state};
 use crate::app::App;
-use crate::claims::{self, Claim, ClaimError, Kind};
-use crate::faults::fail_point;
 use crate::messages::order::Wave;
 use crate::users::scan::{self, Cuts};
 use crate::users::{Position, SLICES};
+use kit::fail_point;
+use store::claims::{self, Claim, ClaimError};
 
 /// Cuts the users of a claim's wave into parts. Of a dispatch that has ended the claim is
 /// dropped.
@@ -61,7 +62,7 @@ async fn write(
     claims::finish(&mut tx, claim).await?;
     let first = last - parts + 1;
     part_rows::insert(&mut tx, id, first, wave, Position::START, &cuts.ends).await?;
-    claims::offer_range(&mut tx, Kind::DispatchPart, id, first..last + 1, Duration::ZERO).await?;
+    claims::offer_range(&mut tx, kinds::DISPATCH_PART, id, first..last + 1, Duration::ZERO).await?;
     if parts == 0 {
         state::finish(&mut tx, id).await?;
     }

@@ -9,7 +9,7 @@ use super::report_rows::Added;
 use super::settle::Counts;
 use super::{job, part_rows, report_rows, rows};
 use crate::messages::{Channel, MessageId};
-use crate::store::{StoreError, Tx};
+use store::{StoreError, Tx};
 
 /// What a channel says of a message some time after it took it.
 #[derive(Clone, Debug, PartialEq, Eq)]

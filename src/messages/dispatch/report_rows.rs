@@ -10,11 +10,11 @@ use super::State;
 use super::left_out::LeftOut;
 use super::message_rows::RowState;
 use super::report::Report;
-use crate::clock::{serialize_optional_time, serialize_time};
 use crate::messages::order::Kind;
 use crate::messages::{Channel, MessageId};
-use crate::store::{StoreError, Tx, execute, from_row, on};
 use crate::users::rows::json_array;
+use kit::clock::{serialize_optional_time, serialize_time};
+use store::{StoreError, Tx, execute, from_row, on};
 
 // Statistics ---------------------------------------------------------------------------
 
@@ -346,7 +346,7 @@ pub(super) async fn report(
     id: &MessageId,
     report: &Report,
 ) -> Result<Option<Told>, StoreError> {
-    let now = crate::claims::now(tx).await?;
+    let now = store::claims::now(tx).await?;
     let (state, reason, from) = match report {
         Report::Delivered => ("delivered", None, "sent"),
         Report::Bounced(why) => ("bounced", Some(why.as_str()), "delivered"),

@@ -5,9 +5,9 @@ use uuid::Uuid;
 
 use super::State;
 use crate::messages::order::{Order, Target, Wave};
-use crate::store::documents::parsed;
-use crate::store::{StoreError, Tx, execute, on};
 use crate::workspaces::to_json;
+use store::documents::parsed;
+use store::{StoreError, Tx, execute, on};
 
 /// Writes a new dispatch; whether it was new.
 pub(super) async fn insert(tx: &mut Tx, order: &Order, is_whole: bool) -> Result<bool, StoreError> {

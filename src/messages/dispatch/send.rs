@@ -15,13 +15,13 @@ use super::batch::{Batch, Due, User};
 use super::job::Job;
 use super::message_rows::{RowState, Settled};
 use crate::app::App;
-use crate::clock::{hours, millis};
 use crate::messages::content::Rendered;
 use crate::messages::order::Named;
 use crate::messages::template::{Scope, Stop};
 use crate::messages::{MessageId, Outcome, Outgoing, channels};
-use crate::panics;
-use crate::retry::pause;
+use kit::clock::{hours, millis};
+use kit::panics;
+use kit::retry::pause;
 
 /// The longest pause between two attempts at a message.
 const LONGEST_PAUSE: Duration = Duration::from_secs(3_600);

@@ -11,11 +11,11 @@ use super::error::DispatchError;
 use super::message_rows::{self, Common, RowState, Settled};
 use super::report_rows::Added;
 use super::{Engine, job, part_rows, report_rows};
-use crate::faults::fail_point;
 use crate::messages::Channel;
 use crate::messages::order::Order;
-use crate::retry::{Retry as _, Tries};
-use crate::store::{StoreError, Tx};
+use kit::fail_point;
+use kit::retry::{Retry as _, Tries};
+use store::{StoreError, Tx};
 
 /// How long what became of a message waits for that of others, to be written down with it.
 const WITHIN: Duration = Duration::from_secs(1);

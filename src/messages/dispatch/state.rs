@@ -1,13 +1,14 @@
 //! How a dispatch ends, with all that belongs to it in the same transaction.
 
+use crate::kinds;
 use serde_json::json;
 use uuid::Uuid;
 
 use super::{State, message_rows, report_rows, rows, telemetry};
-use crate::claims::{self, Kind};
-use crate::clock::format_time;
 use crate::messages::order::Order;
-use crate::store::{StoreError, Tx};
+use kit::clock::format_time;
+use store::claims::{self};
+use store::{StoreError, Tx};
 
 /// Ends a dispatch of which nothing is left to do.
 pub(super) async fn finish(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
@@ -33,8 +34,8 @@ pub(super) async fn end(
 ) -> Result<bool, StoreError> {
     let now = claims::now(tx).await?;
     let is_ended = rows::end(tx, id, state, note, now).await?;
-    claims::withdraw(tx, Kind::DispatchPlan, id).await?;
-    claims::withdraw(tx, Kind::DispatchPart, id).await?;
+    claims::withdraw(tx, kinds::DISPATCH_PLAN, id).await?;
+    claims::withdraw(tx, kinds::DISPATCH_PART, id).await?;
     if !is_ended {
         return Ok(false);
     }

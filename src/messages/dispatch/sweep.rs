@@ -7,11 +7,11 @@ use tokio_util::sync::CancellationToken;
 use super::report_rows;
 use crate::app::App;
 use crate::campaigns::{self, Campaign};
-use crate::claims;
 use crate::messages::settings;
-use crate::retry;
-use crate::store::StoreError;
 use crate::workspaces;
+use kit::retry;
+use store::StoreError;
+use store::claims;
 
 /// Between two passes.
 const EVERY: Duration = Duration::from_secs(600);

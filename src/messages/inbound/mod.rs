@@ -22,9 +22,9 @@ pub mod unsubscribe;
 
 use serde_json::Value;
 
-use crate::clock::parse_time;
 use crate::gateway::{ApiError, JsonText};
 use crate::messages::members::{self, Members};
+use kit::clock::parse_time;
 
 pub use signed::KnownNames;
 pub use unsubscribe::{Appends, token as unsubscribe_token};

@@ -4,7 +4,7 @@ use crate::app::App;
 use crate::messages::transactional::State;
 use crate::messages::transactional::reports::Change;
 use crate::messages::{Channel, MessageId, dispatch, transactional};
-use crate::store::{StoreError, Tx};
+use store::{StoreError, Tx};
 
 /// What became of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,9 +14,9 @@ use uuid::Uuid;
 use crate::app::App;
 use crate::gateway::ApiError;
 use crate::messages::recipient::{Recipient, Subscription};
-use crate::secrets::SecretKey;
 use crate::tracking::{self, message};
 use crate::users::rows::{For, find_users};
+use kit::secrets::SecretKey;
 
 const PURPOSE: &str = "email unsubscribe";
 

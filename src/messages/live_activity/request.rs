@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::clock::parse_time;
 use crate::gateway::Caller;
 use crate::messages::Channel;
 use crate::messages::content::Content;
@@ -13,6 +12,7 @@ use crate::messages::request::segment;
 use crate::messages::settings::Settings;
 use crate::users::json;
 use crate::workspaces::{DeclaredApp, Platform};
+use kit::clock::parse_time;
 
 /// Bytes of compact JSON of what the push service is given: it takes 4 KB itself, and says so.
 pub(super) const MOST_BYTES: usize = 50 << 10;

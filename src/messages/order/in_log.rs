@@ -1,13 +1,12 @@
 //! An order on its way through the log: what a repeat of the call makes is the same to the byte,
 //! so the request's id, which is not, travels beside it.
 
+use crate::topics;
 use serde::Serialize;
 
 use super::Order;
 use crate::gateway::ApiError;
-use crate::log::{
-    MAX_MESSAGE_BYTES, Message, NewMessage, PayloadError, Topic, partition_of, payload,
-};
+use log::{MAX_MESSAGE_BYTES, Message, NewMessage, PayloadError, partition_of, payload};
 
 /// The version that this program writes and reads.
 const VERSION: u32 = 1;
@@ -15,7 +14,7 @@ const VERSION: u32 = 1;
 /// Room for what a message has beside its payload.
 const BESIDE: usize = 1 << 10;
 
-/// The payload of a message of [`Topic::Messages`].
+/// The payload of a message of [`topics::MESSAGES`].
 pub(crate) fn encode(order: &Order) -> Vec<u8> {
     #[derive(Serialize)]
     struct Versioned<'a> {
@@ -28,7 +27,7 @@ pub(crate) fn encode(order: &Order) -> Vec<u8> {
 
 /// Reads what [`encode`] wrote.
 pub(crate) fn decode(payload: &[u8]) -> Result<Order, PayloadError> {
-    payload::read(Topic::Messages, VERSION, payload, |_| None)
+    payload::read(topics::MESSAGES, VERSION, payload, |_| None)
 }
 
 impl Order {
@@ -41,7 +40,7 @@ impl Order {
             return Err(ApiError::TooLarge);
         }
         Ok(NewMessage {
-            topic: Topic::Messages,
+            topic: topics::MESSAGES,
             key: Vec::new(),
             partition: Some(partition_of(self.dispatch_id.as_bytes(), partitions)),
             payload,
@@ -97,7 +96,7 @@ mod tests {
         assert_eq!((&new.payload, new.partition), (&other.payload, other.partition));
         assert!(new.partition.is_some_and(|partition| (0..64).contains(&partition)));
         let message = |payload: Vec<u8>| Message {
-            topic: Topic::Messages,
+            topic: topics::MESSAGES,
             partition: 0,
             offset: 0,
             appended_at: 0,

@@ -46,7 +46,7 @@ pub(super) enum Token<'s> {
 
 impl fmt::Display for Token<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let short = |text: &str| crate::words::beginning(text, 40).into_owned();
+        let short = |text: &str| kit::words::beginning(text, 40).into_owned();
         match self {
             Self::Word(word) => write!(f, "`{}`", short(word)),
             Self::Field(name) => write!(f, "`${{{}}}`", short(name)),

@@ -49,7 +49,7 @@ pub struct TemplateError {
     pub text: String,
 }
 
-impl crate::retry::Retry for TemplateError {}
+impl kit::retry::Retry for TemplateError {}
 
 /// What a template may name.
 #[derive(Clone, Copy, Debug)]
@@ -113,7 +113,7 @@ impl Template {
 /// Rendering, of which a panic would end no more than itself.
 pub fn guarded<T>(render: impl FnOnce() -> Result<T, Stop>) -> Result<T, Stop> {
     catch_unwind(AssertUnwindSafe(render)).unwrap_or_else(|panic| {
-        tracing::error!(panic = crate::panics::text(&*panic), "rendering a template panicked");
+        tracing::error!(panic = kit::panics::text(&*panic), "rendering a template panicked");
         Err(Stop::Failed("the template could not be rendered".into()))
     })
 }

@@ -249,7 +249,7 @@ impl<'s> Parser<'s> {
         let begin = self.lexer.position();
         let collection = self.expression()?;
         let collected = self.lexer.between(begin).trim();
-        let label: Box<str> = format!("{word}-{}", crate::words::beginning(collected, 100)).into();
+        let label: Box<str> = format!("{word}-{}", kit::words::beginning(collected, 100)).into();
         let count = self.resumes.len();
         let resume = *self.resumes.entry(label.clone()).or_insert(count);
         let mut node = For {

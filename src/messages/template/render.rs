@@ -120,7 +120,7 @@ impl<'a> Render<'a, '_> {
                 let reason = reason.to_text(self.work)?;
                 let reason = reason.trim();
                 let reason = if reason.is_empty() { NO_REASON } else { reason };
-                return Err(Stop::Aborted(crate::words::beginning(reason, MAX_REASON).into()));
+                return Err(Stop::Aborted(kit::words::beginning(reason, MAX_REASON).into()));
             }
         }
         Ok(Flow::On)

@@ -104,7 +104,7 @@ fn the_page_names_every_filter_and_every_bound() {
         (MAX_TIME.as_secs(), "processor time | {} second"),
     ];
     for (bound, row) in bounds {
-        let number = crate::words::count(bound, "").trim_end_matches([' ', 's']).to_owned();
+        let number = kit::words::count(bound, "").trim_end_matches([' ', 's']).to_owned();
         assert!(PAGE.contains(&row.replace("{}", &number)), "{row} {number}");
     }
 }

@@ -18,11 +18,11 @@ use super::rows::{self, Email};
 use super::{State as EmailState, openapi, time};
 use crate::app::App;
 use crate::campaigns::{self, Campaign, Kind};
-use crate::faults::fail_point;
 use crate::gateway::idempotency::{self, Answer};
 use crate::gateway::{self, ApiError, Caller, IdempotencyKey, JsonText, Routes};
-use crate::store::{StoreError, Tx};
 use crate::workspaces::to_json;
+use kit::fail_point;
+use store::{StoreError, Tx};
 
 pub(super) const PERMISSION: &str = "transactional.send";
 

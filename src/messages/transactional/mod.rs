@@ -28,8 +28,8 @@ pub mod send;
 mod shown;
 pub mod sla;
 
-use crate::clock::from_ms;
-use crate::store::text_enum;
+use kit::clock::from_ms;
+use store::text_enum;
 
 pub use reports::reported;
 pub use shown::{Shown, shown};

@@ -8,12 +8,12 @@ use super::api::{PERMISSION, answer, bad_id, check, queued};
 use super::request::{ID_PATTERN, LONGEST_ID, Request};
 use super::{State, rows};
 use crate::campaigns::{Campaign, Kind};
-use crate::clock::hours;
 use crate::gateway::openapi::Tag;
 use crate::gateway::openapi::shapes::{Identifier, UserAlias, members, or_null, shape};
 use crate::gateway::{Access, Operation};
 use crate::messages::members::MOST_PROPERTIES;
 use crate::tracking::openapi::AttributesBeside;
+use kit::clock::hours;
 
 const TAG: Tag = Tag { name: "Transactional email", about: "One email to one user, at once." };
 

@@ -9,7 +9,7 @@ use super::{State, time};
 use crate::app::App;
 use crate::deliveries::{self, NewDelivery, STATUS_POSTBACK};
 use crate::messages::settings::Settings;
-use crate::store::{StoreError, Tx};
+use store::{StoreError, Tx};
 
 /// The body, its members in the order of the API's guide.
 #[derive(Debug, Serialize)]

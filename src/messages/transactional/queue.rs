@@ -1,6 +1,7 @@
 //! The message that wakes a worker: appended when an email is taken in, and again for as long as
 //! it waits.
 
+use crate::topics;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -10,11 +11,11 @@ use uuid::Uuid;
 
 use super::{rows, sla};
 use crate::app::App;
-use crate::claims;
-use crate::clock::{hours, millis};
-use crate::log::{LogError, Message, NewMessage, PayloadError, Topic, payload};
-use crate::retry::{self, Retry};
-use crate::store::StoreError;
+use kit::clock::{hours, millis};
+use kit::retry::{self, Retry};
+use log::{LogError, Message, NewMessage, PayloadError, payload};
+use store::StoreError;
+use store::claims;
 
 /// How long a call waits for its message to be appended. The email is durable by then.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -23,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 const FORGET_EVERY: Duration = Duration::from_secs(60);
 
-/// Which email waits: the payload of a message of [`Topic::Transactional`].
+/// Which email waits: the payload of a message of [`topics::TRANSACTIONAL`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wake {
     v: u32,
@@ -58,12 +59,12 @@ impl Wake {
 
     /// What a message says.
     pub fn read(message: &Message) -> Result<Self, PayloadError> {
-        payload::read(Topic::Transactional, VERSION, &message.payload, |wake: &Self| Some(wake.v))
+        payload::read(topics::TRANSACTIONAL, VERSION, &message.payload, |wake: &Self| Some(wake.v))
     }
 
     fn message(self, request_id: &str) -> NewMessage {
         NewMessage {
-            topic: Topic::Transactional,
+            topic: topics::TRANSACTIONAL,
             key: self.dispatch_id.as_bytes().to_vec(),
             partition: None,
             payload: serde_json::to_vec(&self).unwrap_or_default(),

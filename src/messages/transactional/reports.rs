@@ -5,10 +5,10 @@ use super::postbacks::{self, Postback};
 use super::rows::{self, Email, Step};
 use super::{State, sla};
 use crate::app::App;
-use crate::faults::fail_point;
 use crate::messages::MessageId;
 use crate::messages::settings::{self, Settings};
-use crate::store::{StoreError, Tx};
+use kit::fail_point;
+use store::{StoreError, Tx};
 
 /// What becomes of an email.
 #[derive(Clone, Copy, Debug)]

@@ -6,8 +6,8 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::State;
-use crate::clock::{hours, millis};
-use crate::store::{StoreError, Tx, execute, from_row, on};
+use kit::clock::{hours, millis};
+use store::{StoreError, Tx, execute, from_row, on};
 
 /// For how long an external_send_id means the send that had it first
 /// (src/gateway/README.md, Sending a transactional email).

@@ -23,21 +23,21 @@ use super::rows::{self, Email};
 use super::{State, sla};
 use crate::app::App;
 use crate::campaigns::{self, Campaign, Kind};
-use crate::clock::{hours, millis};
 use crate::deliveries::kept;
-use crate::faults::fail_point;
-use crate::log::{Message, PayloadError};
 use crate::messages::content::{Content, Rendered};
 use crate::messages::members::User;
 use crate::messages::settings::{self, Settings};
 use crate::messages::template::{Scope, Stop};
 use crate::messages::{Channel, MessageId, Outcome, Outgoing, Recipient, channels};
-use crate::retry::{Retry, Tries, pause};
-use crate::store::documents::parsed;
-use crate::store::{StoreError, Tx};
 use crate::tracking::apply::{ApplyError, Ingest};
 use crate::tracking::at_once::{self, Applied};
 use crate::users::rows::{For, find_identifiers, find_users};
+use kit::clock::{hours, millis};
+use kit::fail_point;
+use kit::retry::{Retry, Tries, pause};
+use log::{Message, PayloadError};
+use store::documents::parsed;
+use store::{StoreError, Tx};
 
 /// Reasons of what is aborted, for customers.
 pub const NOT_EMAILABLE: &str = "User not emailable";

@@ -4,9 +4,9 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use super::{State, rows};
-use crate::clock::{serialize_optional_time, serialize_time};
-use crate::store::{StoreError, Tx};
 use crate::workspaces;
+use kit::clock::{serialize_optional_time, serialize_time};
+use store::{StoreError, Tx};
 
 /// An email and what has become of it. Times are milliseconds since the epoch, and ISO 8601 in
 /// JSON.

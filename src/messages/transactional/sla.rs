@@ -9,9 +9,9 @@ use uuid::Uuid;
 use super::State;
 use super::rows::{self, Email, Hour};
 use crate::app::App;
-use crate::claims;
-use crate::clock::{hours, millis, serialize_time};
-use crate::store::{StoreError, Tx};
+use kit::clock::{hours, millis, serialize_time};
+use store::claims;
+use store::{StoreError, Tx};
 
 /// Counts the state that an email has come to, and how long it took to hand it over.
 pub(super) fn count(email: &Email) {

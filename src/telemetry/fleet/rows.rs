@@ -2,7 +2,7 @@
 //! has nothing else, and counts no further than it is told: none grows with history.
 
 use super::{Jobs, Work};
-use crate::store::{StoreError, Tx, on};
+use store::{StoreError, Tx, on};
 
 /// The exports that have not ended, by state; no row of a state that none is in.
 pub(super) async fn exports(tx: &mut Tx, most: i64) -> Result<Vec<Jobs>, StoreError> {

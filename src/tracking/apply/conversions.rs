@@ -9,7 +9,7 @@ use super::Deed;
 use super::heeded::Heeded;
 use super::people::People;
 use crate::messages::dispatch;
-use crate::store::{StoreError, Tx};
+use store::{StoreError, Tx};
 
 /// The windows of users in which purchases count.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::campaigns::{self, Campaign, Kind, Trigger};
-use crate::store::{StoreError, Tx};
+use store::{StoreError, Tx};
 
 /// How long a process goes on with declarations that were just changed, at most.
 const KEPT_FOR: Duration = Duration::from_secs(5);

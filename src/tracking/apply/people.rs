@@ -18,14 +18,14 @@ use super::ApplyError;
 use super::draft::{Draft, TooLarge};
 use super::tally::Dropped;
 use super::wanted::{Wanted, compared};
-use crate::clock::format_time;
-use crate::faults::fail_point;
-use crate::store::{Room, Tx};
 use crate::users::erase::{Name, who};
 use crate::users::profile::{Alias, Field, Profile};
 use crate::users::rows::{self, For, Kind, StoredUser};
 use crate::users::service_id::{self, Generator};
 use crate::users::{activity_rows, keys, large_rows, name_locks};
+use kit::clock::format_time;
+use kit::fail_point;
+use store::{Room, Tx};
 
 /// Bytes that a custom attribute or an element of one takes up beside its text.
 const PIECE: usize = 64;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::rows;
-use crate::store::{StoreError, Tx};
+use store::{StoreError, Tx};
 
 /// Products that a workspace lists at most.
 pub const MOST: usize = 5_000;

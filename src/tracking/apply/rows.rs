@@ -1,6 +1,6 @@
 //! The SQL of a workspace's list of products.
 
-use crate::store::{StoreError, Tx, execute, on};
+use store::{StoreError, Tx, execute, on};
 
 /// Makes whoever else wants to add products wait for the end of this transaction; SQLite has
 /// one writer anyway.

@@ -3,9 +3,9 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::*;
-use crate::log::partition_of;
 use crate::tracking::message::Batch;
 use crate::users::json;
+use log::partition_of;
 
 mod any;
 

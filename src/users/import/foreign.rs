@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::words::beginning;
+use kit::words::beginning;
 
 /// Columns of a CSV that are shown, and the most characters of each.
 const COLUMNS: usize = 8;

@@ -7,9 +7,9 @@ use flate2::read::MultiGzDecoder;
 use tokio::sync::mpsc;
 
 use super::{BadLine, foreign};
-use crate::clock::Clock;
 use crate::users::profile::MAX_BYTES;
 use crate::users::record::Record;
+use kit::clock::Clock;
 
 /// Bytes that a line may have: a profile of the largest size and what a user did.
 const MAX_LINE: usize = 4 * MAX_BYTES;

@@ -16,14 +16,14 @@ use jiff::civil::Date;
 use uuid::Uuid;
 
 use super::ImportError;
-use crate::clock::format_time;
-use crate::store::{StoreError, Tx};
 use crate::users::activity::Activity;
 use crate::users::profile::{Alias, Field, MAX_BYTES, Profile};
 use crate::users::record::{Record, RecordError};
 use crate::users::rows::{self, For, Identifier, Kind, StoredUser};
 use crate::users::service_id::{self, Generator};
 use crate::users::{activity_rows, keys};
+use kit::clock::format_time;
+use store::{StoreError, Tx};
 
 /// A user of the batch: as stored, or new.
 struct Person {

@@ -7,9 +7,9 @@ use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::{Alias, Field, FieldError, MAX_TEXT, codes};
-use crate::clock::{format_time, parse_time};
 use crate::users::BUCKETS;
 use crate::users::json::{self, Members, Text};
+use kit::clock::{format_time, parse_time};
 
 pub const SUBSCRIPTION: &[&str] = &["opted_in", "subscribed", "unsubscribed"];
 pub const GROUP_STATES: &[&str] = &["subscribed", "unsubscribed"];

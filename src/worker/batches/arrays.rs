@@ -3,8 +3,8 @@
 
 use serde_json::value::RawValue;
 
-use crate::log::Message;
 use crate::users::json::{self, Members};
+use log::Message;
 
 /// A message for each element of `array`, in their order; the message itself where there are
 /// fewer than two, or it cannot be taken apart.
@@ -69,11 +69,11 @@ fn with_payload(message: &Message, payload: Vec<u8>) -> Message {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::Topic;
+    use crate::topics;
 
     fn message(payload: &str) -> Message {
         Message {
-            topic: Topic::Tracking,
+            topic: topics::TRACKING,
             partition: 3,
             offset: 7,
             appended_at: 5,

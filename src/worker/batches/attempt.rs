@@ -13,14 +13,14 @@ use super::failure::{Failure, caught};
 use super::work::{Done, Work};
 use super::{Handler, Options};
 use crate::app::App;
-use crate::claims;
-use crate::faults::fail_point;
-use crate::log::message_ids::{self, REMEMBERED, Scope};
-use crate::log::offsets::{self, Place};
-use crate::log::{Ack, Batch, Topic};
-use crate::retry;
-use crate::store::{StoreError, answered};
 use crate::worker::messages::rows;
+use kit::fail_point;
+use kit::retry;
+use log::message_ids::{self, REMEMBERED, Scope};
+use log::offsets::{self, Place};
+use log::{Ack, Batch, Topic};
+use store::claims;
+use store::{StoreError, answered};
 
 /// Noted beginnings without a clean end after which messages are tried alone.
 const SUSPECT: i32 = 2;

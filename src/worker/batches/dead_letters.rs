@@ -1,5 +1,6 @@
 //! Trying a dead letter of a topic again whose messages are applied exactly once.
 
+use crate::topics;
 use std::time::Duration;
 
 use tokio::time::sleep;
@@ -8,11 +9,11 @@ use uuid::Uuid;
 use super::Handler;
 use super::failure::Failure;
 use super::parts::{Failed, Parts};
-use crate::log::{Message, Topic};
-use crate::retry;
-use crate::store::{Store, StoreError};
 use crate::worker::messages::dead_letters::{DeadLetter, DeadLetterError};
 use crate::worker::messages::rows;
+use kit::retry;
+use log::Message;
+use store::{Store, StoreError};
 
 /// Tries, as long as only somebody else's locks are in the way.
 const TRIES: u32 = 5;
@@ -83,7 +84,7 @@ async fn once<H: Handler>(
 }
 
 fn message(letter: DeadLetter) -> Result<Message, DeadLetterError> {
-    let Some(topic) = Topic::from_name(&letter.topic) else {
+    let Some(topic) = topics::from_name(&letter.topic) else {
         return Err(DeadLetterError::Topic { id: letter.id, topic: letter.topic });
     };
     Ok(Message {

@@ -5,9 +5,9 @@ use std::panic::AssertUnwindSafe;
 
 use futures::FutureExt as _;
 
-use crate::panics;
-use crate::retry::Retry;
-use crate::store::StoreError;
+use kit::panics;
+use kit::retry::Retry;
+use store::StoreError;
 
 /// Why a try came to nothing.
 #[derive(Debug)]

@@ -4,8 +4,8 @@ use futures::TryFutureExt as _;
 
 use super::Handler;
 use super::failure::{Failure, caught};
-use crate::log::Message;
-use crate::store::Tx;
+use log::Message;
+use store::Tx;
 
 /// The parts of a message, read before the transaction.
 pub(super) struct Parts<'m, H: Handler> {

@@ -10,13 +10,13 @@ use super::Handler;
 use super::attempt::{Manner, Shared};
 use super::failure::Failure;
 use super::parts::{Failed, Parts};
-use crate::claims;
-use crate::faults::fail_point;
-use crate::log::message_ids::{self, Scope};
-use crate::log::offsets::{self, Place};
-use crate::log::{Batch, Message};
-use crate::store::Tx;
 use crate::worker::messages::rows;
+use kit::fail_point;
+use log::message_ids::{self, Scope};
+use log::offsets::{self, Place};
+use log::{Batch, Message};
+use store::Tx;
+use store::claims;
 
 pub(super) struct Work<H> {
     pub shared: Arc<Shared<H>>,

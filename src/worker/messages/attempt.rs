@@ -12,11 +12,11 @@ use tokio_util::sync::CancellationToken;
 use super::rows::{self, Attempts};
 use super::{Handler, Options};
 use crate::app::App;
-use crate::faults::fail_point;
-use crate::log::{Ack, Message, Topic};
-use crate::panics;
-use crate::retry::{self, Retry};
-use crate::store::StoreError;
+use kit::fail_point;
+use kit::panics;
+use kit::retry::{self, Retry};
+use log::{Ack, Message, Topic};
+use store::StoreError;
 
 /// Noted beginnings without a clean end after which a message is tried alone.
 const SUSPECT: i32 = 2;

@@ -1,13 +1,14 @@
 //! Messages that could not be done: kept with the reason until somebody has them tried
 //! again or discards them.
 
+use crate::topics;
 use uuid::Uuid;
 
 use super::rows;
 pub use super::rows::DeadLetter;
-use crate::log::{Log, LogError, NewMessage, Topic};
-use crate::retry::Retry;
-use crate::store::{Store, StoreError};
+use kit::retry::Retry;
+use log::{Log, LogError, NewMessage, Topic};
+use store::{Store, StoreError};
 
 /// Dead letters read at once.
 const PAGE: i64 = 100;
@@ -52,7 +53,7 @@ pub async fn topic(store: &Store, id: Uuid) -> Result<Topic, DeadLetterError> {
     let letter = rows::dead_letter(&mut store.snapshot().await?, id).await?;
     let letter = letter.ok_or(DeadLetterError::Unknown(id))?;
     let unknown = DeadLetterError::Topic { id, topic: letter.topic.clone() };
-    Topic::from_name(&letter.topic).ok_or(unknown)
+    topics::from_name(&letter.topic).ok_or(unknown)
 }
 
 /// Appends the message again, then removes the dead letter. Between the two a crash leaves
@@ -61,7 +62,7 @@ pub async fn retry(store: &Store, log: &Log, id: Uuid) -> Result<(), DeadLetterE
     let mut tx = store.snapshot().await?;
     let letter = rows::dead_letter(&mut tx, id).await?.ok_or(DeadLetterError::Unknown(id))?;
     drop(tx);
-    let Some(topic) = Topic::from_name(&letter.topic) else {
+    let Some(topic) = topics::from_name(&letter.topic) else {
         return Err(DeadLetterError::Topic { id, topic: letter.topic });
     };
     log.append(vec![NewMessage {

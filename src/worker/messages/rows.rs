@@ -6,8 +6,8 @@
 
 use uuid::Uuid;
 
-use crate::log::Message;
-use crate::store::{StoreError, Tx, execute, from_row, on};
+use log::Message;
+use store::{StoreError, Tx, execute, from_row, on};
 
 /// A message that could not be done, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]

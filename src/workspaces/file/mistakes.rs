@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use serde_saphyr::{Error, UserMessageFormatter};
 
-use crate::words::{beginning, nearest};
 use crate::workspaces::json_schema;
+use kit::words::{beginning, nearest};
 
 /// The most characters of a name that are repeated.
 const SHOWN: usize = 64;

@@ -4,7 +4,7 @@ use super::super::schema::{AzureFile, S3File, StorageFile, Text};
 use super::super::storage::Settings;
 use super::super::values;
 use super::Check;
-use crate::objects::{AzureSettings, S3Settings};
+use objects::{AzureSettings, S3Settings};
 
 impl Check<'_> {
     pub(super) fn storage(

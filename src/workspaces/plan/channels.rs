@@ -9,8 +9,8 @@ use super::super::{DeclaredApp, Segment, channel_rows};
 use super::{Current, Plan, Step};
 use crate::config::Config;
 use crate::messages::settings::{CappingRule, Settings, SubscriptionGroup};
-use crate::secrets::SecretKey;
-use crate::store::{StoreError, Tx};
+use kit::secrets::SecretKey;
+use store::{StoreError, Tx};
 
 /// What there is of it.
 #[derive(Default)]

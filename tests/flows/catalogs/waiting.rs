@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::mpsc;
 
-use longshore::store::{Store, Tx};
+use store::{Store, Tx};
 
 use super::*;
 use crate::support::stores::on_postgres;

@@ -1,12 +1,13 @@
 //! Who scales what, by what.
 
+use longshore::kinds;
+use longshore::topics;
 use std::collections::BTreeSet;
 
-use longshore::claims::Kind;
-use longshore::log::Topic;
 use longshore::telemetry::metrics;
 use longshore::worker::Role;
 use serde_json::Value;
+use store::claims::Kind;
 
 use super::manifests::{list, production, text};
 use super::settings;
@@ -51,10 +52,10 @@ fn what_waits_in_kafka_is_asked_of_its_group() {
     let config = settings::of_pod(production(), &gateway.unwrap());
     let brokers = config.log.url.strip_prefix("kafka://").unwrap();
     for (role, topic, group) in [
-        ("ingest", Topic::Tracking, "ingest"),
-        ("catalogs", Topic::Catalogs, "catalogs"),
-        ("messages", Topic::Messages, "messages"),
-        ("transactional", Topic::Transactional, "transactional"),
+        ("ingest", topics::TRACKING, "ingest"),
+        ("catalogs", topics::CATALOGS, "catalogs"),
+        ("messages", topics::MESSAGES, "messages"),
+        ("transactional", topics::TRANSACTIONAL, "transactional"),
     ] {
         let [trigger] = &triggers(scaler(role), "kafka")[..] else { panic!("{role}: one trigger") };
         let prefix = &config.log.topic_prefix;
@@ -73,11 +74,16 @@ fn what_waits_in_kafka_is_asked_of_its_group() {
 #[test]
 fn what_waits_in_the_database_is_asked_for_by_kind() {
     let by_role = [
-        ("exports", vec![Kind::ExportPart, Kind::ExportFinish, Kind::ExportCleanup]),
-        ("deliveries", vec![Kind::Delivery]),
+        ("exports", vec![kinds::EXPORT_PART, kinds::EXPORT_FINISH, kinds::EXPORT_CLEANUP]),
+        ("deliveries", vec![kinds::DELIVERY]),
         (
             "messages",
-            vec![Kind::DispatchPlan, Kind::DispatchPart, Kind::DispatchNamed, Kind::Schedule],
+            vec![
+                kinds::DISPATCH_PLAN,
+                kinds::DISPATCH_PART,
+                kinds::DISPATCH_NAMED,
+                kinds::SCHEDULE,
+            ],
         ),
     ];
     for (role, kinds) in by_role {

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use futures::StreamExt as _;
-use longshore::store::Store;
 use longshore::workspaces::keys::{self, NewKey};
 use secrecy::ExposeSecret as _;
+use store::Store;
 
 use super::*;
 use crate::support::proxy::{Proxy, Way};

@@ -4,10 +4,10 @@ use std::time::Instant;
 
 use futures::StreamExt as _;
 use jiff::Timestamp;
-use longshore::store::Store;
 use longshore::workspaces::{Budget, apply, file};
 use reqwest::header::HeaderMap;
 use secrecy::ExposeSecret as _;
+use store::Store;
 
 use super::*;
 use crate::support::WorkspaceFile;

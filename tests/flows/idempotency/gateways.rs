@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use longshore::log::Message;
+use log::Message;
 use longshore::tracking::message::Batch;
 use reqwest::Method;
 use serde_json::{Value, json};

@@ -5,6 +5,7 @@ mod pieces;
 mod repeated;
 mod waiting;
 
+use longshore::topics;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::future::pending;
@@ -12,16 +13,16 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use kit::retry::Retry;
+use log::message_ids::{self, Scope};
+use log::{Limits, Message, offsets};
 use longshore::app::App;
 use longshore::config::Mode;
-use longshore::log::message_ids::{self, Scope};
-use longshore::log::{Limits, Message, offsets};
-use longshore::retry::Retry;
-use longshore::store::{Store, StoreError, Tx};
 use longshore::telemetry;
 use longshore::worker::batches::{self, Handler, Options, dead_letters};
 use longshore::worker::messages::dead_letters::{self as letters, DeadLetter};
 use secrecy::ExposeSecret as _;
+use store::{Store, StoreError, Tx};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -195,7 +196,7 @@ async fn notes(store: &Store) -> i64 {
 
 async fn next(store: &Store, partition: i32) -> i64 {
     let mut tx = store.snapshot().await.unwrap();
-    let place = offsets::place(&mut tx, GROUP, Topic::Tracking, partition).await.unwrap();
+    let place = offsets::place(&mut tx, GROUP, topics::TRACKING, partition).await.unwrap();
     place.map_or(0, |place| place.next)
 }
 
@@ -212,7 +213,7 @@ impl Running {
         let (shutdown, own) = (CancellationToken::new(), app.clone());
         let stop = shutdown.clone();
         let task = tokio::spawn(async move {
-            batches::run(&own, GROUP, Topic::Tracking, handler, options(), stop).await;
+            batches::run(&own, GROUP, topics::TRACKING, handler, options(), stop).await;
         });
         Self { app, shutdown, task }
     }
@@ -415,7 +416,7 @@ async fn a_dead_letter_whose_commit_is_not_answered_is_applied() {
         let (address, lost) = losing_the_commit_of("tally", address).await;
         let mut config = config.clone();
         config.database.url = Some(address.into());
-        let losing = Store::connect(&config).await.unwrap();
+        let losing = longshore::app::connect(&config).await.unwrap();
         let tried = dead_letters::retry(&losing, &handler, letter.id).await;
         assert!(lost.load(Ordering::SeqCst), "the commit was answered");
         assert_eq!(tried.is_ok(), done, "{tried:?}");

@@ -1,16 +1,17 @@
 //! What both logs promise to those who keep their offsets in the store.
 
+use longshore::topics;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
-use longshore::log::message_ids::{self, Scope};
-use longshore::log::offsets::{self, Place as Offset};
-use longshore::log::{Batch, Limits, Standing, Standings};
-use longshore::store::{Store, StoreError};
+use log::message_ids::{self, Scope};
+use log::offsets::{self, Place as Offset};
+use log::{Batch, Limits, Standing, Standings};
 use rdkafka::admin::{AdminClient, AdminOptions};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::{ClientConfig, Offset as KafkaOffset, TopicPartitionList};
 use sqlx::Connection as _;
+use store::{Store, StoreError};
 use tokio_util::sync::CancellationToken;
 
 use super::running::{Installation, longshore};
@@ -41,11 +42,11 @@ pub fn tracked(partition: i32, from: usize, count: usize) -> Vec<NewMessage> {
 }
 
 pub fn tracking(partition: i32, payload: impl Into<Vec<u8>>) -> NewMessage {
-    NewMessage { topic: Topic::Tracking, partition: Some(partition), ..message("k", payload) }
+    NewMessage { topic: topics::TRACKING, partition: Some(partition), ..message("k", payload) }
 }
 
 fn batches(log: &Log, store: &Store, limits: Limits) -> (Consumer<Batch>, Standings) {
-    log.batches(GROUP, Topic::Tracking, store, limits).unwrap()
+    log.batches(GROUP, topics::TRACKING, store, limits).unwrap()
 }
 
 async fn next_batch(consumer: &mut Consumer<Batch>) -> (Batch, Ack) {
@@ -61,19 +62,19 @@ async fn assert_no_batch(consumer: &mut Consumer<Batch>) {
 /// Moves the offset as a transaction that applies a batch does; whether it was there.
 async fn advance(store: &Store, batch: &Batch) -> bool {
     let mut tx = store.write().await.unwrap();
-    let moved = offsets::advance(&mut tx, Topic::Tracking, &batch.place, batch.next()).await;
+    let moved = offsets::advance(&mut tx, topics::TRACKING, &batch.place, batch.next()).await;
     tx.commit().await.unwrap();
     moved.unwrap()
 }
 
 async fn place(store: &Store, partition: i32) -> Offset {
     let mut tx = store.snapshot().await.unwrap();
-    offsets::place(&mut tx, GROUP, Topic::Tracking, partition).await.unwrap().expect("a row")
+    offsets::place(&mut tx, GROUP, topics::TRACKING, partition).await.unwrap().expect("a row")
 }
 
 async fn put(store: &Store, place: &Offset) {
     let mut tx = store.write().await.unwrap();
-    assert!(offsets::reset(&mut tx, Topic::Tracking, place).await.unwrap());
+    assert!(offsets::reset(&mut tx, topics::TRACKING, place).await.unwrap());
     tx.commit().await.unwrap();
 }
 
@@ -350,7 +351,7 @@ impl Place {
 
     /// Loses the log with all that is in it; answers the one made in its place.
     async fn make_anew(&self, log: Log) -> Log {
-        let former = log.extent(Topic::Tracking).await.unwrap().id;
+        let former = log.extent(topics::TRACKING).await.unwrap().id;
         log.close().await;
         if self.is_kafka() {
             delete_topic(&self.tracking_topic()).await;
@@ -368,7 +369,7 @@ impl Place {
 async fn until_made_anew(log: &Log, former: &str) {
     eventually("it is made anew", async || {
         log.create_topics().await.is_ok()
-            && log.extent(Topic::Tracking).await.is_ok_and(|extent| extent.id != former)
+            && log.extent(topics::TRACKING).await.is_ok_and(|extent| extent.id != former)
     })
     .await;
 }
@@ -447,7 +448,7 @@ async fn a_topic_made_anew_under_a_consumer_is_noticed() {
     let (batch, ack) = next_batch(&mut consumer).await;
     assert!(advance(&store, &batch).await);
     ack.done();
-    let former = log.extent(Topic::Tracking).await.unwrap().id;
+    let former = log.extent(topics::TRACKING).await.unwrap().id;
     delete_topic(&installation.place.tracking_topic()).await;
     until_made_anew(&log, &former).await;
     let stopped = once_stopped(&standings, 4).await;
@@ -500,7 +501,7 @@ async fn a_partition_that_cannot_be_read_holds_up_no_other() {
 on_both_stores!(ids_are_remembered_once_and_for_their_time,);
 
 async fn ids_are_remembered_once_and_for_their_time(test: TestStore) {
-    let scope = |partition| Scope { group: GROUP, topic: Topic::Tracking, partition };
+    let scope = |partition| Scope { group: GROUP, topic: topics::TRACKING, partition };
     let [a, b, c] = [1, 2, 3].map(Uuid::from_u128);
     let remember = async |partition, ids: &[(Uuid, i64)]| {
         let mut tx = test.store.write().await?;

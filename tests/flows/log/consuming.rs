@@ -1,11 +1,12 @@
 //! What both logs promise to those who append and consume.
 
+use longshore::topics;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use longshore::log::{Log, LogError, MAX_MESSAGE_BYTES};
+use log::{Log, LogError, MAX_MESSAGE_BYTES};
 use sqlx::Connection as _;
 
 use super::*;
@@ -29,7 +30,7 @@ async fn the_whole_content_arrives(place: Place) {
     let log = place.open().await;
     let sent: Vec<NewMessage> = (0..50u8)
         .map(|n| NewMessage {
-            topic: Topic::Exports,
+            topic: topics::EXPORTS,
             key: vec![n, 0, 255],
             partition: None,
             payload: (0..=n).rev().collect(),
@@ -191,7 +192,7 @@ async fn no_more_than_allowed_is_in_flight(place: Place) {
     acks.pop().unwrap().done();
     acks.push(next(&mut consumer).await.1);
     assert_quiet(&mut consumer).await;
-    acks.into_iter().for_each(longshore::log::Ack::done);
+    acks.into_iter().for_each(log::Ack::done);
     take(&mut consumer, 16).await;
     assert_quiet(&mut consumer).await;
 }
@@ -284,7 +285,7 @@ async fn the_partition_count_of_an_embedded_log_stays() {
     let mut place = Place::embedded();
     place.open().await.close().await;
     place.config.log.partitions = 8;
-    let error = Log::open(&place.config).await.err().unwrap().to_string();
+    let error = longshore::app::open_log(&place.config).await.err().unwrap().to_string();
     assert!(error.contains("log.partitions is 8") && error.contains("with 4"), "{error}");
 }
 

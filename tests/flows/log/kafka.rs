@@ -1,8 +1,9 @@
 //! What only Kafka can go wrong with: brokers and topics.
 
+use longshore::topics;
 use std::time::{Duration, Instant};
 
-use longshore::log::{Log, LogError};
+use log::LogError;
 
 use super::*;
 
@@ -11,7 +12,7 @@ async fn an_append_to_nobody_fails_within_its_limit() {
     let mut place = Place::kafka();
     place.config.log.url = "kafka://127.0.0.1:9".into();
     place.config.log.append_timeout_ms = 800;
-    let log = Log::open(&place.config).await.unwrap();
+    let log = longshore::app::open_log(&place.config).await.unwrap();
     let begun = Instant::now();
     let error = log.append(numbered("a", 3)).await.unwrap_err();
     assert!(matches!(error, LogError::Unavailable(_)), "{error}");
@@ -24,7 +25,7 @@ async fn an_append_to_nobody_fails_within_its_limit() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_check_says_how_topics_differ() {
     let mut place = Place::kafka();
-    let log = Log::open(&place.config).await.unwrap();
+    let log = longshore::app::open_log(&place.config).await.unwrap();
     let lines = log.check().await.unwrap().join("\n");
     assert!(lines.contains("does not exist: run `longshore migrate`"), "{lines}");
 
@@ -34,7 +35,7 @@ async fn the_check_says_how_topics_differ() {
     let note = log.create_topics().await.unwrap().expect("a note");
     assert!(note.contains("log.replication is 3, and the cluster has 1 broker:"), "{note}");
     let lines = log.check().await.unwrap();
-    assert_eq!(lines.len(), Topic::ALL.len(), "{lines:?}");
+    assert_eq!(lines.len(), topics::ALL.len(), "{lines:?}");
     for line in &lines {
         assert!(line.contains("is kept 1 time and log.replication is 3"), "{lines:?}");
         assert!(line.contains("set log.replication to 1"), "{lines:?}");
@@ -58,7 +59,13 @@ async fn the_check_says_that_brokers_may_want_no_credentials() {
     ] {
         place.config.log.kafka.insert(name.into(), value.into());
     }
-    let error = Log::open(&place.config).await.unwrap().check().await.unwrap_err().to_string();
+    let error = longshore::app::open_log(&place.config)
+        .await
+        .unwrap()
+        .check()
+        .await
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("TLS or SASL") && !error.contains("hidden"), "{error}");
 }
 
@@ -66,7 +73,7 @@ async fn the_check_says_that_brokers_may_want_no_credentials() {
 async fn a_wrong_property_is_refused() {
     let mut place = Place::kafka();
     place.config.log.kafka.insert("no.such.property".into(), "secret".into());
-    let error = Log::open(&place.config).await.err().unwrap();
+    let error = longshore::app::open_log(&place.config).await.err().unwrap();
     assert!(matches!(&error, LogError::Settings(text) if text.contains("no.such.property")));
     assert!(!error.to_string().contains("secret"));
 }
@@ -74,7 +81,7 @@ async fn a_wrong_property_is_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_consumer_waits_for_its_topic() {
     let place = Place::kafka();
-    let log = Log::open(&place.config).await.unwrap();
+    let log = longshore::app::open_log(&place.config).await.unwrap();
     let mut consumer = consumer(&log, "g", 2);
     let error = tokio::time::timeout(PATIENCE, consumer.next()).await.unwrap().unwrap_err();
     assert!(error.to_string().contains("longshore migrate"), "{error}");

@@ -1,5 +1,6 @@
 //! The runner: what becomes of messages that succeed, fail, panic or kill.
 
+use longshore::topics;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::future::pending;
@@ -7,12 +8,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use kit::retry::Retry;
+use log::{Log, Message};
 use longshore::app::App;
-use longshore::log::{Log, Message};
-use longshore::retry::Retry;
-use longshore::store::Store;
 use longshore::worker::messages::dead_letters::{self, DeadLetter};
 use longshore::worker::messages::{self, Handler, Options};
+use store::Store;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -62,8 +63,8 @@ impl Installation {
 
     /// As a process that starts does.
     pub async fn open(&self) -> (Store, Log) {
-        let log = Log::open(&self.place.config).await.unwrap();
-        (Store::connect(&self.place.config).await.unwrap(), log)
+        let log = longshore::app::open_log(&self.place.config).await.unwrap();
+        (longshore::app::connect(&self.place.config).await.unwrap(), log)
     }
 
     async fn start(&self, handler: Acting) -> Running {
@@ -79,7 +80,7 @@ impl Installation {
         };
         let stop = shutdown.clone();
         let task = tokio::spawn(async move {
-            messages::run(&app, "g", Topic::Exports, handler, options, stop).await;
+            messages::run(&app, "g", topics::EXPORTS, handler, options, stop).await;
         });
         Running { store, log, shutdown, task }
     }

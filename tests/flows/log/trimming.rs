@@ -1,7 +1,8 @@
 //! What was worked on goes from Kafka's topics after a while; what was not stays.
 
-use longshore::log::offsets::Place as Offset;
-use longshore::retry::Retry as _;
+use kit::retry::Retry as _;
+use log::offsets::Place as Offset;
+use longshore::topics;
 use serde_json::{Value, json};
 
 use super::batches::tracked;
@@ -38,7 +39,7 @@ async fn what_a_group_is_done_with_goes_once_it_is_old() {
     let place = Place::kafka();
     let log = place.open().await;
     log.append(numbered("a", 10)).await.unwrap();
-    let trim = async |before| trimmed(&log, Topic::Exports, None, before).await;
+    let trim = async |before| trimmed(&log, topics::EXPORTS, None, before).await;
     assert_eq!(trim(LATER).await, 0, "nobody has taken anything");
 
     let mut slow = consumer(&log, "g", 20);
@@ -47,7 +48,7 @@ async fn what_a_group_is_done_with_goes_once_it_is_old() {
     assert_eq!(trim(1).await, 0, "it is not old");
     assert_eq!(trim(LATER).await, 4);
     assert_eq!(trim(LATER).await, 0, "it is gone already");
-    assert_eq!(earliest(&log, Topic::Exports).await.iter().sum::<i64>(), 4);
+    assert_eq!(earliest(&log, topics::EXPORTS).await.iter().sum::<i64>(), 4);
 
     // Whoever comes now begins with what is left, as who was there goes on.
     for group in ["new", "g"] {
@@ -63,11 +64,11 @@ async fn what_the_store_has_not_applied_stays() {
     let place = Place::kafka();
     let log = place.open().await;
     log.append(tracked(1, 0, 10)).await.unwrap();
-    let mut consumer = log.consumer("g", Topic::Tracking, 20).unwrap();
+    let mut consumer = log.consumer("g", topics::TRACKING, 20).unwrap();
     take(&mut consumer, 10).await;
     consumer.drain(PATIENCE).await;
 
-    let id = log.extent(Topic::Tracking).await.unwrap().id;
+    let id = log.extent(topics::TRACKING).await.unwrap().id;
     let at = |group: &str, log_id: &str, next| Offset {
         consumer_group: group.to_owned(),
         partition: 1,
@@ -85,8 +86,8 @@ async fn what_the_store_has_not_applied_stays() {
         (vec![at("g", &id, 3)], 3),
         (vec![at("g", &id, 10)], 10),
     ] {
-        trimmed(&log, Topic::Tracking, Some(&places), LATER).await;
-        assert_eq!(earliest(&log, Topic::Tracking).await, [0, gone, 0, 0], "{places:?}");
+        trimmed(&log, topics::TRACKING, Some(&places), LATER).await;
+        assert_eq!(earliest(&log, topics::TRACKING).await, [0, gone, 0, 0], "{places:?}");
     }
     log.close().await;
 }
@@ -104,7 +105,7 @@ async fn workers_remove_what_is_old() {
     fleet.launch("worker-1").await;
     let log = fleet.log().await;
     eventually("the message is removed", async || {
-        earliest(&log, Topic::Tracking).await.iter().sum::<i64>() == 1
+        earliest(&log, topics::TRACKING).await.iter().sum::<i64>() == 1
     })
     .await;
     // And what comes next is applied as ever.

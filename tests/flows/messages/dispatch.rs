@@ -426,10 +426,10 @@ async fn what_is_old_is_forgotten(mut world: World) {
     let before = app.clock.now_ms() - 31 * DAY_MS;
     let sql = sqlx::AssertSqlSafe(format!("UPDATE dispatches SET finished_at = {before}"));
     match &mut tx {
-        longshore::store::Tx::Postgres(tx) => {
+        store::Tx::Postgres(tx) => {
             sqlx::query(sql).execute(&mut **tx).await.unwrap();
         }
-        longshore::store::Tx::Sqlite(tx) => {
+        store::Tx::Sqlite(tx) => {
             sqlx::query(sql).execute(&mut **tx).await.unwrap();
         }
     }

@@ -4,8 +4,8 @@
 use axum::body::Body;
 use axum::http::{Request, header};
 use jiff::Timestamp;
+use log::Message;
 use longshore::gateway;
-use longshore::log::Message;
 use longshore::messages::live_activity::api;
 use longshore::messages::order::{Kind, Order, Who};
 use serde_json::{Value, json};

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use longshore::log::Message;
+use log::Message;
 use longshore::messages::api;
 use longshore::messages::order::{Kind, Order, SubscriptionState, Who};
 use serde_json::{Value, json};

@@ -4,16 +4,16 @@
 use std::process::Output;
 use std::sync::Arc;
 
+use kit::secrets::SecretKey;
 use longshore::app::App;
 use longshore::campaigns;
 use longshore::messages::{Channel, settings};
-use longshore::secrets::SecretKey;
 use longshore::setup;
-use longshore::store::Store;
 use longshore::workspaces::apply::{Options, apply};
 use longshore::workspaces::{self, by_name, file};
 use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
+use store::Store;
 use tokio::net::TcpListener;
 use uuid::Uuid;
 

@@ -1,10 +1,11 @@
 //! A fleet and a standalone that have done something of everything, so that what they show of it
 //! is there.
 
+use longshore::topics;
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
-use longshore::log::{NewMessage, Topic};
+use log::NewMessage;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -160,7 +161,7 @@ impl World {
     /// A message that no worker can read.
     async fn bury(&self) {
         let message = NewMessage {
-            topic: Topic::Tracking,
+            topic: topics::TRACKING,
             key: b"ann".to_vec(),
             partition: None,
             payload: b"no objects".to_vec(),

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use futures::StreamExt as _;
 use longshore::config::Config;
-use longshore::store::Store;
 use secrecy::ExposeSecret as _;
+use store::Store;
 
 use super::*;
 use crate::support::proxy::{Proxy, Way};

@@ -1,19 +1,21 @@
 //! Exports without workers: a test takes each step itself.
 
+use longshore::kinds;
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures::TryStreamExt as _;
+use kit::clock::{from_ms, utc_date};
 use longshore::app::App;
-use longshore::claims::{self, Claim, Kind};
-use longshore::clock::{from_ms, utc_date};
 use longshore::exports::archive::{Entry, central_directory};
+use longshore::exports::paths;
 use longshore::exports::rows::{self, Winner};
 use longshore::exports::{Format, Job, Plan, Progress};
-use longshore::objects::{ObjectKey, Objects};
-use longshore::store::Store;
 use longshore::users::Position;
 use longshore::users::activity::Activity;
+use objects::Objects;
+use store::Store;
+use store::claims::{self, Claim, Kind};
 use uuid::Uuid;
 
 use super::archives;
@@ -144,7 +146,7 @@ impl World {
         assert!(rows::begin_running(&mut tx, job, &plan, users, parts, now).await.unwrap());
         let from = Position { slice: 0, service_id: Uuid::nil() };
         rows::insert_parts(&mut tx, job.id, from, ends).await.unwrap();
-        let (kind, items) = (Kind::ExportPart, 1..parts + 1);
+        let (kind, items) = (kinds::EXPORT_PART, 1..parts + 1);
         claims::offer_range(&mut tx, kind, job.id, items, Duration::ZERO).await.unwrap();
         tx.commit().await.unwrap();
     }
@@ -173,7 +175,7 @@ impl World {
         let mut entries = Vec::new();
         for winner in self.winners(job).await.into_iter().filter(|winner| winner.bytes > 0) {
             let Winner { part, attempt, bytes, .. } = winner;
-            let key = ObjectKey::ExportSegment { job: job.id, part, attempt };
+            let key = paths::segment(job.id, part, attempt);
             let segment = read(&self.app.objects, &key).await;
             assert_eq!(segment.len() as u64, bytes);
             zip.extend(segment);
@@ -191,7 +193,7 @@ impl World {
 }
 
 /// All of an object.
-pub async fn read(objects: &Objects, key: &ObjectKey) -> Vec<u8> {
-    let chunks: Vec<Bytes> = objects.get(key).await.unwrap().try_collect().await.unwrap();
+pub async fn read(objects: &Objects, path: &str) -> Vec<u8> {
+    let chunks: Vec<Bytes> = objects.get(path).await.unwrap().try_collect().await.unwrap();
     chunks.concat()
 }

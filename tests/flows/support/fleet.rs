@@ -1,19 +1,20 @@
 //! Longshore as an operator runs it: real processes of the binary, alone on the embedded
 //! parts, or a gateway and workers on Kafka and PostgreSQL.
 
+use longshore::topics;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use kit::secrets::SecretKey;
+use log::{Log, obstacle, offsets};
 use longshore::app::App;
 use longshore::config::{Config, Mode};
-use longshore::log::{Log, Topic, obstacle, offsets};
-use longshore::secrets::SecretKey;
 use longshore::setup;
-use longshore::store::Store;
 use serde_json::Value;
+use store::Store;
 use tempfile::TempDir;
 use uuid::Uuid;
 
@@ -238,7 +239,7 @@ impl Fleet {
 
     /// The log, for a test that looks into it beside the program.
     pub async fn log(&self) -> Log {
-        Log::open(&self.config()).await.expect("the log opens")
+        longshore::app::open_log(&self.config()).await.expect("the log opens")
     }
 
     /// Runs a command of the binary on this installation, whatever comes of it.
@@ -269,8 +270,8 @@ impl Fleet {
     /// be left.
     pub async fn applied(&self) {
         let config = self.config();
-        let store = Store::connect(&config).await.expect("the store opens");
-        let log = Log::open(&config).await.expect("the log opens");
+        let store = longshore::app::connect(&config).await.expect("the store opens");
+        let log = longshore::app::open_log(&config).await.expect("the log opens");
         let (mut least, mut since) = (i64::MAX, Instant::now());
         loop {
             let behind = behind(&config, &store, &log).await;
@@ -544,7 +545,7 @@ impl Fleet {
 /// or while a server does not answer.
 async fn behind(config: &Config, store: &Store, log: &Log) -> Option<i64> {
     let mut behind = 0;
-    for topic in Topic::ALL.iter().copied().filter(|topic| topic.is_batched()) {
+    for topic in topics::ALL.iter().copied().filter(|topic| topic.is_batched()) {
         let mut tx = store.snapshot().await.ok()?;
         let places = offsets::places(&mut tx, topic).await.ok()?;
         drop(tx);

@@ -1,17 +1,18 @@
 //! What calls order to be sent, as the log has it.
 
+use longshore::topics;
 use std::time::Duration;
 
+use log::Message;
 use longshore::app::App;
-use longshore::log::{Message, Topic};
 use longshore::messages::order::Order;
 use uuid::Uuid;
 
 /// Every order in the log with its message, the first accepted first.
 pub async fn orders(app: &App) -> Vec<(Message, Order)> {
     let group = format!("looks-on-{}", Uuid::new_v4());
-    let mut consumer = app.log.consumer(&group, Topic::Messages, 1_000).expect("a consumer");
-    let extent = app.log.extent(Topic::Messages).await.expect("the log answers");
+    let mut consumer = app.log.consumer(&group, topics::MESSAGES, 1_000).expect("a consumer");
+    let extent = app.log.extent(topics::MESSAGES).await.expect("the log answers");
     let all: i64 = extent.ranges.iter().map(|range| range.end).sum();
     let mut orders = Vec::new();
     while (orders.len() as i64) < all {

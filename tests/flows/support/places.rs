@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use longshore::objects::{AzureSettings, S3Settings};
+use objects::{AzureSettings, S3Settings};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;

@@ -8,7 +8,7 @@ use std::sync::{Once, OnceLock};
 use aws_sdk_s3::config::{BehaviorVersion, Builder, Credentials, Region};
 use aws_sdk_s3::error::DisplayErrorContext;
 use aws_sdk_s3::types::MultipartUpload;
-use longshore::objects::{AzureSettings, S3Settings};
+use objects::{AzureSettings, S3Settings};
 use reqwest::Method;
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 use uuid::Uuid;

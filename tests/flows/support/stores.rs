@@ -4,14 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr as _;
 use std::time::Duration;
 
+use kit::secrets::SecretKey;
 use longshore::config::Config;
-use longshore::secrets::SecretKey;
-use longshore::store::{Store, migrate};
+use longshore::setup::migrations::MIGRATIONS;
 use secrecy::ExposeSecret as _;
 use sha2::{Digest as _, Sha256};
 use sqlx::postgres::PgConnection;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
 use sqlx::{AssertSqlSafe, Connection as _};
+use store::Store;
 use tokio::sync::OnceCell;
 use uuid::Uuid;
 
@@ -72,8 +73,8 @@ async fn template() -> String {
         servers::administer(format!("CREATE DATABASE {made}")).await;
         let mut config = Config::default();
         config.database.url = Some(url(&made).into());
-        let store = Store::connect(&config).await.expect("the store opens");
-        migrate::run(&store).await.expect("the schema is made");
+        let store = longshore::app::connect(&config).await.expect("the store opens");
+        MIGRATIONS.run(&store).await.expect("the schema is made");
         store.close().await;
         let rename = AssertSqlSafe(format!("ALTER DATABASE {made} RENAME TO {name}"));
         sqlx::query(rename).execute(&mut server).await.expect("the template gets its name");
@@ -108,8 +109,8 @@ impl TestStore {
         config.database.url = database.as_ref().map(|database| database.url().into());
         config.secret_key = Some(SecretKey::generate().into());
         config.log.partitions = 4;
-        let store = Store::connect(&config).await.expect("the store opens");
-        migrate::run(&store).await.expect("the schema is made");
+        let store = longshore::app::connect(&config).await.expect("the store opens");
+        MIGRATIONS.run(&store).await.expect("the schema is made");
         Self { store, config, _directory: directory, _database: database }
     }
 
@@ -182,8 +183,8 @@ pub async fn count(url: &str, sql: &'static str) -> i64 {
 macro_rules! on_pool {
     ($store:expr, $pool:ident => $body:expr) => {
         match $store {
-            longshore::store::Store::Postgres($pool) => $body,
-            longshore::store::Store::Sqlite { write: $pool, .. } => $body,
+            store::Store::Postgres($pool) => $body,
+            store::Store::Sqlite { write: $pool, .. } => $body,
         }
     };
 }

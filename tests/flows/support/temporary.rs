@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use aws_sdk_s3::error::{DisplayErrorContext, ProvideErrorMetadata as _};
-use longshore::objects::{AzureSettings, S3Settings};
+use objects::{AzureSettings, S3Settings};
 use rdkafka::ClientConfig;
 use rdkafka::admin::{AdminClient, AdminOptions};
 use rdkafka::client::DefaultClientContext;

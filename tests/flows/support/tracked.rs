@@ -1,9 +1,10 @@
 //! What the log has of tracking, and what consumers that remember ids apply of it.
 
+use longshore::topics;
 use std::time::Duration;
 
-use longshore::log::message_ids::{self, Scope};
-use longshore::log::{Log, Message, Topic};
+use log::message_ids::{self, Scope};
+use log::{Log, Message};
 use uuid::Uuid;
 
 use super::stores::TestStore;
@@ -18,7 +19,7 @@ const QUIET: Duration = Duration::from_millis(500);
 /// comes soon after.
 pub async fn take_all(log: &Log, is_whole: impl Fn(&[Message]) -> bool) -> Vec<Message> {
     let group = format!("looks-on-{}", Uuid::new_v4());
-    let mut consumer = log.consumer(&group, Topic::Tracking, 1_000).unwrap();
+    let mut consumer = log.consumer(&group, topics::TRACKING, 1_000).unwrap();
     let mut messages = Vec::new();
     loop {
         let patience = if is_whole(&messages) { QUIET } else { PATIENCE };

@@ -99,7 +99,7 @@ async fn old_activity_goes_from_rows_that_nobody_writes(world: World) {
     }
     let store = &world.app.store;
     // What is old is not for this worker's clock to say.
-    world.app.clock.set(longshore::clock::from_ms(now + 200 * DAY));
+    world.app.clock.set(kit::clock::from_ms(now + 200 * DAY));
     world.sweep().await;
     let sql = "SELECT users.external_id, activity.body FROM users
                JOIN activity ON activity.service_id = users.service_id ORDER BY 1";

@@ -1,6 +1,5 @@
 //! Who is erased stays erased, whatever was taken in before.
 
-use longshore::store::Store;
 use longshore::users::erase::FindError;
 
 use super::*;
@@ -131,7 +130,7 @@ async fn who_is_erased_is_so_by_the_databases_clock() {
              public', current_database()); END $$",
         )
         .await;
-    let store = Store::connect(&world.test.config).await.unwrap();
+    let store = longshore::app::connect(&world.test.config).await.unwrap();
     assert!(erase::erase(&store, &world.workspace, "ann").await.is_err());
     let taken_in = world.app.clock.now_ms() - 60_000;
     let ann = by(json!({"external_id": "ann"}))("tea");

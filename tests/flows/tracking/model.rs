@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use longshore::clock::format_time;
+use kit::clock::format_time;
 use serde_json::{Map, Value, json};
 
 use super::DAY;

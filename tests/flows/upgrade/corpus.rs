@@ -1,12 +1,13 @@
 //! What former releases left, `tests/upgrade/<release>`: this program migrates it, reads all of
 //! it, and brings everything that was under way to its end, once.
 
+use longshore::topics;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use longshore::log::{NewMessage, Topic};
+use log::NewMessage;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -126,7 +127,7 @@ async fn restored(backend: Backend, release: &Path) -> Fleet {
     if on == "postgres" {
         let log = fleet.log().await;
         let message = |line: Line| NewMessage {
-            topic: Topic::from_name(&line.topic).expect("a topic"),
+            topic: topics::from_name(&line.topic).expect("a topic"),
             key: BASE64_STANDARD.decode(&line.key).expect("base64"),
             partition: Some(line.partition),
             payload: line.payload.into_bytes(),

@@ -3,10 +3,11 @@
 
 mod declared;
 
+use longshore::topics;
 use std::net::SocketAddr;
 
+use log::{NewMessage, offsets};
 use longshore::app::App;
-use longshore::log::{NewMessage, Topic, offsets};
 use longshore::worker::{self, Role};
 use longshore::{cli, gateway};
 use reqwest::Method;
@@ -159,7 +160,7 @@ impl Installed {
 
     async fn applied(&self) {
         let app = self.app();
-        for topic in [Topic::Tracking, Topic::Catalogs, Topic::Messages] {
+        for topic in [topics::TRACKING, topics::CATALOGS, topics::MESSAGES] {
             let end: i64 =
                 app.log.extent(topic).await.unwrap().ranges.iter().map(|range| range.end).sum();
             eventually("all is applied", || async {
@@ -248,7 +249,7 @@ impl Installed {
 
     async fn damaged(&self) {
         let message = NewMessage {
-            topic: Topic::Tracking,
+            topic: topics::TRACKING,
             key: Vec::new(),
             partition: Some(0),
             payload: b"{damaged".to_vec(),

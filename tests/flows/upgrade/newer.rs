@@ -1,6 +1,7 @@
 //! What a newer program wrote: it waits, and nothing of it is lost.
 
-use longshore::log::{NewMessage, Topic};
+use log::{NewMessage, Topic};
+use longshore::topics;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -32,10 +33,10 @@ async fn messages_wait(backend: Backend) {
         payload: br#"{"v":2,"what":"nobody knows yet"}"#.to_vec(),
         request_id: "of-tomorrow".to_owned(),
     };
-    log.append(Topic::ALL.iter().map(newer).collect()).await.expect("they are appended");
+    log.append(topics::ALL.iter().map(newer).collect()).await.expect("they are appended");
     let worker = worker(backend);
     let waits = async |fleet: &Fleet| {
-        for topic in Topic::ALL {
+        for topic in topics::ALL {
             let line = format!("partition 1 of {} waits at offset ", topic.name());
             eventually(&line, || async {
                 let (status, text) = fleet.readiness(worker).await;

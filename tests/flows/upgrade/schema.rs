@@ -112,7 +112,7 @@ async fn an_older_program_rotates_no_key() {
     stores::execute(&fleet.database_url(), NEXT).await;
     let old = fleet.config().secret_key.expect("a key");
     let old = secrecy::ExposeSecret::expose_secret(&old).to_owned();
-    let new = longshore::secrets::SecretKey::generate();
+    let new = kit::secrets::SecretKey::generate();
     let rotate = format!(
         "LONGSHORE_SECRET_KEY={new} LONGSHORE_SECRET_KEY_OLD={old} \"$LONGSHORE\" migrate \
          2> rotate.err && exit 1; grep -q 'rotated by the newest program' rotate.err"

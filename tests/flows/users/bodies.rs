@@ -2,7 +2,6 @@
 
 use std::convert::Infallible;
 
-use longshore::store::Store;
 use longshore::users::Position;
 use longshore::users::moment::Moment;
 use longshore::users::scan::{Stretch, read};
@@ -21,7 +20,7 @@ const BODY: u64 = 512 << 10;
 
 /// Were whole pages of large bodies asked for, each would be sent many times and thrown away.
 async fn no_large_body_is_sent_that_is_not_wanted(mut world: World) {
-    let now = longshore::clock::format_time(world.clock.now_ms());
+    let now = kit::clock::format_time(world.clock.now_ms());
     let event = json!([{"name": "e", "first": now, "last": now, "count": 1}]);
     let record =
         |n| json!({"external_id": format!("u{n}"), "random_bucket": 5, "custom_events": event});
@@ -36,7 +35,7 @@ async fn no_large_body_is_sent_that_is_not_wanted(mut world: World) {
     let database = world.test.environment()["LONGSHORE_DATABASE_URL"].clone();
     let proxy = Proxy::to(&database).await;
     config.database.url = Some(proxy.instead_of(&database).into());
-    world.test.store = Store::connect(&config).await.unwrap();
+    world.test.store = longshore::app::connect(&config).await.unwrap();
     let (workspace, youngest) = (world.workspace.id, cuts.youngest);
     let (after, up_to) = (Position::START, cuts.ends[0]);
     let stretch = Stretch { workspace, slices: &ALL, after, up_to, youngest, activity: true };

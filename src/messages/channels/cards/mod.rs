@@ -14,8 +14,8 @@ pub use sweep::sweep_old;
 
 use super::together::Together;
 use crate::app::App;
-use crate::clock::parse_time;
 use crate::messages::{MessageId, Outcome, Outgoing};
+use kit::clock::parse_time;
 
 /// The longest that a card is kept, in seconds: ten years.
 const LONGEST_LIFE: u64 = 10 * 365 * 86_400;

@@ -6,9 +6,9 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use crate::clock::serialize_time;
-use crate::store::{StoreError, Tx, execute, on};
 use crate::users::rows::{For, find_users};
+use kit::clock::serialize_time;
+use store::{StoreError, Tx, execute, on};
 
 /// Cards that are removed at once.
 const SWEEP: i64 = 5_000;

@@ -6,9 +6,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::rows;
 use crate::app::App;
-use crate::claims::now;
-use crate::retry;
-use crate::store::StoreError;
+use kit::retry;
+use store::StoreError;
+use store::claims::now;
 
 /// Between two passes.
 const EVERY: Duration = Duration::from_secs(60);

@@ -8,7 +8,7 @@ use jiff::{Timestamp, Zoned};
 use super::super::Stop;
 use super::super::value::Value;
 use super::super::work::Work;
-use crate::clock::from_ms;
+use kit::clock::from_ms;
 
 type Made<'a> = Result<Value<'a>, Stop>;
 

@@ -6,9 +6,9 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use super::{NOTHING_VALID, NOW, batches, refused, take, taken, with};
-use crate::clock;
 use crate::tracking::Kind;
 use crate::tracking::message::{Identifier, Json, Object};
+use kit::clock;
 
 /// A JSON number with its exact value in millionths, rounded half to even.
 fn decimal() -> impl Strategy<Value = (String, i128)> {

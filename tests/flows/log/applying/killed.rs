@@ -1,6 +1,7 @@
 //! Workers that are killed, by chance and by messages.
 
 use super::*;
+use longshore::topics;
 
 on_both!(
     long on_kafka:
@@ -18,7 +19,7 @@ async fn a_process_that_applies_on_request() {
     telemetry::init_tracing(&config).unwrap();
     let app = App::open(config).await.unwrap();
     let never = CancellationToken::new();
-    batches::run(&app, GROUP, Topic::Tracking, Tally::default(), options(), never).await;
+    batches::run(&app, GROUP, topics::TRACKING, Tally::default(), options(), never).await;
 }
 
 fn start_process(installation: &Installation, failpoints: &str) -> Process {

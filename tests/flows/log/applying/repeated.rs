@@ -1,6 +1,7 @@
 //! Messages that come more than once, under ids.
 
 use super::*;
+use longshore::topics;
 
 on_both!(
     what_comes_again_under_its_id_is_applied_once,
@@ -96,8 +97,8 @@ async fn ids_are_remembered_by_the_databases_clock() {
     let sql = "UPDATE messages SET appended_at = appended_at
                + CASE position WHEN 0 THEN 259200000 ELSE -259200000 END";
     assert_eq!(execute(&file, sql).await, 2);
-    let now = longshore::clock::Clock::system().now_ms();
-    let scope = Scope { group: GROUP, topic: Topic::Tracking, partition: 0 };
+    let now = kit::clock::Clock::system().now_ms();
+    let scope = Scope { group: GROUP, topic: topics::TRACKING, partition: 0 };
     let mut tx = store.write().await.unwrap();
     message_ids::remember(&mut tx, scope, &[(ids[0], now)]).await.unwrap();
     tx.commit().await.unwrap();

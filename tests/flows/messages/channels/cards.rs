@@ -1,6 +1,6 @@
 //! Content cards: stored once, read until they expire, gone with their user.
 
-use longshore::clock::from_ms;
+use kit::clock::from_ms;
 use longshore::messages::channels::cards;
 use longshore::messages::{Channel, Outcome};
 use serde_json::{Value, json};

@@ -5,12 +5,12 @@ use std::io::Cursor;
 
 use longshore::messages::dispatch::{self, Listed, State};
 use longshore::messages::order::{Kind, Named, Order, SubscriptionState, Target, Who};
-use longshore::store::StoreError;
 use longshore::users::erase;
 use longshore::users::import::{Importer, Input};
 use longshore::worker::{self, Role};
 use longshore::workspaces::{self, Workspace};
 use serde_json::{Value, json};
+use store::StoreError;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;

@@ -2,13 +2,14 @@
 //! the receiver answers, on both databases.
 
 use longshore::app::App;
-use longshore::claims::{self, Kind};
 use longshore::deliveries;
+use longshore::kinds;
 use longshore::messages::transactional::reports::Change;
 use longshore::messages::transactional::{State, reported, rows};
 use longshore::messages::{Channel, MessageId};
 use serde_json::Value;
 use std::time::Duration;
+use store::claims::{self};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -119,7 +120,7 @@ async fn work(app: App, stop: CancellationToken) {
     let mut attempts = JoinSet::new();
     while !stop.is_cancelled() {
         let lease = Duration::from_secs(60);
-        for claim in claims::take(&app.store, Kind::Delivery, 4, 8, lease, &[]).await.unwrap() {
+        for claim in claims::take(&app.store, kinds::DELIVERY, 4, 8, lease, &[]).await.unwrap() {
             let (app, stop) = (app.clone(), stop.clone());
             attempts.spawn(async move { deliveries::run(&app, &claim, &stop).await });
         }

@@ -1,0 +1,69 @@
+//! Fail points: places between two durable effects at which a test ends or stops the process.
+//! Builds with debug assertions have them, so that a build for every day serves the tests too;
+//! the profile `dist` has none. They do nothing unless `FAILPOINTS` names them: `part::uploaded=kill` ends the process as `kill -9` would, `=stop` stops it as
+//! a machine that hangs does, until SIGCONT; `part::uploaded@3=kill` at the third time.
+
+/// What a process can be made to do at a place: see the module.
+#[cfg(debug_assertions)]
+#[macro_export]
+macro_rules! fail_point {
+    ($name:literal) => {
+        $crate::faults::reach($name)
+    };
+}
+/// Nothing: this build is to be deployed.
+#[cfg(not(debug_assertions))]
+#[macro_export]
+macro_rules! fail_point {
+    ($name:literal) => {};
+}
+#[cfg(debug_assertions)]
+#[doc(hidden)]
+pub use set::reach;
+
+#[cfg(debug_assertions)]
+mod set {
+    use std::collections::HashMap;
+    use std::sync::LazyLock;
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::time::Duration;
+
+    use rustix::process::{Signal, getpid, kill_process};
+
+    struct Point {
+        signal: Signal,
+        at: u32,
+        reached: AtomicU32,
+    }
+
+    static POINTS: LazyLock<HashMap<String, Point>> = LazyLock::new(|| {
+        let set = std::env::var("FAILPOINTS").unwrap_or_default();
+        set.split(',').filter(|point| !point.is_empty()).map(parse).collect()
+    });
+
+    fn parse(text: &str) -> (String, Point) {
+        let parsed = || {
+            let (name, action) = text.split_once('=')?;
+            let (name, at) = name.split_once('@').unwrap_or((name, "1"));
+            let signal = match action {
+                "kill" => Signal::KILL,
+                "stop" => Signal::STOP,
+                _ => return None,
+            };
+            let point = Point { signal, at: at.parse().ok()?, reached: AtomicU32::new(0) };
+            Some((name.to_owned(), point))
+        };
+        parsed().unwrap_or_else(|| panic!("FAILPOINTS: {text:?} is not NAME[@COUNT]=kill|stop"))
+    }
+
+    /// The process is at the point `name`.
+    pub fn reach(name: &str) {
+        let Some(point) = POINTS.get(name) else { return };
+        if point.reached.fetch_add(1, Ordering::SeqCst) + 1 == point.at {
+            kill_process(getpid(), point.signal).expect("a process may signal itself");
+            // It is the first thread that stops all of them, once it runs: this one must not
+            // get beyond the point meanwhile.
+            std::thread::sleep(Duration::from_secs(1));
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! What every layer above stands on, and what knows nothing of the product.
+//!
+//! | module | is about |
+//! |---|---|
+//! | [`bell`] | wakes the loops of this process |
+//! | [`clock`] | the time of day, as something that a test can set |
+//! | [`compute`] | processors and memory, shared out within a process |
+//! | [`faults`] | places where a test can end or stop the process |
+//! | [`panics`] | the text of a caught panic |
+//! | [`private`] | files and folders that are their owner's alone |
+//! | [`retry`] | whether an error may pass, and the pauses between tries |
+//! | [`secrets`] | encryption, derived keys and signatures under one secret key |
+//! | [`words`] | texts that people read: counts, cut texts, the nearest known name |
+
+pub mod bell;
+pub mod clock;
+pub mod compute;
+pub mod faults;
+pub mod panics;
+pub mod private;
+pub mod retry;
+pub mod secrets;
+pub mod words;

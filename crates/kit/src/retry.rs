@@ -1,0 +1,87 @@
+//! Whether trying again can help, and how long to wait before it.
+
+use std::time::{Duration, Instant};
+
+use rand::RngExt as _;
+use tokio_util::sync::CancellationToken;
+
+/// Implemented by every error of this crate: says whether the same thing, tried again
+/// later, may succeed without anybody changing anything.
+pub trait Retry {
+    fn can_retry(&self) -> bool {
+        false
+    }
+
+    /// Whether it came of doing much at once, so that the same in smaller pieces may succeed.
+    fn is_too_much(&self) -> bool {
+        false
+    }
+
+    /// Whether a newer program wrote what this one does not know ([`store::documents`]
+    /// (store::documents)). It is no failure of what is to be done, which waits for a
+    /// newer program however long that takes: whatever counts tries does not count this one.
+    fn needs_newer(&self) -> bool {
+        false
+    }
+
+    /// Whether it was refused for the time that this machine's clock shows. Where that clock is
+    /// wrong it is no failure of what is to be done, either: another machine can do it.
+    fn blames_clock(&self) -> bool {
+        false
+    }
+}
+
+/// Waits until `pause` is over or `stop` is cancelled.
+pub async fn wait(pause: Duration, stop: &CancellationToken) {
+    tokio::select! {
+        () = tokio::time::sleep(pause) => {}
+        () = stop.cancelled() => {}
+    }
+}
+
+/// A pause that doubles with each attempt up to `cap`, with jitter over its upper half
+/// so that many who failed together do not come back together.
+///
+/// `attempt` counts from 1.
+pub fn pause(attempt: u32, base: Duration, cap: Duration) -> Duration {
+    let doubled = base.saturating_mul(1u32 << attempt.saturating_sub(1).min(20));
+    doubled.min(cap).mul_f64(rand::rng().random_range(0.5..=1.0))
+}
+
+/// Tries of what must not be given up lightly, within a bounded time.
+pub struct Tries {
+    until: Instant,
+    failures: u32,
+}
+
+impl Tries {
+    pub fn within(time: Duration) -> Self {
+        Self { until: Instant::now() + time, failures: 0 }
+    }
+
+    /// Waits before another try; false where the time is up.
+    pub async fn again(&mut self) -> bool {
+        self.failures = self.failures.saturating_add(1);
+        let pause = pause(self.failures, Duration::from_millis(50), Duration::from_secs(2));
+        if Instant::now() + pause > self.until {
+            return false;
+        }
+        tokio::time::sleep(pause).await;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_to_the_cap_and_no_further() {
+        let (base, cap) = (Duration::from_secs(1), Duration::from_secs(60));
+        for (attempt, most) in [(1, 1), (2, 2), (4, 8), (7, 60), (u32::MAX, 60)] {
+            let pause = pause(attempt, base, cap);
+            assert!(pause <= Duration::from_secs(most), "attempt {attempt}: {pause:?}");
+            assert!(pause >= Duration::from_secs(most) / 2, "attempt {attempt}: {pause:?}");
+        }
+    }
+}

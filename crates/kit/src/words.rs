@@ -1,0 +1,84 @@
+//! Numbers, and what others wrote, as texts that people read.
+
+use std::borrow::Cow;
+
+/// `1 user`, `2,000 users`.
+pub fn count(number: u64, noun: &str) -> String {
+    format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
+}
+
+/// `2,000`.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.char_indices() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A text that somebody else chose, as an error repeats it: no more than its beginning, of so
+/// many characters.
+pub fn beginning(text: &str, most: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", &text[..end]).into(),
+        None => text.into(),
+    }
+}
+
+/// The known name that an unknown one was probably meant to be.
+pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    const LONGEST: usize = 100;
+    if name.len() > LONGEST {
+        return None;
+    }
+    let name = name.to_lowercase();
+    let most = name.chars().count().max(3) / 3;
+    let distance = |known: &str| {
+        let known = known.to_lowercase();
+        // The beginning of a name is as good as one wrong letter.
+        if name.len() > 2 && known.starts_with(&name) {
+            1
+        } else {
+            strsim::osa_distance(&name, &known)
+        }
+    };
+    let distances = known.into_iter().map(|known| (distance(known), known));
+    let near = distances.filter(|(distance, _)| *distance <= most);
+    near.min_by_key(|(distance, _)| *distance).map(|(_, known)| known)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn finds_the_name_that_was_meant() {
+        let known = ["currency", "keys", "worker.lease_ms", "ip_allowlist"];
+        for (name, meant) in [
+            ("curency", Some("currency")),
+            ("Currency", Some("currency")),
+            ("kyes", Some("keys")),
+            ("key", Some("keys")),
+            ("worker.lease", Some("worker.lease_ms")),
+            ("ip_allow_list", Some("ip_allowlist")),
+            ("secret", None),
+            ("", None),
+        ] {
+            assert_eq!(super::nearest(name, known), meant, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_long_text_is_cut_between_characters() {
+        assert_eq!(super::beginning("éé", 2), "éé");
+        assert_eq!(super::beginning("ééé", 2), "éé…");
+    }
+
+    #[test]
+    fn one_is_not_many() {
+        let texts = [0, 1, 999, 2_000, 1_234_567].map(|number| super::count(number, "user"));
+        assert_eq!(texts, ["0 users", "1 user", "999 users", "2,000 users", "1,234,567 users"]);
+    }
+}

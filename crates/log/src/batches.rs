@@ -1,0 +1,507 @@
+//! Consuming in batches, for groups whose offsets the [store keeps](super::offsets): where
+//! each partition that is held goes on, what of it was given out, and why it stopped.
+//!
+//! Of a partition one batch is under way at a time; the next one is read when it is done.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::consumer::Fetched;
+use super::offsets::{self, Place};
+use super::ordered::Partitions;
+use super::{LogError, Message, Topic};
+use kit::clock::millis;
+use store::Store;
+
+/// How long a partition stays stopped that the log shows no reason for, before it is tried anew.
+const TRY_ANEW: Duration = Duration::from_secs(60);
+
+/// Messages of one partition, in order and never none; applied together.
+#[derive(Clone, Debug)]
+pub struct Batch {
+    /// Where the group is, unless somebody else was faster: what applying it moves on, to
+    /// [`next`](Self::next).
+    pub place: Place,
+    /// Whether it is the first one since the partition was assigned.
+    pub is_first: bool,
+    pub messages: Vec<Message>,
+}
+
+impl Batch {
+    /// The offset after the last message.
+    pub fn next(&self) -> i64 {
+        self.messages.last().map_or(self.place.next, |message| message.offset + 1)
+    }
+}
+
+/// How large batches may become, and how many.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Messages of a batch.
+    pub messages: usize,
+    /// Bytes of a batch's payloads, but for its last message.
+    pub bytes: usize,
+    /// Batches of this consumer under way at once.
+    pub in_flight: usize,
+}
+
+/// What the log has of a topic.
+#[derive(Clone, Debug)]
+pub struct Extent {
+    /// Tells it from one that was made anew in its place.
+    pub id: String,
+    pub ranges: Vec<Range>,
+}
+
+/// The messages that the log has of a partition.
+#[derive(Clone, Copy, Debug)]
+pub struct Range {
+    pub partition: i32,
+    pub earliest: i64,
+    /// The offset that the next message gets.
+    pub end: i64,
+}
+
+/// Why a group cannot go on at `place`; none where it can.
+pub fn obstacle(place: &Place, extent: &Extent) -> Option<String> {
+    if place.log_id != extent.id {
+        let text = "the log or its topic was made anew, and the offset means nothing in it";
+        return Some(text.to_owned());
+    }
+    let mut ranges = extent.ranges.iter();
+    match ranges.find(|range| range.partition == place.partition) {
+        None => Some("the log has no such partition".to_owned()),
+        Some(range) if place.next < range.earliest => Some(format!(
+            "the oldest message that the log still has is {}, so some were never applied",
+            range.earliest
+        )),
+        Some(range) if place.next > range.end => Some(format!(
+            "the log ends at {}: it lost messages, or was put back to an older state",
+            range.end
+        )),
+        Some(_) => None,
+    }
+}
+
+/// What an operator is told of a partition that cannot go on.
+fn stopped(topic: Topic, place: &Place, reason: &str) -> String {
+    let (topic, partition, next) = (topic.name(), place.partition, place.next);
+    format!(
+        "partition {partition} of {topic} is stopped at offset {next}: {reason}; say where it goes \
+         on: `longshore log reset --topic {topic} --partition {partition} --to earliest` applies \
+         all that the log has, `--to latest` passes it over"
+    )
+}
+
+/// How a consumer stands in a partition that it holds.
+#[derive(Clone, Debug)]
+pub struct Standing {
+    pub partition: i32,
+    /// Messages that are not done.
+    pub behind: i64,
+    /// When the oldest of them was appended, in milliseconds since the epoch. Where it was not
+    /// read yet: when it was first seen that there is one, or the last one before it was
+    /// appended, whichever is later. None at the end of the log.
+    pub since: Option<i64>,
+    /// Where it cannot go on, and why.
+    pub stopped: Option<(Place, String)>,
+}
+
+/// Tells how a consumer stands in the partitions that it holds.
+#[derive(Clone)]
+pub struct Standings(pub(super) Arc<Cursors>);
+
+impl Standings {
+    /// Those that were begun; `now` is the time in milliseconds since the epoch.
+    pub fn all(&self, now: i64) -> Vec<Standing> {
+        self.0.standings(now)
+    }
+
+    /// The partitions of which it is not known yet where to go on.
+    pub fn waiting(&self) -> Vec<i32> {
+        self.0.assigned().into_iter().map(|(partition, _)| partition).collect()
+    }
+}
+
+/// Where a consumer is in each partition that it holds; moved by what feeds it.
+pub(super) struct Cursors {
+    pub group: String,
+    pub topic: Topic,
+    store: Store,
+    partitions: Arc<Partitions>,
+    at: Mutex<BTreeMap<i32, Cursor>>,
+}
+
+struct Cursor {
+    epoch: u64,
+    start: Place,
+    /// Up to where it was given out.
+    next: i64,
+    end: i64,
+    /// Since when there has been something to give out.
+    behind_since: Option<Instant>,
+    /// When the first message of the latest batch was appended, and the last one.
+    times: Option<(i64, i64)>,
+    stopped: Option<Stop>,
+}
+
+struct Stop {
+    text: String,
+    /// When, of one for which the log shows no reason: it may pass.
+    passing: Option<Instant>,
+}
+
+/// A partition of which the next batch can be read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanting {
+    pub partition: i32,
+    pub epoch: u64,
+    pub from: i64,
+}
+
+impl Cursors {
+    pub fn new(group: &str, topic: Topic, store: Store, partitions: Arc<Partitions>) -> Self {
+        Self { group: group.to_owned(), topic, store, partitions, at: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<i32, Cursor>> {
+        self.at.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The partitions that were assigned and not begun, each with its epoch.
+    pub fn assigned(&self) -> Vec<(i32, u64)> {
+        let at = self.lock();
+        let mut open = self.partitions.open();
+        open.retain(|(partition, epoch)| at.get(partition).is_none_or(|c| c.epoch != *epoch));
+        open
+    }
+
+    /// Asks the store where partitions go on, of those of which the log said what it has. Those
+    /// that cannot are stopped.
+    pub async fn begin(&self, assigned: &[(i32, u64)], extent: &Extent) -> Result<(), LogError> {
+        if assigned.is_empty() {
+            return Ok(());
+        }
+        let begun = offsets::begin(&self.store, &self.group, self.topic, extent).await;
+        let mut places = begun.map_err(|error| {
+            LogError::Unavailable(format!("where the group goes on cannot be read: {error}"))
+        })?;
+        for Range { partition, end, .. } in &extent.ranges {
+            let epoch = assigned.iter().find(|(assigned, _)| assigned == partition);
+            let Some(((_, epoch), start)) = epoch.zip(places.remove(partition)) else { continue };
+            let obstacle = obstacle(&start, extent);
+            let mut cursor = Cursor::new(*epoch, start);
+            cursor.moved(*end);
+            if let Some(reason) = obstacle {
+                cursor.stop(self.topic, &reason, None);
+            }
+            self.lock().insert(*partition, cursor);
+        }
+        Ok(())
+    }
+
+    /// Where a partition that may be read begins, and its epoch; none of one that is stopped.
+    pub fn start(&self, partition: i32) -> Option<(u64, i64)> {
+        let at = self.lock();
+        let cursor = at.get(&partition).filter(|cursor| cursor.stopped.is_none())?;
+        (self.partitions.epoch(partition) == Some(cursor.epoch))
+            .then_some((cursor.epoch, cursor.next))
+    }
+
+    /// The partitions of which nothing is under way, those after `last` first: they take turns.
+    pub fn wanting(&self, last: i32) -> Vec<Wanting> {
+        let mut at = self.lock();
+        at.retain(|partition, cursor| self.partitions.holds(*partition, cursor.epoch));
+        let idle = at.iter().filter(|(partition, cursor)| {
+            cursor.stopped.is_none()
+                && self.partitions.epoch(**partition) == Some(cursor.epoch)
+                && cursor.done(&self.partitions) == cursor.next
+        });
+        let mut wanting: Vec<_> = idle
+            .map(|(partition, c)| Wanting { partition: *partition, epoch: c.epoch, from: c.next })
+            .collect();
+        let split = wanting.partition_point(|wanting| wanting.partition <= last);
+        wanting.rotate_left(split);
+        wanting
+    }
+
+    /// Makes a batch of what was read; none of nothing, or where the partition went meanwhile.
+    /// Messages that do not begin where they should stop the partition: those between would be
+    /// skipped. For the same reason a batch ends before the first gap, which the next one then
+    /// finds. Nothing makes a gap on purpose: the topics are neither compacted nor written in
+    /// transactions of Kafka.
+    pub fn give_out(&self, from: Wanting, mut messages: Vec<Message>) -> Option<Fetched<Batch>> {
+        let first = messages.first()?;
+        let mut at = self.lock();
+        let cursor = at.get_mut(&from.partition).filter(|cursor| cursor.epoch == from.epoch)?;
+        if first.offset != cursor.next {
+            let reason = format!("the log gives message {} there", first.offset);
+            cursor.stop(self.topic, &reason, Some(Instant::now()));
+            return None;
+        }
+        let unbroken = messages.iter().zip(cursor.next..).take_while(|(m, at)| m.offset == *at);
+        messages.truncate(unbroken.count());
+        let (first, last) = (messages.first()?, messages.last()?);
+        let offset = last.offset;
+        let place = cursor.reached();
+        cursor.times = Some((first.appended_at, last.appended_at));
+        cursor.next = offset + 1;
+        cursor.moved(offset + 1);
+        Some(Fetched {
+            partition: from.partition,
+            epoch: from.epoch,
+            offset,
+            count: messages.len(),
+            content: Batch { is_first: place == cursor.start, place, messages },
+        })
+    }
+
+    /// Notes where the log ends.
+    pub fn set_end(&self, partition: i32, end: i64) {
+        if let Some(cursor) = self.lock().get_mut(&partition) {
+            cursor.moved(end);
+        }
+    }
+
+    /// Stops a partition that the log gives no more of.
+    pub fn stop(&self, partition: i32, reason: &str) {
+        if let Some(cursor) = self.lock().get_mut(&partition) {
+            cursor.stop(self.topic, reason, Some(Instant::now()));
+        }
+    }
+
+    /// Up to where each partition was given out.
+    pub fn places(&self) -> BTreeMap<i32, Place> {
+        self.lock().iter().map(|(partition, cursor)| (*partition, cursor.reached())).collect()
+    }
+
+    /// Stops the partitions that cannot go on in what the log has, of those that it told of; one
+    /// that was stopped, and that the log shows no reason for, is to be begun anew. The log told
+    /// at some time since the partitions were at `before`: who went on meanwhile is right.
+    pub fn compare(&self, before: &BTreeMap<i32, Place>, extent: &Extent) {
+        let mut at = self.lock();
+        for Range { partition, end, .. } in &extent.ranges {
+            let Some(cursor) = at.get_mut(partition) else { continue };
+            cursor.moved(*end);
+            let former = before.get(partition).and_then(|place| obstacle(place, extent));
+            match former.and(obstacle(&cursor.reached(), extent)) {
+                Some(reason) => cursor.stop(self.topic, &reason, None),
+                None if cursor.may_be_tried() && !self.partitions.is_busy(*partition) => {
+                    self.partitions.renew(*partition);
+                }
+                None => {}
+            }
+        }
+    }
+
+    fn standings(&self, now: i64) -> Vec<Standing> {
+        let at = self.lock();
+        let held = at.iter().filter(|(partition, c)| self.partitions.holds(**partition, c.epoch));
+        held.map(|(partition, cursor)| cursor.standing(*partition, &self.partitions, now)).collect()
+    }
+}
+
+impl Cursor {
+    /// At `start`, where the log is taken to end until it says more.
+    fn new(epoch: u64, start: Place) -> Self {
+        let (next, behind_since, times, stopped) = (start.next, None, None, None);
+        Self { epoch, start, next, end: next, behind_since, times, stopped }
+    }
+
+    /// Up to where it was given out.
+    fn reached(&self) -> Place {
+        Place { next: self.next, ..self.start.clone() }
+    }
+
+    /// Notes that the log ends no earlier than at `end`, or that more was given out.
+    fn moved(&mut self, end: i64) {
+        self.end = self.end.max(end);
+        self.behind_since = match self.end > self.next {
+            true => self.behind_since.or_else(|| Some(Instant::now())),
+            false => None,
+        };
+    }
+
+    /// Stops it, unless it is; a reason that does not pass is told instead of one that may.
+    fn stop(&mut self, topic: Topic, reason: &str, passing: Option<Instant>) {
+        let is_news = |stop: &Stop| stop.passing.is_some() && passing.is_none();
+        if self.stopped.as_ref().is_none_or(is_news) {
+            let text = stopped(topic, &self.reached(), reason);
+            tracing::error!("{text}");
+            self.stopped = Some(Stop { text, passing });
+        }
+    }
+
+    /// Whether what stopped it may have passed.
+    fn may_be_tried(&self) -> bool {
+        let passing = self.stopped.as_ref().and_then(|stop| stop.passing);
+        passing.is_some_and(|since| since.elapsed() >= TRY_ANEW)
+    }
+
+    /// Up to where everything is done.
+    fn done(&self, partitions: &Partitions) -> i64 {
+        partitions.position(self.start.partition).unwrap_or(self.start.next)
+    }
+
+    fn standing(&self, partition: i32, partitions: &Partitions, now: i64) -> Standing {
+        let done = self.done(partitions);
+        let behind = (self.end - done).max(0);
+        let seen = self.behind_since.map(|since| now.saturating_sub(millis(since.elapsed())));
+        let oldest = match self.times {
+            Some((first, _)) if done < self.next => Some(first),
+            Some((_, last)) => seen.map(|seen| seen.max(last)),
+            None => seen,
+        };
+        let place = Place { next: done, ..self.start.clone() };
+        Standing {
+            partition,
+            behind,
+            since: oldest.filter(|_| behind > 0),
+            stopped: self.stopped.as_ref().map(|stop| (place, stop.text.clone())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn extent(end: i64) -> Extent {
+        let range = |partition| Range { partition, earliest: 0, end };
+        Extent { id: "log".into(), ranges: [0, 1].map(range).into() }
+    }
+
+    /// Two partitions, both at 5.
+    fn cursors() -> Cursors {
+        let store = Store::Postgres(sqlx::PgPool::connect_lazy("postgres://nobody").unwrap());
+        let partitions = Arc::new(Partitions::new(|| {}));
+        let cursors = Cursors::new("g", Topic::batched("tracking"), store, partitions.clone());
+        for partition in 0..2 {
+            let epoch = partitions.assign(partition);
+            let (consumer_group, log_id) = ("g".into(), "log".into());
+            let start = Place { consumer_group, partition, log_id, next: 5, resets: 0 };
+            cursors.lock().insert(partition, Cursor::new(epoch, start));
+        }
+        cursors
+    }
+
+    /// A message that was appended at the time of its number.
+    fn message(offset: i64) -> Message {
+        Message {
+            topic: Topic::batched("tracking"),
+            partition: 0,
+            offset,
+            appended_at: offset,
+            key: Vec::new(),
+            payload: Vec::new(),
+            request_id: String::new(),
+        }
+    }
+
+    /// The log says where it ends.
+    fn look(cursors: &Cursors, end: i64) {
+        cursors.compare(&cursors.places(), &extent(end));
+    }
+
+    fn stop_long_ago(cursors: &Cursors, partition: i32) {
+        cursors.stop(partition, "an error");
+        let mut at = cursors.lock();
+        let stop = at.get_mut(&partition).unwrap().stopped.as_mut().unwrap();
+        stop.passing = Some(Instant::now() - TRY_ANEW);
+    }
+
+    #[tokio::test]
+    async fn what_is_behind_is_known_although_nothing_can_be_fetched() {
+        let cursors = cursors();
+        look(&cursors, 12);
+        let behind: Vec<i64> = cursors.standings(0).iter().map(|s| s.behind).collect();
+        assert_eq!(behind, [7, 7]);
+    }
+
+    #[tokio::test]
+    async fn what_waits_is_as_old_as_can_be_known() {
+        const NOW: i64 = 10_000_000;
+        let cursors = cursors();
+        let since = || cursors.standings(NOW)[0].since;
+        assert_eq!(since(), None);
+        let batch = cursors.give_out(cursors.wanting(-1)[0], vec![message(5), message(6)]).unwrap();
+        assert!(cursors.partitions.start(0, batch.epoch, batch.offset));
+        assert_eq!(since(), Some(5), "what is under way was read");
+        look(&cursors, 7);
+        cursors.partitions.finish(0, batch.epoch, batch.offset, true);
+        assert_eq!(since(), None, "all is done");
+        // The last one is hours old; the next one came just now.
+        look(&cursors, 8);
+        let seen = since().unwrap();
+        assert!((NOW - 60_000..=NOW).contains(&seen), "{seen}");
+        cursors.lock().get_mut(&0).unwrap().times = Some((NOW - 2, NOW - 1));
+        cursors.lock().get_mut(&0).unwrap().behind_since = Some(Instant::now() - TRY_ANEW);
+        assert_eq!(since(), Some(NOW - 1), "it came after the one before it");
+    }
+
+    #[tokio::test]
+    async fn who_goes_on_while_the_log_is_asked_is_not_stopped() {
+        let cursors = cursors();
+        let before = cursors.places();
+        cursors.lock().get_mut(&0).unwrap().next = 9;
+        cursors.compare(&before, &extent(7));
+        assert_eq!(cursors.start(0).map(|(_, next)| next), Some(9));
+        cursors.compare(&cursors.places(), &extent(7));
+        assert_eq!(cursors.start(0), None);
+    }
+
+    #[tokio::test]
+    async fn messages_that_begin_elsewhere_are_not_given_out() {
+        for (first, is_given) in [(5, true), (6, false), (4, false)] {
+            let cursors = cursors();
+            let wanting = cursors.wanting(-1)[0];
+            let batch = cursors.give_out(wanting, vec![message(first), message(first + 1)]);
+            assert_eq!(batch.is_some(), is_given, "from {first}");
+            let stopped = cursors.standings(0).remove(0).stopped;
+            assert_eq!(stopped.is_none(), is_given, "{stopped:?}");
+            if is_given {
+                assert_eq!(cursors.lock()[&0].next, 7);
+            } else {
+                assert_eq!(cursors.lock()[&0].next, 5, "it goes on there");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_batch_ends_before_a_gap_and_before_a_repeat() {
+        for offsets in [[5, 6, 8], [5, 6, 6]] {
+            let cursors = cursors();
+            let read = offsets.map(message).into();
+            let batch = cursors.give_out(cursors.wanting(-1)[0], read).unwrap();
+            assert_eq!((batch.offset, batch.count, batch.content.messages.len()), (6, 2, 2));
+            assert_eq!(cursors.lock()[&0].next, 7);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_stop_without_a_reason_is_tried_anew_and_no_other() {
+        let cursors = cursors();
+        cursors.stop(0, "an error");
+        look(&cursors, 7);
+        assert_eq!((cursors.assigned(), cursors.start(0)), (vec![], None), "not at once");
+        stop_long_ago(&cursors, 0);
+        stop_long_ago(&cursors, 1);
+        look(&cursors, 3);
+        let text = |standing: Standing| standing.stopped.unwrap().1;
+        assert!(text(cursors.standings(0).remove(0)).contains("the log ends at 3"));
+        look(&cursors, 7);
+        assert_eq!(cursors.assigned(), [], "what is missing in between would be passed over");
+
+        let cursors = self::cursors();
+        stop_long_ago(&cursors, 1);
+        let epoch = cursors.partitions.epoch(1).unwrap();
+        assert!(cursors.partitions.start(1, epoch, 4));
+        look(&cursors, 7);
+        assert_eq!(cursors.assigned(), [], "work on it is under way");
+        cursors.partitions.finish(1, epoch, 4, true);
+        look(&cursors, 7);
+        assert!(matches!(cursors.assigned()[..], [(1, renewed)] if renewed != epoch));
+        assert_eq!(cursors.start(0).map(|(_, next)| next), Some(5));
+    }
+}

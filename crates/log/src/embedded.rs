@@ -1,0 +1,372 @@
+//! The embedded log: a table in a SQLite file of its own (`log.db` in the data
+//! directory), so that a bulk write to the store delays no append.
+//!
+//! One task writes: many appends share one transaction. Consumers of this process share
+//! the partitions and are woken as soon as something was appended.
+
+mod group;
+mod reader;
+mod rows;
+mod writer;
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use sqlx::SqlitePool;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::TaskTracker;
+
+use self::group::Group;
+pub(super) use self::group::Membership;
+use self::writer::{Command, Ends, Write, Writer};
+use super::batches::{Batch, Extent, Limits, Standings};
+use super::consumer::Consumer;
+use super::{LogError, NewMessage, Settings, Topic};
+use kit::clock::Clock;
+use kit::private;
+use store::{Store, in_words, sqlite_pool};
+
+/// How often messages that every group is done with are looked for.
+const TRIM_EVERY: Duration = Duration::from_secs(600);
+
+/// How often the file is asked whether another process, such as a command beside
+/// `standalone`, has appended; this process's own appends need no asking.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+
+impl From<sqlx::Error> for LogError {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Unavailable(format!("log.db: {}", in_words(&error)))
+    }
+}
+
+/// The embedded log. Cheap to clone; the last one dropped ends its tasks.
+#[derive(Clone)]
+pub struct Embedded {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    read: SqlitePool,
+    commands: mpsc::Sender<Command>,
+    ends: Arc<Ends>,
+    append_timeout: Duration,
+    groups: Mutex<HashMap<(String, Topic), Arc<Group>>>,
+    tasks: TaskTracker,
+    closing: CancellationToken,
+    _close_on_drop: DropGuard,
+}
+
+impl Embedded {
+    pub(super) async fn open(
+        settings: &Settings,
+        data: &Path,
+        topics: &'static [Topic],
+    ) -> Result<Self, LogError> {
+        private::directory(data).map_err(|error| {
+            LogError::Settings(format!("the data directory {}: {error}", data.display()))
+        })?;
+        let file = data.join("log.db");
+        private::database(&file).map_err(sqlx::Error::Io)?;
+        let options = SqliteConnectOptions::new()
+            .filename(&file)
+            .create_if_missing(true)
+            .journal_mode(SqliteJournalMode::Wal)
+            // NORMAL would lose acknowledged appends at a power cut.
+            .synchronous(SqliteSynchronous::Full)
+            .busy_timeout(Duration::from_secs(30));
+        let write = sqlite_pool()
+            .max_connections(1)
+            .idle_timeout(None)
+            .max_lifetime(None)
+            .connect_with(options.clone())
+            .await?;
+        let partitions = rows::create(&write, settings.partitions).await?;
+        if partitions != settings.partitions {
+            return Err(LogError::Settings(format!(
+                "log.partitions is {}, but {} was made with {partitions}, and that stays: \
+                 keys would change their partition and lose their order. Set it back to \
+                 {partitions}",
+                settings.partitions,
+                file.display(),
+            )));
+        }
+        let read = sqlite_pool()
+            .max_connections(4)
+            .connect_with(options.pragma("query_only", "ON"))
+            .await?;
+        Ok(Self::start(write, read, settings, topics))
+    }
+
+    fn start(
+        write: SqlitePool,
+        read: SqlitePool,
+        settings: &Settings,
+        topics: &'static [Topic],
+    ) -> Self {
+        let (commands, receiver) = mpsc::channel(1024);
+        let ends = Arc::new(Ends::new(topics, settings.partitions));
+        let closing = CancellationToken::new();
+        let tasks = TaskTracker::new();
+        let writer = Writer::new(write, receiver, ends.clone(), closing.clone());
+        tasks.spawn(writer.run());
+        tasks.spawn(watch_file(read.clone(), ends.clone(), closing.clone()));
+        let keep_ms = i64::from(settings.keep_days) * DAY_MS;
+        tasks.spawn(trim(commands.clone(), keep_ms, closing.clone()));
+        Self {
+            shared: Arc::new(Shared {
+                read,
+                commands,
+                ends,
+                append_timeout: Duration::from_millis(settings.append_timeout_ms),
+                groups: Mutex::default(),
+                tasks,
+                _close_on_drop: closing.clone().drop_guard(),
+                closing,
+            }),
+        }
+    }
+
+    pub(super) async fn append(&self, messages: Vec<NewMessage>) -> Result<(), LogError> {
+        let limit = self.shared.append_timeout;
+        let write = write(&self.shared.commands, Write::Append(messages));
+        timeout(limit, write).await.unwrap_or_else(|_| {
+            Err(LogError::Unavailable(format!("log.db was not written within {limit:?}")))
+        })
+    }
+
+    pub(super) async fn check(&self) -> Result<Vec<String>, LogError> {
+        Ok(rows::check(&self.shared.read).await?)
+    }
+
+    pub(super) fn consumer(
+        &self,
+        group: &str,
+        topic: Topic,
+        in_flight: usize,
+    ) -> Result<Consumer, LogError> {
+        Ok(reader::messages(self, &self.group(group, topic)?, in_flight))
+    }
+
+    pub(super) fn batches(
+        &self,
+        group: &str,
+        topic: Topic,
+        store: &Store,
+        limits: Limits,
+    ) -> Result<(Consumer<Batch>, Standings), LogError> {
+        Ok(reader::batches(self, &self.group(group, topic)?, store, limits))
+    }
+
+    pub(super) async fn extent(&self, topic: Topic) -> Result<Extent, LogError> {
+        Ok(rows::extent(&self.shared.read, topic, self.shared.ends.partitions()).await?)
+    }
+
+    fn group(&self, name: &str, topic: Topic) -> Result<Arc<Group>, LogError> {
+        if self.shared.closing.is_cancelled() {
+            return Err(LogError::closed());
+        }
+        let mut groups = self.shared.groups.lock().unwrap_or_else(PoisonError::into_inner);
+        let group = groups.entry((name.to_owned(), topic)).or_insert_with(|| {
+            let group = Arc::new(Group::new(name, topic, self.shared.commands.clone()));
+            let commits = group::commit_regularly(group.clone(), self.shared.closing.clone());
+            self.shared.tasks.spawn(commits);
+            group
+        });
+        Ok(group.clone())
+    }
+
+    pub(super) async fn close(&self) {
+        let groups: Vec<_> = {
+            let groups = self.shared.groups.lock().unwrap_or_else(PoisonError::into_inner);
+            groups.values().cloned().collect()
+        };
+        for group in groups {
+            if let Err(error) = group.commit().await {
+                tracing::warn!(%error, "done messages could not be written down: they come again");
+            }
+        }
+        self.shared.closing.cancel();
+        self.shared.tasks.close();
+        self.shared.tasks.wait().await;
+        self.shared.read.close().await;
+    }
+}
+
+/// Hands something to the writer, which carries it out whether or not anybody waits on.
+async fn write(commands: &mpsc::Sender<Command>, write: Write) -> Result<(), LogError> {
+    let (reply, answer) = oneshot::channel();
+    commands.send(Command::Write(write, reply)).await.map_err(|_| LogError::closed())?;
+    answer.await.map_err(|_| LogError::closed())?
+}
+
+/// Sees what other processes append.
+async fn watch_file(read: SqlitePool, ends: Arc<Ends>, closing: CancellationToken) {
+    let mut seen = None;
+    let mut connection = None;
+    let mut ticks = interval(LOOK_EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    while !closing.is_cancelled() {
+        if let Err(error) = look(&read, &mut connection, &mut seen, &ends).await {
+            tracing::warn!(%error, "log.db cannot be read");
+            connection = None;
+        }
+        tokio::select! {
+            _ = ticks.tick() => {}
+            () = closing.cancelled() => {}
+        }
+    }
+}
+
+/// The version is of one connection's view, so the same one is asked each time.
+async fn look(
+    read: &SqlitePool,
+    connection: &mut Option<sqlx::pool::PoolConnection<sqlx::Sqlite>>,
+    seen: &mut Option<i64>,
+    ends: &Ends,
+) -> Result<(), sqlx::Error> {
+    if connection.is_none() {
+        *connection = Some(read.acquire().await?);
+        *seen = None;
+    }
+    let Some(connection) = connection else { return Ok(()) };
+    let version = rows::data_version(connection).await?;
+    if *seen != Some(version) {
+        ends.publish(&rows::ends(connection, ends.topics()).await?);
+        *seen = Some(version);
+    }
+    Ok(())
+}
+
+/// Has messages removed that every group is done with and that are older than `keep_ms`.
+async fn trim(commands: mpsc::Sender<Command>, keep_ms: i64, closing: CancellationToken) {
+    let clock = Clock::system();
+    let mut ticks = interval(TRIM_EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            _ = ticks.tick() => {}
+            () = closing.cancelled() => return,
+        }
+        if let Err(error) = trim_all(&commands, clock.now_ms() - keep_ms).await
+            && !closing.is_cancelled()
+        {
+            tracing::warn!(%error, "consumed messages could not be removed");
+        }
+    }
+}
+
+/// Goes through the messages by id, a few at a time, so that appends get in between.
+async fn trim_all(commands: &mpsc::Sender<Command>, before: i64) -> Result<(), LogError> {
+    let mut next = Some(i64::MIN);
+    while let Some(after) = next {
+        let (reply, answer) = oneshot::channel();
+        let command = Command::Trim { after, before, reply };
+        commands.send(command).await.map_err(|_| LogError::closed())?;
+        next = answer.await.map_err(|_| LogError::closed())??;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TOPIC: Topic = Topic::new("exports");
+
+    fn settings() -> Settings {
+        Settings {
+            url: "embedded".into(),
+            partitions: 4,
+            topic_prefix: String::new(),
+            replication: 1,
+            keep_days: 3,
+            append_timeout_ms: 10_000,
+            kafka: Default::default(),
+        }
+    }
+
+    async fn open(directory: &tempfile::TempDir) -> Embedded {
+        Embedded::open(&settings(), directory.path(), &[TOPIC]).await.unwrap()
+    }
+
+    fn message(payload: Vec<u8>) -> Vec<NewMessage> {
+        vec![NewMessage {
+            topic: TOPIC,
+            key: b"k".to_vec(),
+            partition: None,
+            payload,
+            request_id: "r".into(),
+        }]
+    }
+
+    #[tokio::test]
+    async fn a_full_disk_fails_the_append_and_room_heals_it() {
+        let directory = tempfile::tempdir().unwrap();
+        open(&directory).await.close().await;
+        let options = || {
+            SqliteConnectOptions::new()
+                .filename(directory.path().join("log.db"))
+                .journal_mode(SqliteJournalMode::Wal)
+        };
+        // SQLite answers a file that may not grow as it does a disk that is full.
+        let write = sqlite_pool()
+            .max_connections(1)
+            .connect_with(options().pragma("max_page_count", "40"))
+            .await
+            .unwrap();
+        let read = sqlite_pool().connect_with(options()).await.unwrap();
+        let log = Embedded::start(write.clone(), read, &settings(), &[TOPIC]);
+
+        log.append(message(vec![1; 1000])).await.unwrap();
+        let error = log.append(message(vec![2; 1 << 20])).await.unwrap_err();
+        assert!(
+            matches!(&error, LogError::Unavailable(text) if text.contains("make room")),
+            "{error}"
+        );
+        log.append(message(vec![3; 1000])).await.unwrap();
+
+        sqlx::query("PRAGMA max_page_count = 100000").execute(&write).await.unwrap();
+        log.append(message(vec![4; 1 << 20])).await.unwrap();
+
+        let mut consumer = log.consumer("g", TOPIC, 8).unwrap();
+        for expected in [1, 3, 4] {
+            let (message, ack) = consumer.next().await.unwrap();
+            assert_eq!(message.payload[0], expected);
+            ack.done();
+        }
+        drop(consumer);
+        log.close().await;
+    }
+
+    #[tokio::test]
+    async fn what_another_process_appends_is_seen() {
+        let directory = tempfile::tempdir().unwrap();
+        let log = open(&directory).await;
+        let mut consumer = log.consumer("g", TOPIC, 1).unwrap();
+        log.append(message(vec![1])).await.unwrap();
+        let (first, ack) = consumer.next().await.unwrap();
+        ack.done();
+        // Another one on the same file stands for another process.
+        let beside = open(&directory).await;
+        beside.append(message(vec![2])).await.unwrap();
+        let (second, ack) =
+            timeout(Duration::from_secs(20), consumer.next()).await.unwrap().unwrap();
+        ack.done();
+        log.append(message(vec![3])).await.unwrap();
+        let (third, ack) =
+            timeout(Duration::from_secs(20), consumer.next()).await.unwrap().unwrap();
+        ack.done();
+        assert_eq!((first.payload[0], second.payload[0], third.payload[0]), (1, 2, 3));
+        assert_eq!((first.offset, second.offset, third.offset), (0, 1, 2));
+        drop(consumer);
+        log.close().await;
+        beside.close().await;
+    }
+}

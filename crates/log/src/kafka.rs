@@ -1,0 +1,231 @@
+//! The log in Apache Kafka, through rdkafka, which is used nowhere else.
+
+mod batches;
+mod consumer;
+mod describe;
+mod member;
+mod producer;
+mod topics;
+mod trim;
+
+use std::collections::BTreeMap;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rdkafka::config::{ClientConfig, FromClientConfigAndContext, RDKafkaLogLevel};
+use rdkafka::error::KafkaError;
+use rdkafka::{ClientContext, Statistics};
+use tokio::runtime::Handle;
+
+pub(super) use self::member::Membership;
+use self::producer::Producer;
+use super::batches::{Batch, Extent, Limits, Standings};
+use super::consumer::Consumer;
+use super::offsets::Place;
+use super::{LogError, MAX_MESSAGE_BYTES, NewMessage, Topic};
+use store::Store;
+
+/// The header that carries a message's request id.
+const REQUEST_ID: &str = "request_id";
+
+/// The largest batch that brokers take: a message of the largest size, and room for what
+/// Kafka puts around it.
+const MAX_BATCH_BYTES: usize = MAX_MESSAGE_BYTES + (16 << 10);
+
+/// What librdkafka may hold in memory, for sending and for fetching each.
+const QUEUE_KBYTES: &str = "16384";
+
+/// The log in Kafka. Cheap to clone.
+#[derive(Clone)]
+pub struct Kafka {
+    settings: Arc<Settings>,
+    producer: Arc<Producer>,
+}
+
+/// How to reach the brokers, and what the topics should be.
+struct Settings {
+    brokers: String,
+    topics: &'static [Topic],
+    topic_prefix: String,
+    partitions: i32,
+    replication: i32,
+    timeout: Duration,
+    properties: BTreeMap<String, String>,
+}
+
+impl Settings {
+    fn topic(&self, topic: Topic) -> String {
+        format!("{}{}", self.topic_prefix, topic.name())
+    }
+
+    fn group(&self, name: &str) -> String {
+        format!("{}{name}", self.topic_prefix)
+    }
+
+    /// A client's properties: `defaults`, over them the operator's, and over these what
+    /// the log's promises rest on.
+    fn client(&self, defaults: &[(&str, &str)], fixed: &[(&str, &str)]) -> ClientConfig {
+        let mut client = ClientConfig::new();
+        client.set("client.id", "longshore").set("topic.metadata.refresh.interval.ms", "60000");
+        for (name, value) in defaults {
+            client.set(*name, *value);
+        }
+        for (name, value) in &self.properties {
+            client.set(name, value);
+        }
+        client.set("bootstrap.servers", &self.brokers);
+        for (name, value) in fixed {
+            client.set(*name, *value);
+        }
+        client.set_log_level(RDKafkaLogLevel::Info);
+        client
+    }
+}
+
+impl Kafka {
+    pub(super) fn open(log: &super::Settings, topics: &'static [Topic]) -> Result<Self, LogError> {
+        let brokers = log.url.trim_start_matches("kafka://").trim_end_matches('/');
+        if brokers.is_empty() {
+            return Err(LogError::Settings("log.url: expected kafka://host:port,…".into()));
+        }
+        let settings = Arc::new(Settings {
+            brokers: brokers.to_owned(),
+            topics,
+            topic_prefix: log.topic_prefix.clone(),
+            partitions: i32::try_from(log.partitions).unwrap_or(i32::MAX),
+            replication: i32::from(log.replication),
+            timeout: Duration::from_millis(log.append_timeout_ms.max(1)),
+            properties: log.kafka.clone(),
+        });
+        let producer = Arc::new(Producer::new(settings.clone())?);
+        Ok(Self { settings, producer })
+    }
+
+    pub(super) async fn append(&self, messages: Vec<NewMessage>) -> Result<(), LogError> {
+        self.producer.append(&messages).await
+    }
+
+    pub(super) fn consumer(
+        &self,
+        group: &str,
+        topic: Topic,
+        in_flight: usize,
+    ) -> Result<Consumer, LogError> {
+        consumer::open(&self.settings, group, topic, in_flight)
+    }
+
+    pub(super) fn batches(
+        &self,
+        group: &str,
+        topic: Topic,
+        store: &Store,
+        limits: Limits,
+    ) -> Result<(Consumer<Batch>, Standings), LogError> {
+        batches::open(&self.settings, &self.producer, group, topic, store, limits)
+    }
+
+    pub(super) async fn extent(&self, topic: Topic) -> Result<Extent, LogError> {
+        topics::extent(&self.settings, topic).await
+    }
+
+    pub(super) async fn trim(
+        &self,
+        group: &str,
+        topic: Topic,
+        places: Option<&[Place]>,
+        before: i64,
+    ) -> Result<u64, LogError> {
+        trim::trim(&self.settings, group, topic, places, before).await
+    }
+
+    pub(super) async fn create_topics(&self) -> Result<Option<String>, LogError> {
+        topics::create(&self.settings).await
+    }
+
+    pub(super) async fn check(&self) -> Result<Vec<String>, LogError> {
+        topics::check(&self.settings).await
+    }
+
+    pub(super) async fn close(&self) {
+        self.producer.close().await;
+    }
+}
+
+/// Makes a client; what is wrong with its properties is said without their values, some of
+/// which are secrets.
+fn create<C, T>(config: &ClientConfig, context: C) -> Result<T, LogError>
+where
+    C: ClientContext,
+    T: FromClientConfigAndContext<C>,
+{
+    T::from_config_and_context(config, context).map_err(|error| match error {
+        KafkaError::ClientConfig(_, _, name, _) => LogError::Settings(format!(
+            "[log.kafka] {name}: no such property of librdkafka, or not a value of it"
+        )),
+        other => LogError::Settings(format!("[log.kafka]: {other}")),
+    })
+}
+
+/// A client of librdkafka whose end joins its threads, which must not hold up the runtime's: it is
+/// dropped on one that may block.
+struct BackgroundDrop<T: Send + 'static>(
+    /// None only while it is dropped.
+    Option<T>,
+);
+
+impl<T: Send + 'static> BackgroundDrop<T> {
+    fn new(client: T) -> Self {
+        Self(Some(client))
+    }
+}
+
+impl<T: Send + 'static> Deref for BackgroundDrop<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.0.as_ref().expect("it is there until it is dropped")
+    }
+}
+
+impl<T: Send + 'static> Drop for BackgroundDrop<T> {
+    fn drop(&mut self) {
+        let client = self.0.take();
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn_blocking(move || drop(client));
+        }
+    }
+}
+
+fn unavailable(error: KafkaError) -> LogError {
+    LogError::Unavailable(match error.rdkafka_error_code() {
+        Some(code) => code.to_string(),
+        None => error.to_string(),
+    })
+}
+
+/// Sends librdkafka's own words to the program's log.
+#[derive(Clone)]
+struct Tracing;
+
+impl ClientContext for Tracing {
+    fn log(&self, level: RDKafkaLogLevel, facility: &str, text: &str) {
+        match level {
+            RDKafkaLogLevel::Emerg
+            | RDKafkaLogLevel::Alert
+            | RDKafkaLogLevel::Critical
+            | RDKafkaLogLevel::Error => tracing::error!(target: "librdkafka", facility, "{text}"),
+            RDKafkaLogLevel::Warning => tracing::warn!(target: "librdkafka", facility, "{text}"),
+            RDKafkaLogLevel::Notice | RDKafkaLogLevel::Info => {
+                tracing::info!(target: "librdkafka", facility, "{text}");
+            }
+            RDKafkaLogLevel::Debug => tracing::debug!(target: "librdkafka", facility, "{text}"),
+        }
+    }
+
+    fn stats(&self, _: Statistics) {}
+
+    fn error(&self, error: KafkaError, reason: &str) {
+        tracing::warn!(target: "librdkafka", %error, "{reason}");
+    }
+}

@@ -1,0 +1,162 @@
+//! What the cluster has of a topic: its id, which rdkafka does not know how to ask for, and
+//! the offsets of its partitions.
+
+use std::ffi::{CStr, CString, c_char};
+use std::ptr;
+use std::time::{Duration, Instant};
+
+use rdkafka::ClientContext;
+use rdkafka::bindings as native;
+use rdkafka::client::Client;
+use rdkafka::error::RDKafkaErrorCode;
+use rdkafka::types::RDKafkaRespErr;
+
+use super::unavailable;
+use crate::LogError;
+use crate::batches::{Extent, Range};
+
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The same where others wait for theirs, and it is asked for again soon.
+const LITTLE: Duration = Duration::from_millis(500);
+
+/// Asks the cluster, which blocks; the error where a partition's offsets cannot be read.
+pub(super) fn extent<C: ClientContext>(
+    client: &Client<C>,
+    topic: &str,
+    partitions: impl IntoIterator<Item = i32>,
+) -> Result<Extent, LogError> {
+    let id = topic_id(client, topic)?;
+    let ranges = partitions.into_iter().map(|partition| range(client, topic, partition, PATIENCE));
+    Ok(Extent { id, ranges: ranges.collect::<Result<_, LogError>>()? })
+}
+
+/// The same of those partitions only whose offsets can be read; each is asked for just before
+/// it is waited for. Those that have no leader are not, and of a leader that is silent those
+/// after the first are given up soon.
+pub(super) fn known_extent<C: ClientContext>(
+    client: &Client<C>,
+    topic: &str,
+    is_asked: impl Fn(i32) -> bool,
+) -> Result<Extent, LogError> {
+    let id = topic_id(client, topic)?;
+    let metadata = client.fetch_metadata(Some(topic), PATIENCE).map_err(unavailable)?;
+    let all = metadata.topics().iter().flat_map(|topic| topic.partitions());
+    let led = all.filter(|partition| partition.leader() >= 0).map(|partition| partition.id());
+    let began = Instant::now();
+    let ranges = led.filter(|partition| is_asked(*partition)).filter_map(|partition| {
+        let patience = PATIENCE.saturating_sub(began.elapsed()).max(LITTLE);
+        let range = range(client, topic, partition, patience);
+        range
+            .inspect_err(|error| tracing::warn!(partition, %error, "its offsets are not known"))
+            .ok()
+    });
+    Ok(Extent { id, ranges: ranges.collect() })
+}
+
+fn range<C: ClientContext>(
+    client: &Client<C>,
+    topic: &str,
+    partition: i32,
+    patience: Duration,
+) -> Result<Range, LogError> {
+    let offsets = client.fetch_watermarks(topic, partition, patience).map_err(unavailable);
+    offsets.map(|(earliest, end)| Range { partition, earliest, end })
+}
+
+/// Where a partition ends, as far as the latest fetch told.
+pub(super) fn known_end<C: ClientContext>(
+    client: &Client<C>,
+    topic: &str,
+    partition: i32,
+) -> Option<i64> {
+    let topic = CString::new(topic).ok()?;
+    let (mut earliest, mut end) = (-1, -1);
+    // SAFETY: the client lives, the name ends with a NUL, the numbers may be written.
+    let error = unsafe {
+        native::rd_kafka_get_watermark_offsets(
+            client.native_ptr(),
+            topic.as_ptr(),
+            partition,
+            &mut earliest,
+            &mut end,
+        )
+    };
+    (error == RDKafkaRespErr::RD_KAFKA_RESP_ERR_NO_ERROR && end >= 0).then_some(end)
+}
+
+/// Something of librdkafka's, given back when this is dropped.
+struct Owned<T>(*mut T, unsafe extern "C" fn(*mut T));
+
+impl<T> Owned<T> {
+    fn new(made: *mut T, destroy: unsafe extern "C" fn(*mut T)) -> Result<Self, LogError> {
+        if made.is_null() {
+            return Err(LogError::Unavailable("librdkafka could not describe a topic".into()));
+        }
+        Ok(Self(made, destroy))
+    }
+}
+
+impl<T> Drop for Owned<T> {
+    fn drop(&mut self) {
+        // SAFETY: it is not null, and nobody else gives it back.
+        unsafe { (self.1)(self.0) }
+    }
+}
+
+/// The id that the cluster gave to a topic when it was made.
+fn topic_id<C: ClientContext>(client: &Client<C>, topic: &str) -> Result<String, LogError> {
+    let name = CString::new(topic).map_err(|error| LogError::Settings(error.to_string()))?;
+    let mut names: [*const c_char; 1] = [name.as_ptr()];
+    let millis = PATIENCE.as_millis() as i32;
+    let operation = native::rd_kafka_admin_op_t::RD_KAFKA_ADMIN_OP_DESCRIBETOPICS;
+    // SAFETY: the client and the names live until the end; what is made here is checked for
+    // null and given back once, the last made first; the id is copied while its event lives.
+    unsafe {
+        let client = client.native_ptr();
+        let queue = Owned::new(native::rd_kafka_queue_new(client), native::rd_kafka_queue_destroy)?;
+        let options = Owned::new(
+            native::rd_kafka_AdminOptions_new(client, operation),
+            native::rd_kafka_AdminOptions_destroy,
+        )?;
+        native::rd_kafka_AdminOptions_set_request_timeout(options.0, millis, ptr::null_mut(), 0);
+        let topics = Owned::new(
+            native::rd_kafka_TopicCollection_of_topic_names(names.as_mut_ptr(), names.len()),
+            native::rd_kafka_TopicCollection_destroy,
+        )?;
+        native::rd_kafka_DescribeTopics(client, topics.0, options.0, queue.0);
+        // Its own time-out ends the request before; this one ends what never comes.
+        let event = Owned::new(
+            native::rd_kafka_queue_poll(queue.0, 2 * millis),
+            native::rd_kafka_event_destroy,
+        )?;
+        answered(native::rd_kafka_event_error(event.0))?;
+        let result = native::rd_kafka_event_DescribeTopics_result(event.0);
+        let mut count = 0;
+        let described = match result.is_null() {
+            true => ptr::null_mut(),
+            false => native::rd_kafka_DescribeTopics_result_topics(result, &mut count),
+        };
+        if count != 1 || described.is_null() {
+            return Err(LogError::Unavailable(format!("the cluster did not describe {topic}")));
+        }
+        let described = *described;
+        let error = native::rd_kafka_TopicDescription_error(described);
+        if !error.is_null() {
+            answered(native::rd_kafka_error_code(error))?;
+        }
+        let id = native::rd_kafka_TopicDescription_topic_id(described);
+        Ok(CStr::from_ptr(native::rd_kafka_Uuid_base64str(id)).to_string_lossy().into_owned())
+    }
+}
+
+fn answered(error: RDKafkaRespErr) -> Result<(), LogError> {
+    match error {
+        RDKafkaRespErr::RD_KAFKA_RESP_ERR_NO_ERROR => Ok(()),
+        RDKafkaRespErr::RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART => {
+            Err(LogError::Unavailable("the topic does not exist: run `longshore migrate`".into()))
+        }
+        other => Err(LogError::Unavailable(RDKafkaErrorCode::from(other).to_string())),
+    }
+}

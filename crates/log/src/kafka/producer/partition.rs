@@ -1,0 +1,81 @@
+//! In which partitions the brokers know a producer.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::sync::{Mutex, OwnedMutexGuard};
+use tokio::time::Instant;
+
+use crate::{NewMessage, Topic};
+
+/// How long a partition counts as known after a message was confirmed. Brokers forget a producer
+/// that sends nothing, after a day unless they are set otherwise; to go alone once more costs one
+/// round trip.
+const KNOWN: Duration = Duration::from_secs(60);
+
+/// The right to send the only message to a partition.
+pub(super) type Alone = OwnedMutexGuard<()>;
+
+/// The partitions of all topics, as one producer sees them.
+pub(super) struct Partitions {
+    made: Instant,
+    /// Of each topic.
+    count: i32,
+    topics: &'static [Topic],
+    all: Vec<Partition>,
+}
+
+#[derive(Default)]
+struct Partition {
+    /// When a message was confirmed last: milliseconds since the producer was made, and one; 0
+    /// before the first.
+    confirmed: AtomicU64,
+    alone: Arc<Mutex<()>>,
+}
+
+impl Partitions {
+    pub fn new(topics: &'static [Topic], count: i32) -> Self {
+        let count = count.max(1);
+        let all = (0..topics.len() * count.unsigned_abs() as usize).map(|_| Partition::default());
+        Self { made: Instant::now(), count, topics, all: all.collect() }
+    }
+
+    /// The partition that a message belongs to.
+    pub fn of(&self, message: &NewMessage) -> i32 {
+        message.partition_of(self.count.unsigned_abs())
+    }
+
+    /// None of one that the topic does not have, which librdkafka refuses.
+    fn get(&self, (topic, partition): (Topic, i32)) -> Option<&Partition> {
+        let index = usize::try_from(partition).ok().filter(|_| partition < self.count)?;
+        let topic = self.topics.iter().position(|known| *known == topic)?;
+        self.all.get(topic * self.count.unsigned_abs() as usize + index)
+    }
+
+    fn millis(&self) -> u64 {
+        u64::try_from(self.made.elapsed().as_millis()).unwrap_or(u64::MAX - 1) + 1
+    }
+
+    /// Whether several messages may be under way to a partition.
+    pub fn is_known(&self, place: (Topic, i32)) -> bool {
+        self.get(place).is_none_or(|partition| {
+            let confirmed = partition.confirmed.load(Ordering::Acquire);
+            confirmed > 0 && Duration::from_millis(self.millis().saturating_sub(confirmed)) < KNOWN
+        })
+    }
+
+    /// Waits for the right to send the only message to a partition; none if it is known by then.
+    pub async fn alone(&self, place: (Topic, i32)) -> Option<Alone> {
+        let alone = self.get(place)?.alone.clone().lock_owned().await;
+        (!self.is_known(place)).then_some(alone)
+    }
+
+    /// Notes that the brokers have confirmed messages to these.
+    pub fn confirmed(&self, places: &[(Topic, i32)]) {
+        let now = self.millis();
+        for partition in places.iter().filter_map(|place| self.get(*place)) {
+            partition.confirmed.store(now, Ordering::Release);
+        }
+    }
+}

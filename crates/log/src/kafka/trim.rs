@@ -1,0 +1,113 @@
+//! Removes messages that were worked on long ago.
+
+use std::collections::BTreeMap;
+
+use rdkafka::admin::AdminOptions;
+use rdkafka::consumer::{BaseConsumer, Consumer as _, ConsumerContext};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::{Offset, TopicPartitionList};
+
+use super::topics::{PATIENCE, admin};
+use super::{Settings, Tracing, create, describe, unavailable};
+use crate::batches::{Range, obstacle};
+use crate::offsets::Place;
+use crate::{LogError, Topic};
+
+impl ConsumerContext for Tracing {}
+
+/// As [`Log::trim`](crate::Log::trim).
+pub(super) async fn trim(
+    settings: &Settings,
+    group: &str,
+    topic: Topic,
+    places: Option<&[Place]>,
+    before: i64,
+) -> Result<u64, LogError> {
+    let (name, partitions) = (settings.topic(topic), settings.partitions);
+    let client = settings.client(&[], &[("group.id", &settings.group(group))]);
+    let asked = name.clone();
+    let look = move || -> Result<_, LogError> {
+        // It asks alone, and takes no part in the group.
+        let consumer: BaseConsumer<Tracing> = create(&client, Tracing)?;
+        let extent = describe::extent(consumer.client(), &asked, 0..partitions)?;
+        let at = |offset| -> Result<_, KafkaError> {
+            let mut list = TopicPartitionList::new();
+            let mut partitions = extent.ranges.iter().map(|range| range.partition);
+            partitions.try_for_each(|p| list.add_partition_offset(&asked, p, offset))?;
+            Ok(list)
+        };
+        let committed = at(Offset::Invalid)
+            .and_then(|list| consumer.committed_offsets(list, PATIENCE))
+            .map_err(unavailable)?;
+        let recent = at(Offset::Offset(before))
+            .and_then(|list| consumer.offsets_for_times(list, PATIENCE))
+            .map_err(unavailable)?;
+        Ok((extent, committed, recent))
+    };
+    let (extent, committed, recent) = tokio::task::spawn_blocking(look)
+        .await
+        .map_err(|error| LogError::Unavailable(error.to_string()))??;
+    let (committed, recent) = (offsets(&committed), offsets(&recent));
+    // Of a partition that is stopped the store does not say what is applied.
+    let applied: Option<BTreeMap<i32, i64>> = places.map(|places| {
+        let own = places.iter().filter(|place| place.consumer_group == group);
+        let known = own.filter(|place| obstacle(place, &extent).is_none());
+        known.map(|place| (place.partition, place.next)).collect()
+    });
+    let old = |range: &Range| {
+        let partition = range.partition;
+        let Some(Offset::Offset(mut until)) = committed.get(&partition).copied() else {
+            return None;
+        };
+        match recent.get(&partition)? {
+            Offset::Offset(first) => until = until.min(*first),
+            // None is recent.
+            Offset::End => {}
+            _ => return None,
+        }
+        if let Some(applied) = &applied {
+            until = until.min(*applied.get(&partition)?);
+        }
+        (until > range.earliest).then_some(until)
+    };
+    let (mut list, mut messages) = (TopicPartitionList::new(), 0);
+    for range in &extent.ranges {
+        if let Some(until) = old(range) {
+            list.add_partition_offset(&name, range.partition, Offset::Offset(until))
+                .map_err(unavailable)?;
+            messages += (until - range.earliest).unsigned_abs();
+        }
+    }
+    if messages > 0 {
+        remove(settings, &list).await?;
+    }
+    Ok(messages)
+}
+
+/// The offsets of partitions that the cluster could tell.
+fn offsets(list: &TopicPartitionList) -> BTreeMap<i32, Offset> {
+    let elements = list.elements();
+    let told = elements.iter().filter(|partition| partition.error().is_ok());
+    told.map(|partition| (partition.partition(), partition.offset())).collect()
+}
+
+/// Removes what is before the offsets.
+async fn remove(settings: &Settings, offsets: &TopicPartitionList) -> Result<(), LogError> {
+    let options =
+        AdminOptions::new().request_timeout(Some(PATIENCE * 2)).operation_timeout(Some(PATIENCE));
+    let answer = admin(settings)?.delete_records(offsets, &options).await.map_err(refused)?;
+    answer.elements().iter().try_for_each(|partition| partition.error().map_err(refused))
+}
+
+fn refused(error: KafkaError) -> LogError {
+    match error.rdkafka_error_code() {
+        Some(
+            code @ (RDKafkaErrorCode::TopicAuthorizationFailed
+            | RDKafkaErrorCode::ClusterAuthorizationFailed),
+        ) => LogError::Refused(format!(
+            "{code}: allow the workers the operation Delete on the topics, or remove what is old \
+             yourself"
+        )),
+        _ => unavailable(error),
+    }
+}

@@ -1,0 +1,294 @@
+//! The log: append and consume. Kafka for a fleet, a table in a SQLite file of its own
+//! alone; the same semantics.
+//!
+//! A message belongs to the partition of its key, and messages of a partition are given
+//! out in order. The consumers of a group share the partitions; each group sees every
+//! message. What a group has done with is written down only after the work, and in order:
+//! a message comes again unless it and all before it on its partition were acknowledged.
+//!
+//! A group whose messages must be applied exactly once takes [`Batch`]es instead, and keeps
+//! its [`offsets`] in the store, where they move with what the messages do.
+
+mod batches;
+mod consumer;
+mod embedded;
+mod kafka;
+pub mod message_ids;
+pub mod offsets;
+mod ordered;
+pub mod payload;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+pub use batches::{Batch, Extent, Limits, Range, Standing, Standings, obstacle};
+pub use consumer::{Ack, Consumer};
+pub use payload::PayloadError;
+
+use self::offsets::Place;
+use kit::retry::Retry;
+use store::Store;
+
+/// The most that a message's key, payload and request id may have together, in bytes.
+pub const MAX_MESSAGE_BYTES: usize = 5 << 20;
+
+/// How long a partition that goes to another consumer waits for the work under way on it.
+/// What is not done by then is given out again, perhaps while it still runs.
+const REVOKE_WAIT: Duration = Duration::from_secs(5);
+
+/// How often done work is written down.
+const COMMIT_EVERY: Duration = Duration::from_millis(200);
+
+/// What messages are about. Its name in Kafka is [`Settings::topic_prefix`] and its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Topic {
+    name: &'static str,
+    is_batched: bool,
+}
+
+impl Topic {
+    pub const fn new(name: &'static str) -> Self {
+        Self { name, is_batched: false }
+    }
+
+    /// One that is taken in [`Batch`]es, by a group whose [`offsets`] are in the store.
+    pub const fn batched(name: &'static str) -> Self {
+        Self { name, is_batched: true }
+    }
+
+    pub fn name(self) -> &'static str {
+        self.name
+    }
+
+    /// Whether it is taken in [`Batch`]es.
+    pub fn is_batched(self) -> bool {
+        self.is_batched
+    }
+}
+
+/// Where the log is, and how it is kept.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// `embedded`, or `kafka://host:port,host:port` (`LONGSHORE_LOG_URL`).
+    pub url: String,
+    /// Partitions of each topic, used by the first `migrate` and fixed from then on.
+    pub partitions: u32,
+    /// Topic names begin with this, so that installations can share a cluster.
+    pub topic_prefix: String,
+    /// Copies of each partition that `migrate` asks of a Kafka cluster.
+    pub replication: u16,
+    /// Days after which messages that were worked on are removed from the log, counted from their
+    /// append.
+    pub keep_days: u32,
+    /// Milliseconds that an append may take before its call is answered 503.
+    pub append_timeout_ms: u64,
+    /// Any librdkafka property, given to producers and consumers as it is
+    /// (`LONGSHORE_LOG__KAFKA__SASL_PASSWORD` is `sasl.password`).
+    #[serde(default, skip_serializing)]
+    pub kafka: BTreeMap<String, String>,
+}
+
+/// A message to append.
+#[derive(Clone, Debug)]
+pub struct NewMessage {
+    pub topic: Topic,
+    /// Messages of one key stay in order, on one partition.
+    pub key: Vec<u8>,
+    /// The partition that it belongs to whatever its key: 0 to one less than
+    /// [`Settings::partitions`].
+    pub partition: Option<i32>,
+    pub payload: Vec<u8>,
+    /// The request that caused it; follows the message into the work.
+    pub request_id: String,
+}
+
+impl NewMessage {
+    /// The partition that it belongs to, of so many.
+    fn partition_of(&self, partitions: u32) -> i32 {
+        self.partition.unwrap_or_else(|| partition_of(&self.key, partitions))
+    }
+
+    fn bytes(&self) -> usize {
+        self.key.len() + self.payload.len() + self.request_id.len()
+    }
+}
+
+/// A message as consumed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    pub topic: Topic,
+    pub partition: i32,
+    pub offset: i64,
+    /// Milliseconds since the epoch, and the same each time the message is given out.
+    pub appended_at: i64,
+    pub key: Vec<u8>,
+    pub payload: Vec<u8>,
+    pub request_id: String,
+}
+
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum LogError {
+    #[error("the log cannot be reached: {0}")]
+    Unavailable(String),
+    #[error("the log refused the message: {0}")]
+    Refused(String),
+    #[error("the log's settings: {0}")]
+    Settings(String),
+}
+
+impl LogError {
+    fn closed() -> Self {
+        Self::Unavailable("it was closed".into())
+    }
+}
+
+/// A partition for `key`: the same for ever, as long as the count is.
+pub fn partition_of(key: &[u8], partitions: u32) -> i32 {
+    let hash = Sha256::digest(key);
+    let number = u32::from_be_bytes([hash[0], hash[1], hash[2], hash[3]]);
+    (number % partitions.max(1)) as i32
+}
+
+impl Retry for LogError {
+    fn can_retry(&self) -> bool {
+        matches!(self, Self::Unavailable(_))
+    }
+}
+
+/// The log. Cheap to clone.
+#[derive(Clone)]
+pub enum Log {
+    Embedded(embedded::Embedded),
+    Kafka(kafka::Kafka),
+}
+
+impl Log {
+    /// Opens the log of [`Settings::url`] for all `topics` that there are: the embedded one's file
+    /// is made in the folder `data` where it is missing, Kafka is not spoken to before it is needed.
+    pub async fn open(
+        settings: &Settings,
+        data: &Path,
+        topics: &'static [Topic],
+    ) -> Result<Self, LogError> {
+        if settings.url == "embedded" {
+            Ok(Self::Embedded(embedded::Embedded::open(settings, data, topics).await?))
+        } else {
+            Ok(Self::Kafka(kafka::Kafka::open(settings, topics)?))
+        }
+    }
+
+    /// Creates the topics that are missing (`migrate`), and waits until they can be used. Safe to
+    /// run from many processes. Answers what the operator should know of them, if anything.
+    pub async fn create_topics(&self) -> Result<Option<String>, LogError> {
+        match self {
+            // Opening made all there is to make.
+            Self::Embedded(_) => Ok(None),
+            Self::Kafka(kafka) => kafka.create_topics().await,
+        }
+    }
+
+    /// What is wrong with the topics, a line each (`doctor`); none when all is well.
+    pub async fn check(&self) -> Result<Vec<String>, LogError> {
+        match self {
+            Self::Embedded(embedded) => embedded.check().await,
+            Self::Kafka(kafka) => kafka.check().await,
+        }
+    }
+
+    /// Appends all; returns once every message is durable, and within
+    /// [`Settings::append_timeout_ms`]. After an error some may be in the log: appending
+    /// the same again must be harmless to whoever consumes them.
+    pub async fn append(&self, messages: Vec<NewMessage>) -> Result<(), LogError> {
+        if let Some(message) = messages.iter().find(|m| m.bytes() > MAX_MESSAGE_BYTES) {
+            return Err(LogError::Refused(format!(
+                "it has {} bytes, and {MAX_MESSAGE_BYTES} are the most",
+                message.bytes()
+            )));
+        }
+        if messages.is_empty() {
+            return Ok(());
+        }
+        let count = messages.len() as u64;
+        let began = Instant::now();
+        let result = match self {
+            Self::Embedded(embedded) => embedded.append(messages).await,
+            Self::Kafka(kafka) => kafka.append(messages).await,
+        };
+        let outcome = if result.is_ok() { "ok" } else { "error" };
+        metrics::histogram!("longshore_log_append_seconds", "outcome" => outcome)
+            .record(began.elapsed());
+        metrics::counter!("longshore_log_appended_total", "outcome" => outcome).increment(count);
+        result
+    }
+
+    /// A consumer of `topic` for `group`; several share the partitions among them. A group
+    /// that is new starts with the oldest message. At most `in_flight` messages are given
+    /// out and not yet acknowledged. To be called on the runtime.
+    pub fn consumer(
+        &self,
+        group: &str,
+        topic: Topic,
+        in_flight: usize,
+    ) -> Result<Consumer, LogError> {
+        match self {
+            Self::Embedded(embedded) => embedded.consumer(group, topic, in_flight),
+            Self::Kafka(kafka) => kafka.consumer(group, topic, in_flight),
+        }
+    }
+
+    /// Gives out [`Batch`]es of `topic` for `group`, whose [`offsets`] are in `store`; several
+    /// consumers share the partitions among them. A group that is new starts with the oldest
+    /// message. A partition that cannot go on where it was is stopped, alone. What is done is
+    /// written down in the log as well, for those who look at it from outside and for
+    /// trimming. To be called on the runtime.
+    pub fn batches(
+        &self,
+        group: &str,
+        topic: Topic,
+        store: &Store,
+        limits: Limits,
+    ) -> Result<(Consumer<Batch>, Standings), LogError> {
+        match self {
+            Self::Embedded(embedded) => embedded.batches(group, topic, store, limits),
+            Self::Kafka(kafka) => kafka.batches(group, topic, store, limits),
+        }
+    }
+
+    /// What the log has of a topic.
+    pub async fn extent(&self, topic: Topic) -> Result<Extent, LogError> {
+        match self {
+            Self::Embedded(embedded) => embedded.extent(topic).await,
+            Self::Kafka(kafka) => kafka.extent(topic).await,
+        }
+    }
+
+    /// Removes messages of `topic` that were appended before `before`, in milliseconds since the
+    /// epoch, and that `group` is done with; answers how many. `places` are the topic's offsets
+    /// of the store, where they are kept there ([`Topic::is_batched`]): what the store has not
+    /// applied stays, whatever was told to Kafka. The embedded log removes them by itself.
+    pub async fn trim(
+        &self,
+        group: &str,
+        topic: Topic,
+        places: Option<&[Place]>,
+        before: i64,
+    ) -> Result<u64, LogError> {
+        match self {
+            Self::Embedded(_) => Ok(0),
+            Self::Kafka(kafka) => kafka.trim(group, topic, places, before).await,
+        }
+    }
+
+    /// Writes down what is done and lets go; later appends fail.
+    pub async fn close(&self) {
+        match self {
+            Self::Embedded(embedded) => embedded.close().await,
+            Self::Kafka(kafka) => kafka.close().await,
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Offsets that the store keeps, so that they move in the transaction that applies the
+//! messages: exactly once, however often a worker is killed or a partition moves.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use super::{Extent, Topic};
+use store::{Store, StoreError, Tx, execute, from_row, on};
+
+/// Where a group goes on in a partition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub consumer_group: String,
+    pub partition: i32,
+    /// The [`Extent::id`] that `next` is an offset of.
+    pub log_id: String,
+    pub next: i64,
+    /// How often somebody said where to go on.
+    pub resets: i32,
+}
+from_row! { Place { consumer_group, partition, log_id, next, resets } }
+
+/// The offsets of `topic`, by group and partition.
+pub async fn places(tx: &mut Tx, topic: Topic) -> Result<Vec<Place>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_as(
+        "SELECT consumer_group, partition, log_id, next, resets FROM log_offsets
+         WHERE topic = $1 ORDER BY consumer_group, partition",
+    )
+    .bind(topic.name()).fetch_all(c).await?))
+}
+
+/// The place of `group` in one partition; none while it never consumed it.
+pub async fn place(
+    tx: &mut Tx,
+    group: &str,
+    topic: Topic,
+    partition: i32,
+) -> Result<Option<Place>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_as(
+        "SELECT consumer_group, partition, log_id, next, resets FROM log_offsets
+         WHERE consumer_group = $1 AND topic = $2 AND partition = $3",
+    )
+    .bind(group).bind(topic.name()).bind(partition).fetch_optional(c).await?))
+}
+
+/// Where `group` goes on in the partitions of `extent`; new ones begin with the oldest
+/// message that the log has.
+pub(super) async fn begin(
+    store: &Store,
+    group: &str,
+    topic: Topic,
+    extent: &Extent,
+) -> Result<BTreeMap<i32, Place>, StoreError> {
+    let mut tx = store.write().await?;
+    let mut known = of_group(&mut tx, group, topic).await?;
+    for range in &extent.ranges {
+        if let Entry::Vacant(unknown) = known.entry(range.partition) {
+            let place = Place {
+                consumer_group: group.to_owned(),
+                partition: range.partition,
+                log_id: extent.id.clone(),
+                next: range.earliest,
+                resets: 0,
+            };
+            put_if_absent(&mut tx, topic, &place).await?;
+            unknown.insert(place);
+        }
+    }
+    tx.commit().await?;
+    Ok(known)
+}
+
+async fn of_group(
+    tx: &mut Tx,
+    group: &str,
+    topic: Topic,
+) -> Result<BTreeMap<i32, Place>, StoreError> {
+    let places = places(tx, topic).await?.into_iter();
+    let own = places.filter(|place| place.consumer_group == group);
+    Ok(own.map(|place| (place.partition, place)).collect())
+}
+
+/// Another worker may have been first: the guard of [`advance`] tells.
+async fn put_if_absent(tx: &mut Tx, topic: Topic, place: &Place) -> Result<(), StoreError> {
+    execute!(
+        tx,
+        sqlx::query(
+            "INSERT INTO log_offsets (consumer_group, topic, partition, log_id, next)
+             VALUES ($1, $2, $3, $4, $5)
+             ON CONFLICT (consumer_group, topic, partition) DO NOTHING",
+        )
+        .bind(&place.consumer_group)
+        .bind(topic.name())
+        .bind(place.partition)
+        .bind(&place.log_id)
+        .bind(place.next)
+    );
+    Ok(())
+}
+
+/// Moves a group from `place` on to `next`, and keeps the row locked until the transaction
+/// ends; `false`, and nothing is changed, if it is not at `place` any more.
+pub async fn advance(
+    tx: &mut Tx,
+    topic: Topic,
+    place: &Place,
+    next: i64,
+) -> Result<bool, StoreError> {
+    let moved = execute!(
+        tx,
+        sqlx::query(
+            "UPDATE log_offsets SET next = $6
+             WHERE consumer_group = $1 AND topic = $2 AND partition = $3 AND log_id = $4
+               AND next = $5",
+        )
+        .bind(&place.consumer_group)
+        .bind(topic.name())
+        .bind(place.partition)
+        .bind(&place.log_id)
+        .bind(place.next)
+        .bind(next)
+    );
+    Ok(moved == 1)
+}
+
+/// Has a group go on at `place`, wherever it is (`log reset`); `false` if it never consumed
+/// the partition.
+pub async fn reset(tx: &mut Tx, topic: Topic, place: &Place) -> Result<bool, StoreError> {
+    let changed = execute!(
+        tx,
+        sqlx::query(
+            "UPDATE log_offsets SET log_id = $4, next = $5, resets = resets + 1
+             WHERE consumer_group = $1 AND topic = $2 AND partition = $3",
+        )
+        .bind(&place.consumer_group)
+        .bind(topic.name())
+        .bind(place.partition)
+        .bind(&place.log_id)
+        .bind(place.next)
+    );
+    Ok(changed == 1)
+}

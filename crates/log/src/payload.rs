@@ -1,0 +1,116 @@
+//! Reading payloads: JSON objects that say their version in `v`.
+
+use serde::Deserialize;
+
+use super::Topic;
+use kit::retry::Retry;
+use store::documents::is_unknown_word;
+
+/// Why a message cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PayloadError {
+    /// A newer program appended it.
+    #[error(
+        "a message of {} {what}, which this program does not know: it waits for a newer longshore",
+        .topic.name()
+    )]
+    Newer { topic: Topic, what: String },
+    #[error("not a message of {}: {why}", .topic.name())]
+    Damaged { topic: Topic, why: String },
+}
+
+impl Retry for PayloadError {
+    fn can_retry(&self) -> bool {
+        self.needs_newer()
+    }
+
+    fn needs_newer(&self) -> bool {
+        matches!(self, Self::Newer { .. })
+    }
+}
+
+/// Reads a payload of the version that this program writes and knows; texts without escapes are
+/// borrowed from it. `version` says which one it is where `T` has it; else the payload is asked.
+pub fn read<'a, T: Deserialize<'a>>(
+    topic: Topic,
+    known: u32,
+    payload: &'a [u8],
+    version: impl FnOnce(&T) -> Option<u32>,
+) -> Result<T, PayloadError> {
+    let damaged = |why: &dyn ToString| PayloadError::Damaged { topic, why: why.to_string() };
+    // All of it at once: text by text takes a good part of the time.
+    let payload = std::str::from_utf8(payload).map_err(|error| damaged(&error))?;
+    let read = serde_json::from_str::<T>(payload);
+    let own = read.as_ref().ok().and_then(version);
+    match own.map_or_else(|| version_of(payload), Ok) {
+        Ok(version) if version == known => read.map_err(|error| match is_unknown_word(&error) {
+            true => PayloadError::Newer { topic, what: format!("has a word ({error})") },
+            false => damaged(&error),
+        }),
+        Ok(version) => Err(PayloadError::Newer { topic, what: of_version(version) }),
+        Err(error) => Err(damaged(&read.err().unwrap_or(error))),
+    }
+}
+
+fn of_version(version: u32) -> String {
+    format!("is of version {version}")
+}
+
+fn version_of(payload: &str) -> serde_json::Result<u32> {
+    #[derive(Deserialize)]
+    struct Head {
+        v: u32,
+    }
+    serde_json::from_str(payload).map(|Head { v }| v)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, Deserialize, PartialEq)]
+    struct Known {
+        a: u8,
+    }
+
+    #[derive(Debug, Deserialize, PartialEq)]
+    struct Word {
+        kind: Kind,
+    }
+
+    #[derive(Debug, Deserialize, PartialEq)]
+    #[serde(rename_all = "snake_case")]
+    enum Kind {
+        Known,
+    }
+
+    #[test]
+    fn members_may_be_added_and_another_version_waits() {
+        let read = |payload: &str| {
+            read(Topic::batched("messages"), 1, payload.as_bytes(), |_: &Known| None)
+        };
+        for payload in [r#"{"v":1,"a":1}"#, r#"{"a":1,"b":[{}],"v":1}"#] {
+            assert_eq!(read(payload).unwrap(), Known { a: 1 }, "{payload}");
+        }
+        for payload in [r#"{"v":2,"a":1}"#, r#"{"other":1,"v":2}"#] {
+            let error = read(payload).unwrap_err();
+            assert_eq!(
+                error.to_string(),
+                "a message of messages is of version 2, which this program does not know: it waits \
+                 for a newer longshore"
+            );
+            assert!(error.can_retry() && error.needs_newer(), "it waits");
+        }
+        let word = |payload: &str| {
+            super::read(Topic::batched("messages"), 1, payload.as_bytes(), |_: &Word| None)
+        };
+        assert_eq!(word(r#"{"v":1,"kind":"known"}"#).unwrap(), Word { kind: Kind::Known });
+        assert!(word(r#"{"v":1,"kind":"new"}"#).unwrap_err().needs_newer());
+        assert!(!word(r#"{"v":1,"kind":7}"#).unwrap_err().needs_newer());
+        for payload in ["", "{", r#"{"a":1}"#, r#"{"v":1,"a":"x"}"#, r#"{"v":"2"}"#] {
+            let error = read(payload).unwrap_err();
+            assert!(matches!(error, PayloadError::Damaged { .. }), "{payload}: {error}");
+            assert!(!error.can_retry(), "{payload}");
+        }
+    }
+}

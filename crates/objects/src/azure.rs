@@ -1,0 +1,429 @@
+//! Objects as block blobs in a container of Azure Blob Storage. Nothing of the Azure SDK is
+//! seen outside this module.
+//!
+//! | module | is about |
+//! |---|---|
+//! | [`transport`] | the HTTP client |
+//! | [`sas`] | addresses that are signed |
+//! | [`upload`] | uploads in blocks |
+
+use std::fmt;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use azure_core::auth::Secret;
+use azure_core::error::ErrorKind;
+use azure_core::prelude::{IfMatchCondition, IfSourceMatchCondition, Metadata};
+use azure_core::{ExponentialRetryOptions, RetryOptions, TransportOptions};
+use azure_storage::{CloudLocation, StorageCredentials};
+use azure_storage_blobs::blob::CopyStatus;
+use azure_storage_blobs::prelude::{
+    BlobClient, BlobContentType, ClientBuilder, ContainerClient, Hash,
+};
+use bytes::Bytes;
+use futures::stream;
+use futures::{StreamExt as _, TryStreamExt as _};
+use tracing::instrument::WithSubscriber as _;
+use tracing::subscriber::NoSubscriber;
+use url::Url;
+
+use self::transport::{ServiceClock, Transport};
+use super::failure::{Failure, SKEW_ALLOWED, clock_is_off, innermost, may_pass};
+use super::settings::AzureSettings;
+use super::stream::{collect, delete_each, in_parts, md5, part_size};
+use super::{
+    ByteStream, Entry, Head, ObjectError, Put, PutOptions, Sizes, Wanted, below, content_type,
+    without,
+};
+use kit::retry;
+
+mod sas;
+mod transport;
+mod upload;
+
+const RETRIES: u32 = 2;
+/// How long the source of a copy stays readable for the service.
+const COPY_SOURCE_VALID: Duration = Duration::from_secs(60 * 60);
+/// How long a large copy may take.
+const COPY_MOST: Duration = Duration::from_secs(30 * 60);
+
+/// A container, and the prefix below which objects lie.
+#[derive(Clone)]
+pub struct Azure {
+    container: ContainerClient,
+    account: String,
+    prefix: String,
+    /// The account's address for those who download, where it is another.
+    public_endpoint: Option<String>,
+    credentials: Credentials,
+    clock: Arc<ServiceClock>,
+    sizes: Sizes,
+}
+
+#[derive(Clone)]
+enum Credentials {
+    Key(Secret),
+    /// The token as a query, without a question mark.
+    Sas(String),
+}
+
+impl fmt::Debug for Azure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let container = below(self.container.container_name(), &self.prefix);
+        write!(f, "azure://{} of {}", container.trim_end_matches('/'), self.account)
+    }
+}
+
+impl fmt::Display for Azure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+impl Azure {
+    pub(super) fn open(settings: &AzureSettings, sizes: Sizes) -> Result<Self, ObjectError> {
+        let mut settings = settings.clone();
+        if settings.access_key.is_none() && settings.sas_token.is_none() {
+            settings.access_key = std::env::var("AZURE_STORAGE_KEY").ok();
+        }
+        if settings.access_key.is_none() && settings.sas_token.is_none() {
+            settings.sas_token = std::env::var("AZURE_STORAGE_SAS_TOKEN").ok();
+        }
+        settings.check()?;
+        let account = settings.account.clone();
+        let (credentials, given) = match (settings.access_key, settings.sas_token) {
+            (Some(key), _) => {
+                let key = Secret::new(key);
+                let given = StorageCredentials::access_key(account.clone(), key.clone());
+                (Credentials::Key(key), given)
+            }
+            (None, Some(token)) => {
+                let token = token.trim_start_matches('?').to_owned();
+                let given = StorageCredentials::sas_token(&token)
+                    .map_err(|_| ObjectError::Settings("the sas_token cannot be read".into()))?;
+                (Credentials::Sas(token), given)
+            }
+            (None, None) => {
+                return Err(ObjectError::Settings(
+                    "Azure needs an access_key or a sas_token (or AZURE_STORAGE_KEY or \
+                     AZURE_STORAGE_SAS_TOKEN in the environment)"
+                        .into(),
+                ));
+            }
+        };
+        let location = match settings.endpoint {
+            Some(uri) => {
+                let uri = uri.trim_end_matches('/').to_owned();
+                CloudLocation::Custom { account: account.clone(), uri }
+            }
+            None => CloudLocation::Public { account: account.clone() },
+        };
+        let clock = Arc::new(ServiceClock::default());
+        let retry = ExponentialRetryOptions::default().max_retries(RETRIES);
+        let container = ClientBuilder::with_location(location, given)
+            .transport(TransportOptions::new(Arc::new(Transport::new(clock.clone())?)))
+            .retry(RetryOptions::exponential(retry))
+            .container_client(settings.container);
+        let prefix = settings.prefix.trim_matches('/').to_owned();
+        let public_endpoint = settings.public_endpoint;
+        Ok(Self { container, account, prefix, public_endpoint, credentials, clock, sizes })
+    }
+
+    pub(super) fn with_sizes(&self, sizes: Sizes) -> Self {
+        Self { sizes, ..self.clone() }
+    }
+
+    pub(super) async fn put(
+        &self,
+        path: &str,
+        body: Bytes,
+        options: &PutOptions,
+    ) -> Result<Put, ObjectError> {
+        let md5 = md5(&body).await?;
+        let mut request = self
+            .blob(path)
+            .put_block_blob(body)
+            .hash(Hash::from(md5))
+            .content_type(BlobContentType::from_static(content_type(options)))
+            .metadata(to_metadata(options));
+        if options.if_absent {
+            request = request.if_match(IfMatchCondition::NotMatch("*".into()));
+        }
+        match self.call("write", path, request).await {
+            Ok(_) => Ok(Put::Written),
+            Err(failure) if options.if_absent && failure.is_conflict() => Ok(Put::Exists),
+            Err(failure) => Err(failure.error),
+        }
+    }
+
+    pub(super) async fn put_stream(
+        &self,
+        path: &str,
+        size: u64,
+        body: ByteStream,
+        options: &PutOptions,
+    ) -> Result<(), ObjectError> {
+        let part = part_size(size, self.sizes.part);
+        if size <= part {
+            let body = collect(body, size).await?;
+            self.put(path, body, options).await?;
+            return Ok(());
+        }
+        self.upload(path, in_parts(body, size, part), options).await
+    }
+
+    pub(super) async fn head(&self, path: &str) -> Result<Option<Head>, ObjectError> {
+        Ok(self.look(path).await?.map(|(head, _)| head))
+    }
+
+    /// The head of a blob, and its tag.
+    async fn look(&self, path: &str) -> Result<Option<(Head, String)>, ObjectError> {
+        let answer = match self.call("read", path, self.blob(path).get_properties()).await {
+            Err(failure) if failure.is_not_found() => return Ok(None),
+            answered => answered?,
+        };
+        let metadata = answer.blob.metadata.unwrap_or_default();
+        let metadata = metadata.into_iter().map(|(name, value)| (name.to_lowercase(), value));
+        let properties = answer.blob.properties;
+        let head = Head { size: properties.content_length, metadata: metadata.collect() };
+        Ok(Some((head, properties.etag.to_string())))
+    }
+
+    pub(super) async fn get(&self, path: &str) -> Result<ByteStream, ObjectError> {
+        // The SDK reads by ranges; one that no blob fills is the whole blob.
+        let mut pages = self.blob(path).get().chunk_size(1u64 << 50).into_stream();
+        let body = match self.page("read", path, pages.next()).await {
+            Ok(Some(page)) => page.data,
+            Ok(None) => return Ok(stream::empty().boxed()),
+            // An empty blob has no first byte to begin a range with.
+            Err(failure) if failure.status == Some(416) => return Ok(stream::empty().boxed()),
+            Err(failure) => return Err(failure.error),
+        };
+        let cut_off = format!("{self}: reading was cut off");
+        Ok(body.map_err(move |_| ObjectError::Unavailable(cut_off.clone())).boxed())
+    }
+
+    pub(super) async fn copy(
+        &self,
+        from: &str,
+        to: &str,
+        wanted: Wanted<'_>,
+    ) -> Result<(), ObjectError> {
+        let seen = self.look(from).await?.filter(|(head, _)| wanted(head));
+        let (head, tag) = seen.ok_or_else(|| ObjectError::NotFound(from.to_owned()))?;
+        let source = self.signed(from, COPY_SOURCE_VALID, None)?;
+        let same = IfSourceMatchCondition::Match(tag);
+        if head.size <= self.sizes.copy {
+            let request = self.blob(to).copy_from_url(source).is_synchronous(true);
+            self.call("copy", from, request.if_source_match(same)).await?;
+            return Ok(());
+        }
+        let request = self.blob(to).copy(source).if_source_match(same);
+        let begun = self.call("copy", from, request).await?;
+        self.wait_for_copy(to, begun.copy_status).await
+    }
+
+    /// Waits for a copy that the service makes by itself.
+    async fn wait_for_copy(&self, to: &str, mut status: CopyStatus) -> Result<(), ObjectError> {
+        let begun = tokio::time::Instant::now();
+        let mut looks = 0;
+        loop {
+            match status {
+                CopyStatus::Success => return Ok(()),
+                CopyStatus::Pending if begun.elapsed() < COPY_MOST => {}
+                _ => {
+                    return Err(ObjectError::Unavailable(format!(
+                        "{self}: the copy to {to} did not come to its end ({status})"
+                    )));
+                }
+            }
+            looks += 1;
+            let (base, cap) = (Duration::from_millis(100), Duration::from_secs(5));
+            tokio::time::sleep(retry::pause(looks, base, cap)).await;
+            let answer = self.call("copy", to, self.blob(to).get_properties()).await?;
+            status = answer.blob.properties.copy_status.unwrap_or(CopyStatus::Success);
+        }
+    }
+
+    pub(super) async fn list(&self, prefix: &str) -> Result<Vec<Entry>, ObjectError> {
+        let page_size = NonZeroU32::new(self.sizes.page.into()).unwrap_or(NonZeroU32::MIN);
+        let mut pages = self
+            .container
+            .list_blobs()
+            .prefix(self.full(prefix))
+            .max_results(page_size)
+            .into_stream();
+        let mut entries = Vec::new();
+        while let Some(page) = self.page("list", prefix, pages.next()).await? {
+            entries.extend(page.blobs.blobs().map(|blob| Entry {
+                key: without(&self.prefix, &blob.name),
+                size: blob.properties.content_length,
+            }));
+        }
+        Ok(entries)
+    }
+
+    pub(super) async fn delete(&self, path: &str) -> Result<(), ObjectError> {
+        match self.call("delete", path, self.blob(path).delete()).await {
+            Err(failure) if !failure.is_not_found() => Err(failure.error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Blocks that a killed process staged are not found (the SDK cannot read a list with
+    /// them); the service discards them within a week.
+    pub(super) async fn delete_prefix(&self, prefix: &str) -> Result<u64, ObjectError> {
+        let entries = self.list(prefix).await?;
+        delete_each(entries, |key| {
+            let azure = self.clone();
+            async move { azure.delete(&key).await }
+        })
+        .await
+    }
+
+    pub(super) async fn signed_get(
+        &self,
+        path: &str,
+        valid: Duration,
+        file_name: &str,
+    ) -> Result<String, ObjectError> {
+        if matches!(self.credentials, Credentials::Sas(_)) {
+            return Err(ObjectError::Refused(format!(
+                "{self}: a sas_token cannot sign download addresses, and is not given away \
+                 itself: set the account's access_key"
+            )));
+        }
+        let signed = self.signed(path, valid, Some(file_name))?;
+        Ok(match &self.public_endpoint {
+            Some(endpoint) => self.below_public(endpoint, &signed),
+            None => signed.into(),
+        })
+    }
+
+    /// The address of a blob below another address of the account; signatures do not cover it.
+    fn below_public(&self, endpoint: &str, signed: &Url) -> String {
+        let container = self.container.container_name();
+        let own = self.container.url().map(String::from).unwrap_or_default();
+        let rest = signed.as_str().strip_prefix(own.trim_end_matches('/')).unwrap_or_default();
+        format!("{}/{container}{rest}", endpoint.trim_end_matches('/'))
+    }
+
+    fn full(&self, path: &str) -> String {
+        below(&self.prefix, path)
+    }
+
+    fn blob(&self, path: &str) -> BlobClient {
+        self.container.blob_client(self.full(path))
+    }
+
+    /// Waits for an answer. What the SDK would log of the request is not logged, and a failure
+    /// is told in words.
+    async fn call<T>(
+        &self,
+        action: &'static str,
+        path: &str,
+        request: impl IntoFuture<Output = azure_core::Result<T>, IntoFuture: Send>,
+    ) -> Result<T, Failure> {
+        let answer = request.into_future().with_subscriber(NoSubscriber::new()).await;
+        answer.map_err(|error| self.failure(action, path, &error))
+    }
+
+    /// [`call`](Self::call) for the next page of several.
+    async fn page<T>(
+        &self,
+        action: &'static str,
+        path: &str,
+        next: impl Future<Output = Option<azure_core::Result<T>>> + Send,
+    ) -> Result<Option<T>, Failure> {
+        self.call(action, path, async { next.await.transpose() }).await
+    }
+
+    /// Never the SDK's own text: it repeats the answer, and that the request.
+    fn failure(&self, action: &str, path: &str, error: &azure_core::Error) -> Failure {
+        match error.kind() {
+            ErrorKind::HttpResponse { status, error_code } => {
+                let (status, code) = (u16::from(*status), error_code.as_deref());
+                let error = self.refusal(action, path, status, code.unwrap_or_default());
+                Failure { status: Some(status), error }
+            }
+            ErrorKind::Io => Failure::unanswered(ObjectError::Unavailable(format!(
+                "{self} cannot be reached: {}",
+                innermost(error)
+            ))),
+            ErrorKind::Credential => Failure::unanswered(ObjectError::Refused(format!(
+                "{self}: the credentials cannot be used"
+            ))),
+            _ => Failure::unanswered(ObjectError::Unavailable(format!(
+                "{self}: the answer to a {action} cannot be read: is the endpoint that of Azure \
+                 Blob Storage?"
+            ))),
+        }
+    }
+
+    /// What a refusal means, and how to mend it.
+    fn refusal(&self, action: &str, path: &str, status: u16, code: &str) -> ObjectError {
+        let (account, container) = (&self.account, self.container.container_name());
+        let refused = |text: String| ObjectError::Refused(format!("{self}: {text}"));
+        match code {
+            "ContainerNotFound" => refused(format!("the container {container} does not exist")),
+            "ContainerBeingDeleted" => refused(format!("the container {container} is deleted")),
+            "BlobNotFound" | "CannotVerifyCopySource" if status == 404 => {
+                ObjectError::NotFound(path.to_owned())
+            }
+            "InvalidResourceName" => refused(format!("{container} is no container's name")),
+            "AccountIsDisabled" => refused(format!("the account {account} is disabled")),
+            "AuthenticationFailed" | "InvalidAuthenticationInfo" | "AuthorizationFailure" => {
+                let skew = self.clock.skew();
+                // Nothing of a token goes by the clock here.
+                let is_signed = matches!(self.credentials, Credentials::Key(_));
+                if is_signed && skew.abs() > SKEW_ALLOWED {
+                    return clock_is_off(Some(skew));
+                }
+                let reason = match self.credentials {
+                    Credentials::Key(_) => "the access_key is not one of the account",
+                    Credentials::Sas(_) => "the sas_token is not valid here, or has expired",
+                };
+                refused(format!(
+                    "access denied: {reason}, or the network rules of {account} keep this \
+                     machine out ({code})"
+                ))
+            }
+            "PendingCopyOperation"
+            | "ServerBusy"
+            | "OperationTimedOut"
+            | "InternalError"
+            | "Md5Mismatch" => {
+                ObjectError::Unavailable(format!("{self}: {action} is to be tried again ({code})"))
+            }
+            _ if may_pass(status) => ObjectError::Unavailable(format!(
+                "{self}: {action} failed at the service ({status} {code})"
+            )),
+            _ => match status {
+                404 => ObjectError::NotFound(path.to_owned()),
+                // The source is another than was looked at.
+                412 if action == "copy" => ObjectError::NotFound(path.to_owned()),
+                401 | 403 => refused(format!(
+                    "access denied: the credentials may not {action} in the container \
+                     {container} ({code})"
+                )),
+                _ => refused(format!("a {action} was refused ({status} {code})")),
+            },
+        }
+    }
+}
+
+impl Failure {
+    /// A condition of the request did not hold.
+    fn is_conflict(&self) -> bool {
+        matches!(self.status, Some(409 | 412))
+    }
+}
+
+fn to_metadata(options: &PutOptions) -> Metadata {
+    let mut metadata = Metadata::new();
+    for (name, value) in &options.metadata {
+        metadata.insert(name.clone(), value.clone());
+    }
+    metadata
+}

@@ -1,0 +1,102 @@
+//! The project's own HTTP client, for an SDK that is built without one.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use azure_core::error::ErrorKind;
+use azure_core::headers::{HeaderName, HeaderValue, Headers};
+use azure_core::{Body, HttpClient, Request, Response, StatusCode};
+use futures::TryStreamExt as _;
+use jiff::{SignedDuration, Timestamp};
+
+use crate::ObjectError;
+use crate::failure::{clock_skew, innermost};
+
+const CONNECT: Duration = Duration::from_secs(5);
+/// Without a byte received: long enough to send a part of 8 MiB at 70 KB/s.
+const READ_IDLE: Duration = Duration::from_secs(120);
+
+/// How far this machine's clock is from the service's, as of the latest refusal.
+#[derive(Debug, Default)]
+pub(super) struct ServiceClock(AtomicI64);
+
+impl ServiceClock {
+    pub fn skew(&self) -> SignedDuration {
+        SignedDuration::from_secs(self.0.load(Ordering::Relaxed))
+    }
+}
+
+/// A request that got no answer; the text has no address, since that may carry a signature.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Unreached(String);
+
+#[derive(Debug)]
+pub(super) struct Transport {
+    client: reqwest::Client,
+    clock: Arc<ServiceClock>,
+}
+
+impl Transport {
+    pub fn new(clock: Arc<ServiceClock>) -> Result<Self, ObjectError> {
+        let client = reqwest::Client::builder()
+            .connect_timeout(CONNECT)
+            .read_timeout(READ_IDLE)
+            .redirect(reqwest::redirect::Policy::none())
+            .build()
+            .map_err(|error| ObjectError::Settings(format!("an HTTP client: {error}")))?;
+        Ok(Self { client, clock })
+    }
+
+    async fn execute(&self, request: &Request) -> azure_core::Result<Response> {
+        let method = reqwest::Method::from_bytes(request.method().as_ref().as_bytes());
+        let method = method.map_err(|error| azure_core::Error::new(ErrorKind::Other, error))?;
+        let mut sent = self.client.request(method, request.url().clone());
+        for (name, value) in request.headers().iter() {
+            sent = sent.header(name.as_str(), value.as_str());
+        }
+        if let Body::Bytes(bytes) = request.body() {
+            sent = sent.body(bytes.clone());
+        }
+        let answer = sent.send().await.map_err(unreached)?;
+        let status = StatusCode::try_from(answer.status().as_u16())
+            .map_err(|_| ErrorKind::DataConversion.into_error())?;
+        let mut headers = Headers::new();
+        for (name, value) in answer.headers() {
+            if let Ok(value) = value.to_str() {
+                let name = HeaderName::from(name.as_str().to_owned());
+                headers.insert(name, HeaderValue::from(value.to_owned()));
+            }
+        }
+        self.note_clock(&answer);
+        let body = answer.bytes_stream().map_err(unreached);
+        Ok(Response::new(status, headers, Box::pin(body)))
+    }
+
+    fn note_clock(&self, answer: &reqwest::Response) {
+        let date = answer.headers().get("date").and_then(|date| date.to_str().ok());
+        if let Some(skew) = date.and_then(|date| clock_skew(date, Timestamp::now())) {
+            self.clock.0.store(skew.as_secs(), Ordering::Relaxed);
+        }
+    }
+}
+
+fn unreached(error: reqwest::Error) -> azure_core::Error {
+    azure_core::Error::new(ErrorKind::Io, Unreached(innermost(&error.without_url())))
+}
+
+type Executing<'a> = Pin<Box<dyn Future<Output = azure_core::Result<Response>> + Send + 'a>>;
+
+impl HttpClient for Transport {
+    // As the `async_trait` macro would write it.
+    fn execute_request<'a, 'b, 'c>(&'a self, request: &'b Request) -> Executing<'c>
+    where
+        'a: 'c,
+        'b: 'c,
+        Self: 'c,
+    {
+        Box::pin(self.execute(request))
+    }
+}

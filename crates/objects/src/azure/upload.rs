@@ -1,0 +1,155 @@
+//! Uploads in blocks.
+
+use azure_core::prelude::IfMatchCondition;
+use azure_storage_blobs::blob::{BlobBlockType, BlockList};
+use azure_storage_blobs::prelude::{BlobContentMD5, BlobContentType};
+use bytes::Bytes;
+use futures::stream::{self, BoxStream};
+use futures::{StreamExt as _, TryStreamExt as _};
+use md5::{Digest as _, Md5};
+
+use super::{Azure, to_metadata};
+use crate::stream::{PARTS_IN_FLIGHT, UnderWay, digest};
+use crate::{ObjectError, PutOptions, content_type};
+
+type Parts = BoxStream<'static, Result<(i32, Bytes), ObjectError>>;
+
+impl Azure {
+    /// Writes a blob of several blocks; where that fails, none of them is left.
+    pub(super) async fn upload(
+        &self,
+        path: &str,
+        parts: Parts,
+        options: &PutOptions,
+    ) -> Result<(), ObjectError> {
+        let blocks = UnderWay::default();
+        let staged = Staged {
+            azure: self.clone(),
+            path: path.to_owned(),
+            blocks: blocks.clone(),
+            open: true,
+        };
+        let sent = self.stage_and_commit(path, parts, &blocks, options).await;
+        staged.end(sent).await
+    }
+
+    async fn stage_and_commit(
+        &self,
+        path: &str,
+        parts: Parts,
+        blocks: &UnderWay,
+        options: &PutOptions,
+    ) -> Result<(), ObjectError> {
+        // The digest of the whole wants the parts in their order: they pass it on the way.
+        let parts = stream::try_unfold((parts, Some(Md5::new())), |(mut parts, md5)| async {
+            let Some(md5) = md5 else { return Ok(None) };
+            Ok::<_, ObjectError>(Some(match parts.try_next().await? {
+                Some((number, bytes)) => {
+                    let md5 = digest(md5, bytes.clone()).await?;
+                    (Staging::Block(number, bytes), (parts, Some(md5)))
+                }
+                None => (Staging::End(md5.finalize().into()), (parts, None)),
+            }))
+        })
+        .boxed();
+        let target = (self.clone(), path.to_owned(), blocks.clone());
+        let staged = parts.map_ok(move |staging| {
+            let (azure, path, blocks) = target.clone();
+            blocks.begin(async move { azure.stage(&path, staging).await })
+        });
+        let staged: Vec<Staging> = staged.try_buffered(PARTS_IN_FLIGHT).try_collect().await?;
+        let mut list = BlockList::default();
+        let mut whole = [0; 16];
+        for staging in staged {
+            match staging {
+                Staging::Block(number, _) => {
+                    // Also if committed already: a lost answer is asked for again.
+                    list.blocks.push(BlobBlockType::new_latest(block_id(number)));
+                }
+                Staging::End(md5) => whole = md5,
+            }
+        }
+        let request = self
+            .blob(path)
+            .put_block_list(list)
+            .content_md5(BlobContentMD5(whole))
+            .content_type(BlobContentType::from_static(content_type(options)))
+            .metadata(to_metadata(options));
+        self.call("write", path, request).await?;
+        Ok(())
+    }
+
+    async fn stage(&self, path: &str, staging: Staging) -> Result<Staging, ObjectError> {
+        let Staging::Block(number, bytes) = staging else { return Ok(staging) };
+        let request = self.blob(path).put_block(block_id(number), bytes);
+        self.call("write", path, request).await?;
+        Ok(Staging::Block(number, Bytes::new()))
+    }
+
+    /// Blocks that were staged for a blob and never committed cannot be deleted, but whoever
+    /// commits others discards them: none, here, and the empty blob that this makes is deleted.
+    /// Only where there is no blob: one that is there stays.
+    async fn discard_staged(&self, path: &str) -> Result<(), ObjectError> {
+        let absent = IfMatchCondition::NotMatch("*".into());
+        let request = self.blob(path).put_block_list(BlockList::default()).if_match(absent);
+        let written = match self.call("write", path, request).await {
+            Err(failure) if failure.is_conflict() => return Ok(()),
+            answered => answered?,
+        };
+        let ours = IfMatchCondition::Match(written.etag);
+        match self.call("delete", path, self.blob(path).delete().if_match(ours)).await {
+            Err(failure) if !failure.is_conflict() && !failure.is_not_found() => Err(failure.error),
+            _ => Ok(()),
+        }
+    }
+
+    /// What is left is discarded by the service within a week.
+    async fn discard_with_word(&self, path: &str, blocks: &UnderWay) {
+        blocks.ended().await;
+        if let Err(error) = self.discard_staged(path).await {
+            tracing::warn!(%error, path, "an unfinished upload could not be discarded");
+        }
+    }
+}
+
+/// What becomes of a stream: blocks, then the digest of all.
+enum Staging {
+    Block(i32, Bytes),
+    End([u8; 16]),
+}
+
+/// Blocks that are not committed; discarded when dropped so.
+struct Staged {
+    azure: Azure,
+    path: String,
+    blocks: UnderWay,
+    open: bool,
+}
+
+impl Staged {
+    async fn end(mut self, sent: Result<(), ObjectError>) -> Result<(), ObjectError> {
+        if sent.is_err() {
+            self.azure.discard_with_word(&self.path, &self.blocks).await;
+        }
+        self.open = false;
+        sent
+    }
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        if !self.open {
+            return;
+        }
+        // Its task was dropped: nobody waits for this any more.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            let (azure, blocks) = (self.azure.clone(), self.blocks.clone());
+            let path = std::mem::take(&mut self.path);
+            runtime.spawn(async move { azure.discard_with_word(&path, &blocks).await });
+        }
+    }
+}
+
+fn block_id(number: i32) -> String {
+    format!("{number:08}")
+}

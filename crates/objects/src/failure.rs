@@ -1,0 +1,92 @@
+//! What the two remote stores have in common when they refuse.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::ObjectError;
+
+/// An answer that is no success: what to branch on, and what to say.
+#[derive(Debug)]
+pub(super) struct Failure {
+    /// The HTTP status, if there was an answer.
+    pub status: Option<u16>,
+    pub error: ObjectError,
+}
+
+impl From<Failure> for ObjectError {
+    fn from(failure: Failure) -> Self {
+        failure.error
+    }
+}
+
+impl Failure {
+    /// There was no answer, or none that can be used.
+    pub fn unanswered(error: ObjectError) -> Self {
+        Self { status: None, error }
+    }
+
+    pub fn is_not_found(&self) -> bool {
+        matches!(self.error, ObjectError::NotFound(_))
+    }
+}
+
+/// Past this the stores take a request for a replay; they say 15 minutes.
+pub(super) const SKEW_ALLOWED: SignedDuration = SignedDuration::from_mins(14);
+
+/// How far this machine's clock is before (positive) or behind (negative) the store's, whose
+/// answer carries `date`.
+pub(super) fn clock_skew(date: &str, now: Timestamp) -> Option<SignedDuration> {
+    let theirs = jiff::fmt::rfc2822::parse(date).ok()?.timestamp();
+    Some(now.duration_since(theirs))
+}
+
+/// Says that a request was refused because this machine's clock is wrong. Another machine may
+/// do it, and so may this one once its clock is right.
+pub(super) fn clock_is_off(skew: Option<SignedDuration>) -> ObjectError {
+    let how_far = match skew {
+        Some(skew) => {
+            let side = if skew.is_negative() { "behind" } else { "ahead of" };
+            format!("{} seconds {side} the store's", skew.as_secs().unsigned_abs())
+        }
+        None => "off".to_owned(),
+    };
+    ObjectError::Clock(format!(
+        "the clock of this machine is {how_far}: set it (NTP), signatures are valid for minutes"
+    ))
+}
+
+/// A status of which the same request may be free later. A success that is none came garbled,
+/// cut off, or with an error in it.
+pub(super) fn may_pass(status: u16) -> bool {
+    status >= 500 && status != 501 || matches!(status, 200..=299 | 408 | 429)
+}
+
+/// The last cause of an error, which says most about a connection that failed.
+pub(super) fn innermost(error: &dyn std::error::Error) -> String {
+    let mut innermost = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    innermost.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kit::retry::Retry as _;
+
+    #[test]
+    fn the_skew_is_told_with_its_side() {
+        let now: Timestamp = "2026-11-21T08:00:00Z".parse().unwrap();
+        let ahead = clock_skew("Sat, 21 Nov 2026 07:00:00 GMT", now);
+        assert!(clock_is_off(ahead).to_string().contains("3600 seconds ahead"));
+        let behind = clock_skew("Sat, 21 Nov 2026 08:20:00 GMT", now);
+        assert!(clock_is_off(behind).to_string().contains("1200 seconds behind"));
+        assert!(clock_skew("yesterday", now).is_none());
+    }
+
+    #[test]
+    fn a_wrong_clock_is_no_reason_to_give_up() {
+        let error = clock_is_off(None);
+        assert!(error.can_retry() && error.blames_clock());
+    }
+}

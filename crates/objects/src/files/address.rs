@@ -1,0 +1,146 @@
+//! Signed addresses below the gateway's, at which files are downloaded.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
+use jiff::Timestamp;
+
+use super::{Files, safe};
+use crate::ObjectError;
+
+/// What download addresses are signed for.
+const PURPOSE: &str = "object address";
+
+/// What a download address leads to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Download {
+    /// The file to serve; it may have been removed meanwhile.
+    pub file: PathBuf,
+    /// What to offer it as; see [`content_disposition`](super::content_disposition).
+    pub name: String,
+}
+
+/// Why a download address is not served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SignatureError {
+    #[error("this is not a download address")]
+    Malformed,
+    #[error("the address was not signed here")]
+    Wrong,
+    #[error("the address has expired")]
+    Expired,
+}
+
+impl Files {
+    pub(crate) async fn signed_get(
+        &self,
+        path: &str,
+        valid: Duration,
+        file_name: &str,
+    ) -> Result<String, ObjectError> {
+        safe(path)?;
+        let valid = i64::try_from(valid.as_secs()).unwrap_or(i64::MAX);
+        let expires = Timestamp::now().as_second().saturating_add(valid);
+        let parts = [path.as_bytes(), &expires.to_be_bytes(), file_name.as_bytes()];
+        let tag = self.secrets.derive(PURPOSE, &parts);
+        let query = url::form_urlencoded::Serializer::new(String::new())
+            .append_pair("expires", &expires.to_string())
+            .append_pair("name", file_name)
+            .append_pair("signature", &BASE64_URL_SAFE_NO_PAD.encode(tag))
+            .finish();
+        Ok(format!("/objects/{path}?{query}"))
+    }
+
+    /// Reads an address of [`signed_get`](super::Objects::signed_get): `path` is what comes
+    /// after `/objects/`, `query` what comes after the question mark, both as received. The
+    /// file lies below the root whatever the address says.
+    pub fn verify(
+        &self,
+        path: &str,
+        query: &str,
+        now: Timestamp,
+    ) -> Result<Download, SignatureError> {
+        let file = self.root.join(safe(path).map_err(|_| SignatureError::Malformed)?);
+        let [expires, name, signature] = ["expires", "name", "signature"]
+            .map(|wanted| value_of(query, wanted).ok_or(SignatureError::Malformed));
+        let expires: i64 = expires?.parse().map_err(|_| SignatureError::Malformed)?;
+        let (name, signature) = (name?, signature?);
+        let tag =
+            BASE64_URL_SAFE_NO_PAD.decode(signature).map_err(|_| SignatureError::Malformed)?;
+        let parts = [path.as_bytes(), &expires.to_be_bytes(), name.as_bytes()];
+        if !self.secrets.verify(PURPOSE, &parts, &tag) {
+            return Err(SignatureError::Wrong);
+        }
+        if now.as_second() >= expires {
+            return Err(SignatureError::Expired);
+        }
+        Ok(Download { file, name })
+    }
+}
+
+/// The value of a name that stands in the query once.
+fn value_of(query: &str, wanted: &str) -> Option<String> {
+    let mut values =
+        url::form_urlencoded::parse(query.as_bytes()).filter(|(name, _)| name == wanted);
+    let (_, value) = values.next()?;
+    values.next().is_none().then(|| value.into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kit::secrets::SecretKey;
+
+    fn secrets() -> SecretKey {
+        SecretKey::parse(&SecretKey::generate(), None).unwrap()
+    }
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn parts(address: &str) -> (&str, &str) {
+        address.strip_prefix("/objects/").unwrap().split_once('?').unwrap()
+    }
+
+    #[tokio::test]
+    async fn an_address_serves_what_was_signed_until_it_expires() {
+        let directory = tempfile::tempdir().unwrap();
+        let files = Files::open(directory.path().to_owned(), secrets()).await.unwrap();
+        let address =
+            files.signed_get("exports/a/x.zip", Duration::from_secs(60), "users & more.zip").await;
+        let address = address.unwrap();
+        let (path, query) = parts(&address);
+        let expires: i64 = value_of(query, "expires").unwrap().parse().unwrap();
+        let download = files.verify(path, query, at(expires - 1)).unwrap();
+        assert_eq!(download.file, directory.path().join("exports/a/x.zip"));
+        assert_eq!(download.name, "users & more.zip");
+        assert_eq!(files.verify(path, query, at(expires)), Err(SignatureError::Expired));
+
+        let later = query.replace(&expires.to_string(), &(expires + 1).to_string());
+        let renamed = query.replace("users", "losers");
+        for (path, query) in [("exports/a/y.zip", query), (path, &later), (path, &renamed)] {
+            assert_eq!(
+                files.verify(path, query, at(0)),
+                Err(SignatureError::Wrong),
+                "{path}?{query}"
+            );
+        }
+        let twice = format!("{query}&expires=1");
+        for (path, query) in [
+            ("../x.zip", query),
+            (path, ""),
+            (path, "expires=x&name=a&signature=b"),
+            (path, &twice),
+        ] {
+            assert_eq!(
+                files.verify(path, query, at(0)),
+                Err(SignatureError::Malformed),
+                "{path}?{query}"
+            );
+        }
+        let others = Files { secrets: secrets(), ..files.clone() };
+        assert_eq!(others.verify(path, query, at(0)), Err(SignatureError::Wrong));
+    }
+}

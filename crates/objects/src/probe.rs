@@ -1,0 +1,135 @@
+//! Tries a storage with real requests and says what does not work with it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::TryStreamExt as _;
+use uuid::Uuid;
+
+use super::{NO_CONDITIONAL_WRITES, ObjectError, Objects, Put, PutOptions};
+
+const BODY: &[u8] = b"longshore looks whether it can write here; this may be removed\n";
+
+/// Where the objects of one trial lie.
+fn folder(id: Uuid) -> String {
+    format!("longshore-probe/{id}/")
+}
+
+fn path(id: Uuid, name: &str) -> String {
+    format!("{}{name}", folder(id))
+}
+
+/// Tries a workspace's own storage: puts, puts if absent, looks, reads, copies and deletes small
+/// objects below `longshore-probe/`. A put that fails is an error, and so is a store that writes
+/// over objects although asked not to; what exports go without, where something else fails, is
+/// answered in a sentence each.
+pub async fn own_storage(objects: &Objects) -> Result<Vec<String>, ObjectError> {
+    let id = Uuid::new_v4();
+    let (first, second) = (path(id, "put"), path(id, "copy"));
+    put(objects, &first, false).await?;
+    // Every file of an export is written so.
+    let again = match put(objects, &first, true).await {
+        Ok(Put::Exists) => Ok(()),
+        Ok(Put::Written) => {
+            Err(ObjectError::Refused(format!("{objects}: {NO_CONDITIONAL_WRITES}")))
+        }
+        Err(error) => Err(error),
+    };
+    if again.is_err() {
+        // The storage is refused either way.
+        let _ = objects.delete(&first).await;
+    }
+    again?;
+    let tried = [
+        try_head(objects, &first).await,
+        try_get(objects, &first).await,
+        try_copy(objects, &first, &second).await,
+        try_delete(objects, &first, &second).await,
+    ];
+    Ok(tried.into_iter().filter_map(Result::err).collect())
+}
+
+/// Tries the place where the ZIPs behind `url` are built, all of which exports need: puts and
+/// reads a small object, signs an address for it and deletes by folder.
+pub async fn building_place(objects: &Objects) -> Result<(), ObjectError> {
+    let id = Uuid::new_v4();
+    let first = path(id, "put");
+    put(objects, &first, false).await?;
+    let tried = async {
+        read(objects, &first).await?;
+        objects.signed_get(&first, Duration::from_secs(60), "probe.txt").await
+    };
+    let tried = tried.await;
+    let removed = objects.delete_prefix(&folder(id)).await;
+    tried.and(removed).map(drop)
+}
+
+/// Tries whether objects can be written there at all: puts a small one, under the same name for
+/// the same `id`, and deletes it.
+pub async fn can_write(objects: &Objects, id: Uuid) -> Result<(), ObjectError> {
+    let key = path(id, "put");
+    put(objects, &key, false).await?;
+    objects.delete(&key).await
+}
+
+async fn put(objects: &Objects, key: &str, if_absent: bool) -> Result<Put, ObjectError> {
+    let options = PutOptions { content_type: "text/plain", metadata: metadata(), if_absent };
+    objects.put(key, Bytes::from_static(BODY), options).await
+}
+
+fn metadata() -> BTreeMap<String, String> {
+    [("probe".to_owned(), "1".to_owned())].into()
+}
+
+async fn try_head(objects: &Objects, key: &str) -> Result<(), String> {
+    const FAILS: &str = "an export of which a file is tried twice fails";
+    match objects.head(key).await {
+        Ok(Some(head)) if head.size != BODY.len() as u64 => {
+            Err(format!("the store tells a wrong size of objects: {FAILS}"))
+        }
+        Ok(Some(head)) if head.metadata != metadata() => {
+            Err(format!("the store does not keep metadata: {FAILS}"))
+        }
+        Ok(Some(_)) => Ok(()),
+        Ok(None) => Err(format!("what was written is not found at once: {FAILS}")),
+        Err(error) => Err(format!(
+            "cannot look at objects ({error}): of a file that is tried twice, the users are \
+             counted as the second try read them, whichever wrote it"
+        )),
+    }
+}
+
+async fn try_get(objects: &Objects, key: &str) -> Result<(), String> {
+    let told = |error| format!("cannot read objects ({error}): files cannot be verified");
+    read(objects, key).await.map_err(told)
+}
+
+/// Reads what [`put`] wrote.
+async fn read(objects: &Objects, key: &str) -> Result<(), ObjectError> {
+    let chunks: Vec<Bytes> = objects.get(key).await?.try_collect().await?;
+    if chunks.concat() == BODY {
+        return Ok(());
+    }
+    Err(ObjectError::Refused(format!("{objects}: what is read is not what was written")))
+}
+
+async fn try_copy(objects: &Objects, from: &str, to: &str) -> Result<(), String> {
+    objects.copy(from, to, &|_| true).await.map_err(|error| {
+        format!("cannot copy objects ({error}): an export that runs across midnight (UTC) fails")
+    })
+}
+
+async fn try_delete(objects: &Objects, a: &str, b: &str) -> Result<(), String> {
+    let removed = async {
+        objects.delete(a).await?;
+        objects.delete(b).await
+    };
+    removed.await.map_err(|error| {
+        format!(
+            "cannot delete objects ({error}): an export that runs across midnight (UTC) fails, \
+             and files of cancelled and failed exports stay, as does what was just tried, below \
+             longshore-probe/"
+        )
+    })
+}

@@ -1,0 +1,436 @@
+//! Objects in a bucket of S3, or of a store that is compatible with it. Nothing of the AWS SDK
+//! is seen outside this module.
+//!
+//! | module | is about |
+//! |---|---|
+//! | [`upload`] | multipart uploads |
+//! | [`refusal`] | what failures mean, in words |
+
+use std::collections::HashMap;
+use std::fmt;
+use std::time::Duration;
+
+use aws_config::timeout::TimeoutConfig;
+use aws_config::{BehaviorVersion, Region};
+use aws_sdk_s3::Client;
+use aws_sdk_s3::config::{
+    Builder, Credentials, RequestChecksumCalculation, ResponseChecksumValidation, SharedHttpClient,
+    retry::RetryConfig,
+};
+use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
+use aws_sdk_s3::presigning::PresigningConfig;
+use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use bytes::Bytes;
+use futures::stream;
+use futures::{StreamExt as _, TryStreamExt as _};
+use tracing::instrument::WithSubscriber as _;
+use tracing::subscriber::NoSubscriber;
+
+use super::failure::Failure;
+use super::settings::S3Settings;
+use super::stream::{PARTS_IN_FLIGHT, collect, delete_each, in_parts, md5, part_size};
+use super::{
+    ByteStream, Entry, Head, ObjectError, Put, PutOptions, Sizes, Wanted, below,
+    content_disposition, content_type, percent_encoded, without,
+};
+use kit::retry;
+
+mod refusal;
+mod upload;
+
+const CONNECT: Duration = Duration::from_secs(5);
+/// One try of one request, its body included: a part of 8 MiB at 70 KB/s. Streams that stand
+/// still are ended by the SDK after 20 seconds.
+const TRY: Duration = Duration::from_secs(120);
+const TRIES: u32 = 3;
+/// Tries of a write that collides with another of the same key.
+const COLLISIONS: u32 = 5;
+
+type Response = aws_sdk_s3::config::http::HttpResponse;
+
+/// A bucket, and the prefix below which objects lie.
+#[derive(Clone)]
+pub struct S3 {
+    client: Client,
+    /// Signs download addresses: those of the public endpoint, where there is one.
+    signer: Client,
+    bucket: String,
+    prefix: String,
+    region: String,
+    endpoint: Option<String>,
+    sizes: Sizes,
+}
+
+impl fmt::Debug for S3 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "s3://{}", below(&self.bucket, &self.prefix).trim_end_matches('/'))?;
+        match &self.endpoint {
+            Some(endpoint) => write!(f, " at {endpoint}"),
+            None => write!(f, " in {}", self.region),
+        }
+    }
+}
+
+/// What a look at an object tells.
+struct Seen {
+    head: Head,
+    content_type: Option<String>,
+    /// Another one once the object is another.
+    tag: Option<String>,
+}
+
+impl S3 {
+    pub(super) async fn open(settings: &S3Settings, sizes: Sizes) -> Result<Self, ObjectError> {
+        settings.check()?;
+        let keys = settings.access_key_id.as_ref().zip(settings.secret_access_key.as_ref());
+        let mut region = settings.region.clone();
+        let mut config = match keys {
+            Some((id, secret)) => Builder::new().credentials_provider(Credentials::new(
+                id,
+                secret,
+                settings.session_token.clone(),
+                None,
+                "longshore",
+            )),
+            None => {
+                let shared = aws_config::defaults(BehaviorVersion::latest())
+                    .http_client(http_client())
+                    .load()
+                    .await;
+                region = region.or_else(|| shared.region().map(ToString::to_string));
+                Builder::from(&shared)
+            }
+        };
+        // Compatible stores take any region for theirs, and most are asked for this one.
+        if region.is_none() && settings.endpoint.is_some() {
+            region = Some("us-east-1".to_owned());
+        }
+        let region =
+            region.ok_or_else(|| ObjectError::Settings("S3 needs the bucket's region".into()))?;
+        if let Some(endpoint) = &settings.endpoint {
+            config = config.endpoint_url(endpoint);
+        }
+        let config = config
+            .behavior_version(BehaviorVersion::latest())
+            .http_client(http_client())
+            .region(Region::new(region.clone()))
+            .force_path_style(settings.path_style)
+            // Every write carries Content-MD5 instead: some compatible stores do not know the
+            // SDK's trailing checksums, all know this.
+            .request_checksum_calculation(RequestChecksumCalculation::WhenRequired)
+            .response_checksum_validation(ResponseChecksumValidation::WhenRequired)
+            .retry_config(RetryConfig::standard().with_max_attempts(TRIES))
+            .timeout_config(
+                TimeoutConfig::builder()
+                    .connect_timeout(CONNECT)
+                    .read_timeout(TRY)
+                    .operation_attempt_timeout(TRY)
+                    .build(),
+            )
+            .build();
+        let signer = match &settings.public_endpoint {
+            Some(endpoint) => config.to_builder().endpoint_url(endpoint).build(),
+            None => config.clone(),
+        };
+        Ok(Self {
+            client: Client::from_conf(config),
+            signer: Client::from_conf(signer),
+            bucket: settings.bucket.clone(),
+            prefix: settings.prefix.trim_matches('/').to_owned(),
+            region,
+            endpoint: settings.endpoint.clone(),
+            sizes,
+        })
+    }
+
+    pub(super) fn with_sizes(&self, sizes: Sizes) -> Self {
+        Self { sizes, ..self.clone() }
+    }
+
+    pub(super) async fn put(
+        &self,
+        path: &str,
+        body: Bytes,
+        options: &PutOptions,
+    ) -> Result<Put, ObjectError> {
+        let md5 = BASE64_STANDARD.encode(md5(&body).await?);
+        let mut tries = 0;
+        loop {
+            let request = self
+                .client
+                .put_object()
+                .bucket(&self.bucket)
+                .key(self.full(path))
+                .content_type(content_type(options))
+                .set_metadata(Some(to_headers(options)))
+                .content_md5(&md5)
+                .set_if_none_match(options.if_absent.then(|| "*".to_owned()))
+                .body(body.clone().into());
+            let failure = match self.call("PutObject", path, request.send()).await {
+                Ok(_) => return Ok(Put::Written),
+                Err(failure) => failure,
+            };
+            tries += 1;
+            match failure.status {
+                Some(412) if options.if_absent => return Ok(Put::Exists),
+                // Another write of the key is under way: whether it exists is told after it.
+                Some(409) if options.if_absent && tries < COLLISIONS => {
+                    let (base, cap) = (Duration::from_millis(100), Duration::from_secs(2));
+                    tokio::time::sleep(retry::pause(tries, base, cap)).await;
+                }
+                // To look first and then write leaves room for another write in between.
+                Some(501) if options.if_absent => {
+                    let why = format!("{self}: {}", super::NO_CONDITIONAL_WRITES);
+                    return Err(ObjectError::Refused(why));
+                }
+                _ => return Err(failure.error),
+            }
+        }
+    }
+
+    pub(super) async fn put_stream(
+        &self,
+        path: &str,
+        size: u64,
+        body: ByteStream,
+        options: &PutOptions,
+    ) -> Result<(), ObjectError> {
+        let part = part_size(size, self.sizes.part);
+        if size <= part {
+            let body = collect(body, size).await?;
+            self.put(path, body, options).await?;
+            return Ok(());
+        }
+        let metadata = to_headers(options);
+        let upload = self.begin(path, size, content_type(options), metadata).await?;
+        let target = upload.target.clone();
+        let parts = in_parts(body, size, part)
+            .map_ok(move |(number, bytes)| target.parts.begin(target.clone().part(number, bytes)));
+        let parts = parts.try_buffered(PARTS_IN_FLIGHT).try_collect().await;
+        upload.end(parts).await
+    }
+
+    pub(super) async fn head(&self, path: &str) -> Result<Option<Head>, ObjectError> {
+        Ok(self.look(path).await?.map(|seen| seen.head))
+    }
+
+    async fn look(&self, path: &str) -> Result<Option<Seen>, ObjectError> {
+        let request = self.client.head_object().bucket(&self.bucket).key(self.full(path));
+        let answer = match self.call("HeadObject", path, request.send()).await {
+            Err(failure) if failure.is_not_found() => return Ok(None),
+            answered => answered?,
+        };
+        let size = u64::try_from(answer.content_length().unwrap_or_default()).unwrap_or_default();
+        let metadata = answer.metadata().into_iter().flatten();
+        let metadata = metadata.map(|(name, value)| (from_header(name), value.clone())).collect();
+        let head = Head { size, metadata };
+        Ok(Some(Seen { head, content_type: answer.content_type, tag: answer.e_tag }))
+    }
+
+    pub(super) async fn get(&self, path: &str) -> Result<ByteStream, ObjectError> {
+        let request = self.client.get_object().bucket(&self.bucket).key(self.full(path));
+        let answer = self.call("GetObject", path, request.send()).await?;
+        let place = self.to_string();
+        Ok(stream::try_unfold((answer.body, place), |(mut body, place)| async {
+            match body.try_next().await {
+                Ok(bytes) => Ok(bytes.map(|bytes| (bytes, (body, place)))),
+                Err(_) => Err(ObjectError::Unavailable(format!("{place}: reading was cut off"))),
+            }
+        })
+        .boxed())
+    }
+
+    pub(super) async fn copy(
+        &self,
+        from: &str,
+        to: &str,
+        wanted: Wanted<'_>,
+    ) -> Result<(), ObjectError> {
+        let seen = self.look(from).await?.filter(|seen| wanted(&seen.head));
+        let seen = seen.ok_or_else(|| ObjectError::NotFound(from.to_owned()))?;
+        let source = copy_source(&self.bucket, &self.full(from));
+        if seen.head.size > self.sizes.copy {
+            return self.copy_in_parts(seen, &source, to).await;
+        }
+        let request = self.client.copy_object().bucket(&self.bucket).key(self.full(to));
+        let request = request.copy_source(source).set_copy_source_if_match(seen.tag);
+        self.call("CopyObject", from, request.send()).await?;
+        Ok(())
+    }
+
+    /// What is larger than one request may copy is copied in parts; the metadata do not come
+    /// along by themselves.
+    async fn copy_in_parts(&self, seen: Seen, source: &str, to: &str) -> Result<(), ObjectError> {
+        let Seen { head, content_type, tag } = seen;
+        let metadata = head.metadata.iter();
+        let metadata = metadata.map(|(name, value)| (to_header(name), value.clone())).collect();
+        let content_type = content_type.unwrap_or_default();
+        let size = head.size;
+        let upload = self.begin(to, size, &content_type, metadata).await?;
+        let part = part_size(size, self.sizes.copy);
+        let ranges = (0..size.div_ceil(part)).map(|i| (i * part, ((i + 1) * part).min(size) - 1));
+        let (target, source) = (upload.target.clone(), source.to_owned());
+        let parts = stream::iter((1..).zip(ranges)).map(move |(number, (first, last))| {
+            let range = format!("bytes={first}-{last}");
+            let (source, tag) = (source.clone(), tag.clone());
+            target.parts.begin(target.clone().copied_part(number, source, range, tag))
+        });
+        let parts = parts.buffered(PARTS_IN_FLIGHT).boxed().try_collect().await;
+        upload.end(parts).await
+    }
+
+    pub(super) async fn list(&self, prefix: &str) -> Result<Vec<Entry>, ObjectError> {
+        let mut entries = Vec::new();
+        let mut next = None;
+        loop {
+            let request = self
+                .client
+                .list_objects_v2()
+                .bucket(&self.bucket)
+                .prefix(self.full(prefix))
+                .max_keys(self.sizes.page.into())
+                .set_continuation_token(next);
+            let page = self.call("ListBucket", prefix, request.send()).await?;
+            for object in page.contents() {
+                let size = object.size().and_then(|size| u64::try_from(size).ok());
+                // The SDK takes an answer that was cut off for a whole one.
+                let (Some(key), Some(size)) = (object.key(), size) else {
+                    return Err(ObjectError::Unavailable(format!("{self}: a list is garbled")));
+                };
+                entries.push(Entry { key: without(&self.prefix, key), size });
+            }
+            next = page.next_continuation_token;
+            if next.is_none() {
+                return Ok(entries);
+            }
+        }
+    }
+
+    pub(super) async fn delete(&self, path: &str) -> Result<(), ObjectError> {
+        let request = self.client.delete_object().bucket(&self.bucket).key(self.full(path));
+        match self.call("DeleteObject", path, request.send()).await {
+            Err(failure) if !failure.is_not_found() => Err(failure.error),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) async fn delete_prefix(&self, prefix: &str) -> Result<u64, ObjectError> {
+        let entries = self.list(prefix).await?;
+        let count = delete_each(entries, |key| {
+            let s3 = self.clone();
+            async move { s3.delete(&key).await }
+        })
+        .await?;
+        match self.abort_below(prefix).await {
+            // Not every key may list uploads, and not every store can: the objects are gone.
+            Err(ObjectError::Refused(reason)) => {
+                tracing::warn!(%reason, prefix, "unfinished uploads could not be looked for");
+            }
+            aborted => aborted?,
+        }
+        Ok(count)
+    }
+
+    /// Aborts unfinished uploads whose key begins with `prefix`. MinIO lists none by prefix.
+    async fn abort_below(&self, prefix: &str) -> Result<(), ObjectError> {
+        let (mut key_marker, mut id_marker) = (None, None);
+        loop {
+            let request = self
+                .client
+                .list_multipart_uploads()
+                .bucket(&self.bucket)
+                .prefix(self.full(prefix))
+                .max_uploads(self.sizes.page.into())
+                .set_key_marker(key_marker)
+                .set_upload_id_marker(id_marker);
+            let page = self.call("ListBucketMultipartUploads", prefix, request.send()).await?;
+            for upload in page.uploads() {
+                let (Some(key), Some(id)) = (upload.key(), upload.upload_id()) else { continue };
+                self.abort(key, id).await?;
+            }
+            if !page.is_truncated.unwrap_or_default() {
+                return Ok(());
+            }
+            (key_marker, id_marker) = (page.next_key_marker, page.next_upload_id_marker);
+        }
+    }
+
+    /// Removes an unfinished upload with its parts; `key` is the whole one.
+    async fn abort(&self, key: &str, id: &str) -> Result<(), ObjectError> {
+        let request =
+            self.client.abort_multipart_upload().bucket(&self.bucket).key(key).upload_id(id);
+        match self.call("AbortMultipartUpload", key, request.send()).await {
+            Err(failure) if failure.status != Some(404) => Err(failure.error),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) async fn signed_get(
+        &self,
+        path: &str,
+        valid: Duration,
+        file_name: &str,
+    ) -> Result<String, ObjectError> {
+        let config = PresigningConfig::expires_in(valid)
+            .map_err(|error| ObjectError::Settings(format!("a signed address: {error}")))?;
+        let request = self
+            .signer
+            .get_object()
+            .bucket(&self.bucket)
+            .key(self.full(path))
+            .response_content_disposition(content_disposition(file_name));
+        let signed = self.call("GetObject", path, request.presigned(config)).await?;
+        Ok(signed.uri().to_owned())
+    }
+
+    fn full(&self, path: &str) -> String {
+        below(&self.prefix, path)
+    }
+
+    /// Waits for an answer. What the SDK would log of the request is not logged, and a failure
+    /// is told in words: `action` is the permission that it needs.
+    async fn call<T, E: ProvideErrorMetadata>(
+        &self,
+        action: &'static str,
+        path: &str,
+        request: impl Future<Output = Result<T, SdkError<E, Response>>>,
+    ) -> Result<T, Failure> {
+        // The SDK's futures are large; on the heap they do not fill their callers'.
+        let answer = Box::pin(request.with_subscriber(NoSubscriber::new())).await;
+        answer.map_err(|error| self.failure(action, path, &error))
+    }
+}
+
+impl fmt::Display for S3 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+/// One client's connections serve http and https; TLS by rustls on ring, with the system's
+/// roots.
+fn http_client() -> SharedHttpClient {
+    aws_smithy_http_client::Builder::new()
+        .tls_provider(Provider::Rustls(CryptoMode::Ring))
+        .build_https()
+}
+
+/// Proxies drop headers with underscores, so they travel as hyphens, which no name has.
+fn to_header(name: &str) -> String {
+    name.replace('_', "-")
+}
+
+fn from_header(name: &str) -> String {
+    name.to_ascii_lowercase().replace('-', "_")
+}
+
+fn to_headers(options: &PutOptions) -> HashMap<String, String> {
+    options.metadata.iter().map(|(name, value)| (to_header(name), value.clone())).collect()
+}
+
+/// `bucket/key`, encoded as a header wants it.
+fn copy_source(bucket: &str, key: &str) -> String {
+    let names: Vec<String> = key.split('/').map(percent_encoded).collect();
+    format!("{bucket}/{}", names.join("/"))
+}

@@ -1,0 +1,207 @@
+//! What failures of the SDK and refusals of the store mean, in words.
+
+use aws_credential_types::provider::error::CredentialsError;
+use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
+use jiff::Timestamp;
+
+use super::{Response, S3};
+use crate::ObjectError;
+use crate::failure::{Failure, SKEW_ALLOWED, clock_is_off, clock_skew, innermost, may_pass};
+
+/// What can be asked where there is no object yet.
+const NEEDS_BUCKET_ONLY: [&str; 3] = ["PutObject", "ListBucket", "ListBucketMultipartUploads"];
+
+impl S3 {
+    pub(super) fn failure<E: ProvideErrorMetadata>(
+        &self,
+        action: &str,
+        path: &str,
+        error: &SdkError<E, Response>,
+    ) -> Failure {
+        match error {
+            SdkError::ServiceError(context) => {
+                let code = context.err().code().unwrap_or_default();
+                let status = context.raw().status().as_u16();
+                let error = self.refusal(action, path, code, context.raw());
+                Failure { status: Some(status), error }
+            }
+            SdkError::ResponseError(context) => {
+                let status = context.raw().status().as_u16();
+                Failure {
+                    status: Some(status),
+                    error: self.refusal(action, path, "", context.raw()),
+                }
+            }
+            SdkError::TimeoutError(_) => Failure::unanswered(ObjectError::Unavailable(format!(
+                "{self}: {action} was not answered in time"
+            ))),
+            SdkError::DispatchFailure(failure) => {
+                let error = failure.as_connector_error();
+                let reason = error.map(|error| innermost(&error)).unwrap_or_default();
+                Failure::unanswered(if error.is_some_and(|error| lacks_credentials(error)) {
+                    credentials_missing(self, reason)
+                } else {
+                    ObjectError::Unavailable(format!("{self} cannot be reached: {reason}"))
+                })
+            }
+            _ => Failure::unanswered(ObjectError::Refused(format!(
+                "{self}: {action} cannot be asked: a setting or the key {path:?} is not usable"
+            ))),
+        }
+    }
+
+    /// What a refusal means, and how to mend it.
+    fn refusal(&self, action: &str, path: &str, code: &str, answer: &Response) -> ObjectError {
+        let (bucket, status) = (&self.bucket, answer.status().as_u16());
+        let header = |name| answer.headers().get(name);
+        let region = header("x-amz-bucket-region");
+        let skew = header("date").and_then(|date| clock_skew(date, Timestamp::now()));
+        let refused = |text: String| ObjectError::Refused(format!("{self}: {text}"));
+        match code {
+            "NoSuchBucket" => refused(format!("the bucket {bucket} does not exist")),
+            "NoSuchUpload" => {
+                ObjectError::Unavailable(format!("{self}: the unfinished upload of {path} is gone"))
+            }
+            // The second is versitygw's.
+            "InvalidAccessKeyId" | "XAdminUserNotFound" => {
+                refused("the store does not know the access_key_id".into())
+            }
+            "SignatureDoesNotMatch" => {
+                refused("the secret_access_key does not belong to the access_key_id".into())
+            }
+            "ExpiredToken" | "InvalidToken" | "TokenRefreshRequired" => {
+                refused("the session_token has expired or is not valid: give a new one".into())
+            }
+            // The SDK goes by the store's clock after the first such answer, so this is rare.
+            "RequestTimeTooSkewed" => clock_is_off(skew),
+            "PermanentRedirect"
+            | "TemporaryRedirect"
+            | "AuthorizationHeaderMalformed"
+            | "IllegalLocationConstraintException"
+            | "IncorrectEndpoint" => refused(self.wrong_region(region)),
+            "InvalidBucketName" => refused(format!("{bucket} cannot be the name of a bucket")),
+            "SlowDown"
+            | "RequestTimeout"
+            | "OperationAborted"
+            | "ConditionalRequestConflict"
+            | "BadDigest"
+            | "IncompleteBody"
+            | "InternalError"
+            | "ServiceUnavailable" => {
+                ObjectError::Unavailable(format!("{self}: {action} is to be tried again ({code})"))
+            }
+            // AWS has always room; these are of Ceph and versitygw, and of MinIO.
+            "QuotaExceeded" | "XMinioAdminBucketQuotaExceeded" | "XMinioStorageFull" => {
+                ObjectError::Unavailable(format!(
+                    "{self}: there is no room left ({code}): make room, or raise the quota"
+                ))
+            }
+            _ if may_pass(status) => ObjectError::Unavailable(format!(
+                "{self}: {action} failed at the store ({status} {code})"
+            )),
+            _ => match status {
+                301 | 307 | 400 if region.is_some_and(|theirs| theirs != self.region) => {
+                    refused(self.wrong_region(region))
+                }
+                404 if NEEDS_BUCKET_ONLY.contains(&action) => refused(format!(
+                    "the bucket {bucket} does not exist, or not at this endpoint ({code})"
+                )),
+                404 => ObjectError::NotFound(path.to_owned()),
+                // The source is another than was looked at.
+                412 if action == "CopyObject" => ObjectError::NotFound(path.to_owned()),
+                // The answer to a HEAD has no code.
+                403 if code.is_empty() && skew.is_some_and(|skew| skew.abs() > SKEW_ALLOWED) => {
+                    clock_is_off(skew)
+                }
+                401 | 403 => refused(format!(
+                    "access denied: the key may not {action} in the bucket {bucket}"
+                )),
+                _ => refused(format!("{action} was refused ({status} {code})")),
+            },
+        }
+    }
+
+    fn wrong_region(&self, theirs: Option<&str>) -> String {
+        let (bucket, ours) = (&self.bucket, &self.region);
+        match theirs {
+            Some(theirs) => format!("the bucket {bucket} is in region {theirs}, not in {ours}"),
+            None => format!("the bucket {bucket} is not in region {ours}, or not at this endpoint"),
+        }
+    }
+}
+
+/// Whether no credentials are to be had; that they could not be asked for now is different.
+fn lacks_credentials(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut causes = std::iter::successors(Some(error), |error| error.source());
+    causes.any(|cause| {
+        matches!(
+            cause.downcast_ref(),
+            Some(
+                CredentialsError::CredentialsNotLoaded(_)
+                    | CredentialsError::InvalidConfiguration(_)
+            )
+        )
+    })
+}
+
+fn credentials_missing(s3: &S3, reason: String) -> ObjectError {
+    ObjectError::Refused(format!(
+        "{s3}: no credentials were found: give access_key_id and secret_access_key, or set the \
+         surroundings for the default credential chain ({reason})"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::SignedDuration;
+
+    use super::*;
+    use crate::{S3Settings, Sizes};
+    use kit::retry::Retry as _;
+
+    async fn a_bucket() -> S3 {
+        let settings = S3Settings {
+            bucket: "exports".into(),
+            region: Some("us-east-1".into()),
+            access_key_id: Some("an id".into()),
+            secret_access_key: Some("a secret".into()),
+            ..S3Settings::default()
+        };
+        S3::open(&settings, Sizes { part: 1, copy: 1, page: 1 }).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_store_without_room_is_waited_for_and_says_so() {
+        let s3 = a_bucket().await;
+        for (status, code) in [
+            (403, "QuotaExceeded"),
+            (400, "XMinioAdminBucketQuotaExceeded"),
+            (507, "XMinioStorageFull"),
+        ] {
+            let answer = Response::new(status.try_into().unwrap(), "".into());
+            let error = s3.refusal("PutObject", "a key", code, &answer);
+            assert!(matches!(error, ObjectError::Unavailable(_)), "{code}: {error:?}");
+            let text = error.to_string();
+            assert!(text.contains("there is no room left") && text.contains(code), "{text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_wrong_clock_is_told_of_an_answer_without_a_code_too() {
+        let s3 = a_bucket().await;
+        let of = |code, seconds| {
+            let mut answer = Response::new(403.try_into().unwrap(), "".into());
+            let time = Timestamp::now() + SignedDuration::from_secs(seconds);
+            let date =
+                jiff::fmt::rfc2822::DateTimePrinter::new().timestamp_to_rfc9110_string(&time);
+            answer.headers_mut().insert("date", date.unwrap());
+            s3.refusal("HeadObject", "a key", code, &answer)
+        };
+        for (code, seconds) in [("", 3_600), ("", -3_600), ("RequestTimeTooSkewed", 0)] {
+            assert!(of(code, seconds).blames_clock(), "{code} {seconds}");
+        }
+        for (code, seconds) in [("", 0), ("", 600), ("AccessDenied", 3_600)] {
+            assert!(!of(code, seconds).blames_clock(), "{code} {seconds}");
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Multipart uploads.
+
+use std::collections::HashMap;
+
+use aws_sdk_s3::types::{CompletedMultipartUpload, CompletedPart};
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use bytes::Bytes;
+
+use super::S3;
+use crate::ObjectError;
+use crate::stream::{UnderWay, md5};
+
+impl S3 {
+    pub(super) async fn begin(
+        &self,
+        path: &str,
+        size: u64,
+        content_type: &str,
+        metadata: HashMap<String, String>,
+    ) -> Result<Upload, ObjectError> {
+        let request = self
+            .client
+            .create_multipart_upload()
+            .bucket(&self.bucket)
+            .key(self.full(path))
+            .content_type(content_type)
+            .set_metadata(Some(metadata));
+        let answer = self.call("PutObject", path, request.send()).await?;
+        let id = answer.upload_id.ok_or_else(|| {
+            ObjectError::Refused(format!("{self}: the store began an upload without an id"))
+        })?;
+        let (s3, path) = (self.clone(), path.to_owned());
+        let target = Target { s3, path, size, id, parts: UnderWay::default() };
+        Ok(Upload { target, open: true })
+    }
+}
+
+/// A multipart upload that is not finished; aborted when dropped so.
+pub(super) struct Upload {
+    pub target: Target,
+    open: bool,
+}
+
+/// Where the parts of an upload go.
+#[derive(Clone)]
+pub(super) struct Target {
+    s3: S3,
+    path: String,
+    /// Of the object that the parts will be.
+    size: u64,
+    id: String,
+    pub parts: UnderWay,
+}
+
+impl Target {
+    pub async fn part(self, number: i32, bytes: Bytes) -> Result<CompletedPart, ObjectError> {
+        let md5 = BASE64_STANDARD.encode(md5(&bytes).await?);
+        let request = self
+            .s3
+            .client
+            .upload_part()
+            .bucket(&self.s3.bucket)
+            .key(self.s3.full(&self.path))
+            .upload_id(&self.id)
+            .part_number(number)
+            .content_md5(md5)
+            .body(bytes.into());
+        let answer = self.s3.call("PutObject", &self.path, request.send()).await?;
+        Ok(CompletedPart::builder().part_number(number).set_e_tag(answer.e_tag).build())
+    }
+
+    pub async fn copied_part(
+        self,
+        number: i32,
+        source: String,
+        range: String,
+        source_tag: Option<String>,
+    ) -> Result<CompletedPart, ObjectError> {
+        let request = self
+            .s3
+            .client
+            .upload_part_copy()
+            .bucket(&self.s3.bucket)
+            .key(self.s3.full(&self.path))
+            .upload_id(&self.id)
+            .part_number(number)
+            .copy_source(&source)
+            .copy_source_range(range)
+            .set_copy_source_if_match(source_tag);
+        let answer = self.s3.call("CopyObject", &source, request.send()).await?;
+        let tag = answer.copy_part_result.and_then(|copied| copied.e_tag);
+        Ok(CompletedPart::builder().part_number(number).set_e_tag(tag).build())
+    }
+
+    async fn complete(&self, parts: Vec<CompletedPart>) -> Result<(), ObjectError> {
+        let parts = CompletedMultipartUpload::builder().set_parts(Some(parts)).build();
+        let request = self
+            .s3
+            .client
+            .complete_multipart_upload()
+            .bucket(&self.s3.bucket)
+            .key(self.s3.full(&self.path))
+            .upload_id(&self.id)
+            .multipart_upload(parts);
+        match self.s3.call("PutObject", &self.path, request.send()).await {
+            // Asked again because the answer was lost: of an upload that was completed the
+            // object is there.
+            Err(failure) if failure.status == Some(404) => {
+                let head = self.s3.head(&self.path).await?;
+                if head.is_some_and(|head| head.size == self.size) {
+                    return Ok(());
+                }
+                Err(failure.error)
+            }
+            answered => answered.map(drop).map_err(ObjectError::from),
+        }
+    }
+
+    /// What is left is found again by its prefix, or by the bucket's lifecycle.
+    async fn abort(&self) {
+        self.parts.ended().await;
+        if let Err(error) = self.s3.abort(&self.s3.full(&self.path), &self.id).await {
+            tracing::warn!(%error, path = self.path, "an unfinished upload could not be aborted");
+        }
+    }
+}
+
+impl Upload {
+    /// Puts the parts together, or aborts where one of them failed.
+    pub async fn end(
+        mut self,
+        parts: Result<Vec<CompletedPart>, ObjectError>,
+    ) -> Result<(), ObjectError> {
+        let ended = match parts {
+            Ok(parts) => self.target.complete(parts).await,
+            Err(error) => Err(error),
+        };
+        if ended.is_err() {
+            self.target.abort().await;
+        }
+        self.open = false;
+        ended
+    }
+}
+
+impl Drop for Upload {
+    fn drop(&mut self) {
+        if !self.open {
+            return;
+        }
+        // Its task was dropped: nobody waits for this any more.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            let target = self.target.clone();
+            runtime.spawn(async move { target.abort().await });
+        }
+    }
+}

@@ -1,0 +1,525 @@
+//! Rows shared out among workers: who may work on what, and for how long.
+//!
+//! A row of `claims` is one thing to do: an export's part, its finishing, a delivery. A
+//! worker takes a few at a time, from the job that has fewest under way, and holds them
+//! by a lease that it renews while it works. `due_at` is the one time of a row: not to be
+//! taken before it; while somebody has it, the end of the lease. Who comes too late finds
+//! another owner in the row, or none, and whatever it wanted to write is refused by
+//! [`finish`]. A row that is done is gone. Rows of a kind that a program does not know are
+//! nobody's of its: they wait for one that does.
+//!
+//! Times are the database's own, so that a worker with a wrong clock steals nothing.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use sqlx::SqlitePool;
+use uuid::Uuid;
+
+use crate::{Store, StoreError, Tx, execute, on};
+use kit::clock::millis;
+use kit::retry::Retry;
+
+/// What a row is about: each kind is claimed on its own, so that no kind waits for
+/// another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Kind {
+    name: &'static str,
+    is_one_work: bool,
+}
+
+impl Kind {
+    /// One whose jobs are of many pieces of work.
+    pub const fn new(name: &'static str) -> Self {
+        Self { name, is_one_work: false }
+    }
+
+    /// One whose jobs are one piece of work each: who cannot do one row of it can hardly do
+    /// another.
+    pub const fn one_work(name: &'static str) -> Self {
+        Self { name, is_one_work: true }
+    }
+
+    pub fn name(self) -> &'static str {
+        self.name
+    }
+
+    /// Whether a job is one piece of work.
+    pub fn is_one_work(self) -> bool {
+        self.is_one_work
+    }
+}
+
+/// A row that this worker has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Claim {
+    pub kind: Kind,
+    pub job: Uuid,
+    pub item: i64,
+    /// Which try this is, from 1. A row that is offered anew begins at 1 again.
+    pub attempt: i32,
+    /// Of this one taking: what the row must still hold for the claim to be good.
+    owner: Uuid,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ClaimError {
+    /// The lease ran out and another worker has the row, or it was withdrawn. Whatever
+    /// was done for it must not be counted.
+    #[error("the claim was lost to another worker, or withdrawn")]
+    Lost,
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl From<sqlx::Error> for ClaimError {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Store(error.into())
+    }
+}
+
+impl Retry for ClaimError {
+    fn can_retry(&self) -> bool {
+        match self {
+            Self::Lost => false,
+            Self::Store(error) => error.can_retry(),
+        }
+    }
+
+    fn needs_newer(&self) -> bool {
+        matches!(self, Self::Store(error) if error.needs_newer())
+    }
+}
+
+/// The database's clock in milliseconds since the epoch. On PostgreSQL also as it was when a
+/// statement began, which an index can be searched with; of use where no transaction is around it.
+macro_rules! now_sql {
+    (postgres) => {
+        "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
+    };
+    (postgres_statement) => {
+        "(extract(epoch FROM statement_timestamp()) * 1000)::bigint"
+    };
+    (sqlite) => {
+        "CAST(unixepoch('subsec') * 1000 AS INTEGER)"
+    };
+}
+
+/// Milliseconds since the epoch by the database's clock.
+pub async fn now(tx: &mut Tx) -> Result<i64, StoreError> {
+    let sql = if tx.is_postgres() {
+        concat!("SELECT ", now_sql!(postgres))
+    } else {
+        concat!("SELECT ", now_sql!(sqlite))
+    };
+    Ok(on!(tx, c => sqlx::query_scalar(sql).fetch_one(c).await?))
+}
+
+/// Offers one row, to be taken no sooner than after `delay`. One that is there already
+/// stays as it is.
+pub async fn offer(
+    tx: &mut Tx,
+    kind: Kind,
+    job: Uuid,
+    item: i64,
+    delay: Duration,
+) -> Result<(), StoreError> {
+    offer_range(tx, kind, job, item..item + 1, delay).await
+}
+
+/// Rows of a job after whose offer PostgreSQL looks at the table anew, which takes some 30 ms.
+const MANY: i64 = 500;
+
+/// Has PostgreSQL look at the table after `rows` were offered, if they are many. How rows are
+/// taken is planned by what is known of the table: what was known before may be that it has none
+/// of this kind, and then each taking sorts all of them. Not within the transaction that offers
+/// them, which would keep others from theirs; where it fails, autovacuum does it later.
+pub async fn note_many(store: &Store, rows: i64) {
+    let Store::Postgres(pool) = store else { return };
+    if rows >= MANY
+        && let Err(error) = sqlx::query("ANALYZE claims").execute(pool).await
+    {
+        tracing::debug!(%error, "claims could not be analyzed");
+    }
+}
+
+/// Offers the rows of a whole job, numbered by `items`; after the commit, [`note_many`].
+pub async fn offer_range(
+    tx: &mut Tx,
+    kind: Kind,
+    job: Uuid,
+    items: std::ops::Range<i64>,
+    delay: Duration,
+) -> Result<(), StoreError> {
+    if items.is_empty() {
+        return Ok(());
+    }
+    let due_at = now(tx).await? + millis(delay);
+    insert(tx, kind, job, items, due_at).await
+}
+
+/// Offers one row, to be taken no sooner than at a time of the database's clock. One that is
+/// there already stays as it is.
+pub async fn offer_at(
+    tx: &mut Tx,
+    kind: Kind,
+    job: Uuid,
+    item: i64,
+    due_at: i64,
+) -> Result<(), StoreError> {
+    insert(tx, kind, job, item..item + 1, due_at).await
+}
+
+async fn insert(
+    tx: &mut Tx,
+    kind: Kind,
+    job: Uuid,
+    items: std::ops::Range<i64>,
+    due_at: i64,
+) -> Result<(), StoreError> {
+    execute!(
+        tx,
+        sqlx::query(
+            "WITH RECURSIVE items AS (
+             SELECT CAST($3 AS BIGINT) AS item
+             UNION ALL SELECT item + 1 FROM items WHERE item + 1 < $4
+         )
+         INSERT INTO claims (kind, job, item, due_at)
+         SELECT $1, $2, item, $5 FROM items WHERE true
+         ON CONFLICT (kind, job, item) DO NOTHING",
+        )
+        .bind(kind.name())
+        .bind(job)
+        .bind(items.start)
+        .bind(items.end)
+        .bind(due_at)
+    );
+    Ok(())
+}
+
+// Asked as the smallest `due_at`, so that PostgreSQL goes by the index. For an EXISTS it may scan
+// the table, from its beginning, where the rows lie that are gone.
+macro_rules! ends_sql {
+    ($now:expr) => {
+        concat!(
+            "SELECT (SELECT job FROM claims WHERE kind = $1 ORDER BY job LIMIT 1),
+                    (SELECT job FROM claims WHERE kind = $1 ORDER BY job DESC LIMIT 1)
+             WHERE (SELECT due_at FROM claims WHERE kind = $1 ORDER BY due_at LIMIT 1) <= ",
+            $now
+        )
+    };
+}
+
+macro_rules! next_sql {
+    ($now:expr, $others:literal) => {
+        concat!(
+            "WITH RECURSIVE jobs AS (
+                 SELECT (SELECT job FROM claims WHERE kind = $1 ORDER BY job LIMIT 1) AS job
+                 UNION ALL
+                 SELECT (SELECT job FROM claims
+                         WHERE kind = $1 AND job > jobs.job ORDER BY job LIMIT 1)
+                 FROM jobs WHERE jobs.job IS NOT NULL
+             ), due AS MATERIALIZED (
+                 SELECT job, (SELECT count(*) FROM claims
+                              WHERE kind = $1 AND job = jobs.job
+                                AND owner IS NOT NULL AND due_at > ",
+            $now,
+            ") AS held
+                 FROM jobs WHERE job IS NOT NULL AND ",
+            $others,
+            " AND (
+                     SELECT due_at FROM claims
+                     WHERE kind = $1 AND job = jobs.job ORDER BY due_at LIMIT 1) <= ",
+            $now,
+            ")
+             SELECT job, held FROM due WHERE held < $2 ORDER BY held, random() LIMIT 1"
+        )
+    };
+}
+
+macro_rules! take_sql {
+    ($now:expr, $lock:literal, $is_picked:literal, $was_held:literal) => {
+        concat!(
+            "WITH picked AS (
+                 SELECT item, owner IS NOT NULL AS was_held FROM claims
+                 WHERE kind = $1 AND job = $2 AND due_at <= ",
+            $now,
+            "    ORDER BY due_at, item LIMIT $3 ",
+            $lock,
+            ")
+             UPDATE claims SET due_at = $4 + ",
+            $now,
+            ", owner = $5, attempt = attempt + 1
+             WHERE kind = $1 AND job = $2 AND item ",
+            $is_picked,
+            " RETURNING item, attempt, ",
+            $was_held
+        )
+    };
+}
+
+/// How many jobs are tried: others may have taken all that a job had, or hold the locks of it.
+const LOOKS: usize = 3;
+
+/// Takes up to `limit` rows of `kind`, all of one job, which is none of `avoided`: the one that
+/// has fewest under way. No job has more than `per_job` under way (by one round's worth more
+/// where two workers take at the same moment).
+///
+/// Two or three short statements and no transaction around them, since a fleet does this for
+/// each row: 7 ms went into one statement that did all of it where a job had 4,000 rows.
+pub async fn take(
+    store: &Store,
+    kind: Kind,
+    limit: u32,
+    per_job: u32,
+    lease: Duration,
+    avoided: &[Uuid],
+) -> Result<Vec<Claim>, StoreError> {
+    let mut tried = avoided.to_vec();
+    for _ in 0..LOOKS {
+        let Some((first, last)) = ends(store, kind).await? else { break };
+        // Mostly there is one job, and nothing to choose.
+        let next = match first == last && per_job == u32::MAX && tried.is_empty() {
+            true => Some((first, 0)),
+            false => next_job(store, kind, per_job, &tried).await?,
+        };
+        let Some((job, held)) = next else { break };
+        let room = i64::from(per_job) - held;
+        let claims = take_of(store, kind, job, room.min(limit.into()), lease).await?;
+        if !claims.is_empty() {
+            return Ok(claims);
+        }
+        tried.push(job);
+    }
+    Ok(Vec::new())
+}
+
+/// The first and the last job of a kind of which a row is due: all that an idle worker asks;
+/// on SQLite it never waits for the write lock.
+async fn ends(store: &Store, kind: Kind) -> Result<Option<(Uuid, Uuid)>, StoreError> {
+    const POSTGRES: &str = ends_sql!(now_sql!(postgres_statement));
+    const SQLITE: &str = ends_sql!(now_sql!(sqlite));
+    Ok(match store {
+        Store::Postgres(pool) => {
+            sqlx::query_as(POSTGRES).bind(kind.name()).fetch_optional(pool).await?
+        }
+        Store::Sqlite { read, .. } => {
+            sqlx::query_as(SQLITE).bind(kind.name()).fetch_optional(read).await?
+        }
+    })
+}
+
+/// The job that has fewest rows under way of those that have one due and room for more, and
+/// how many; none of those that were tried.
+async fn next_job(
+    store: &Store,
+    kind: Kind,
+    per_job: u32,
+    tried: &[Uuid],
+) -> Result<Option<(Uuid, i64)>, StoreError> {
+    const POSTGRES: &str = next_sql!(now_sql!(postgres_statement), "job <> ALL ($3)");
+    const SQLITE: &str =
+        next_sql!(now_sql!(sqlite), "job NOT IN (SELECT unhex(value) FROM json_each($3))");
+    let per_job = i64::from(per_job);
+    Ok(match store {
+        Store::Postgres(pool) => {
+            let query = sqlx::query_as(POSTGRES).bind(kind.name()).bind(per_job).bind(tried);
+            query.fetch_optional(pool).await?
+        }
+        Store::Sqlite { read, .. } => {
+            let tried: Value = tried.iter().map(|job| job.simple().to_string()).collect();
+            let query = sqlx::query_as(SQLITE).bind(kind.name()).bind(per_job);
+            query.bind(tried.to_string()).fetch_optional(read).await?
+        }
+    })
+}
+
+async fn take_of(
+    store: &Store,
+    kind: Kind,
+    job: Uuid,
+    limit: i64,
+    lease: Duration,
+) -> Result<Vec<Claim>, StoreError> {
+    // An array, since a join by what is picked can be planned the other way round.
+    const POSTGRES: &str = take_sql!(
+        now_sql!(postgres_statement),
+        "FOR UPDATE SKIP LOCKED",
+        "= ANY (ARRAY(SELECT item FROM picked))",
+        "item = ANY (ARRAY(SELECT item FROM picked WHERE was_held))"
+    );
+    const SQLITE: &str = take_sql!(now_sql!(sqlite), "", "IN (SELECT item FROM picked)", "FALSE");
+    let owner = Uuid::new_v4();
+    macro_rules! taken {
+        ($sql:expr, $by:expr) => {
+            sqlx::query_as::<_, (i64, i32, bool)>($sql)
+                .bind(kind.name())
+                .bind(job)
+                .bind(limit)
+                .bind(millis(lease))
+                .bind(owner)
+                .fetch_all($by)
+                .await?
+        };
+    }
+    // SQLite returns nothing of what a row was before, and has one process to ask it.
+    let (rows, out_of_time) = match store {
+        Store::Postgres(pool) => (taken!(POSTGRES, pool), Vec::new()),
+        Store::Sqlite { read, write } => {
+            let out_of_time = out_of_time(read, kind, job).await?;
+            (taken!(SQLITE, write), out_of_time)
+        }
+    };
+    let mut taken_over = 0;
+    let mut claims: Vec<Claim> = rows
+        .into_iter()
+        .map(|(item, attempt, was_held)| {
+            taken_over += u64::from(was_held || out_of_time.contains(&item));
+            Claim { kind, job, item, attempt, owner }
+        })
+        .collect();
+    if taken_over > 0 {
+        metrics::counter!("longshore_claims_taken_over_total", "kind" => kind.name())
+            .increment(taken_over);
+    }
+    claims.sort_by_key(|claim| claim.item);
+    Ok(claims)
+}
+
+/// The rows of a job whose lease ran out while somebody held them.
+async fn out_of_time(pool: &SqlitePool, kind: Kind, job: Uuid) -> Result<Vec<i64>, StoreError> {
+    Ok(sqlx::query_scalar(concat!(
+        "SELECT item FROM claims WHERE kind = $1 AND job = $2 AND owner IS NOT NULL AND due_at <= ",
+        now_sql!(sqlite)
+    ))
+    .bind(kind.name())
+    .bind(job)
+    .fetch_all(pool)
+    .await?)
+}
+
+/// Puts the end of the lease off. [`ClaimError::Lost`] means: stop working on it.
+pub async fn renew(store: &Store, claim: &Claim, lease: Duration) -> Result<(), ClaimError> {
+    let mut tx = store.write().await?;
+    extend(&mut tx, claim, lease).await?;
+    Ok(tx.commit().await?)
+}
+
+/// The same in the caller's transaction, which only the owner of the claim may commit.
+pub async fn extend(tx: &mut Tx, claim: &Claim, lease: Duration) -> Result<(), ClaimError> {
+    set_due(tx, claim, lease, Some(claim.owner), None).await
+}
+
+/// Notes progress, in the transaction that writes it: the lease begins anew, and so do the
+/// attempts. [`ClaimError::Lost`] means: write nothing.
+pub async fn progress(tx: &mut Tx, claim: &Claim, lease: Duration) -> Result<(), ClaimError> {
+    set_due(tx, claim, lease, Some(claim.owner), Some(1)).await
+}
+
+/// Offers the row anew, to be taken after `delay`, as if nobody had had it.
+pub async fn offer_again(tx: &mut Tx, claim: &Claim, delay: Duration) -> Result<(), ClaimError> {
+    finish(tx, claim).await?;
+    Ok(offer(tx, claim.kind, claim.job, claim.item, delay).await?)
+}
+
+/// Leaves the row to others, to be taken after `delay`: the try does not count. Its number is
+/// given out again, but none before it ever is: what earlier tries wrote goes by theirs, and they
+/// may still be at it.
+pub async fn leave(store: &Store, claim: &Claim, delay: Duration) -> Result<(), ClaimError> {
+    let mut tx = store.write().await?;
+    set_due(&mut tx, claim, delay, None, Some(claim.attempt - 1)).await?;
+    Ok(tx.commit().await?)
+}
+
+/// Removes the row of a thing that is done, in the transaction that writes the result: the
+/// one guard that makes a late worker's result count for nothing.
+///
+/// The owner is compared as in [`set_due`].
+pub async fn finish(tx: &mut Tx, claim: &Claim) -> Result<(), ClaimError> {
+    let gone = execute!(
+        tx,
+        sqlx::query(
+            "DELETE FROM claims WHERE kind = $1 AND job = $2 AND item = $3
+             AND owner IS NOT DISTINCT FROM $4",
+        )
+        .bind(claim.kind.name())
+        .bind(claim.job)
+        .bind(claim.item)
+        .bind(claim.owner)
+    );
+    if gone == 1 { Ok(()) } else { Err(ClaimError::Lost) }
+}
+
+/// Gives the row up for now: anybody may take it after `delay`, as another attempt.
+pub async fn put_off(tx: &mut Tx, claim: &Claim, delay: Duration) -> Result<(), ClaimError> {
+    set_due(tx, claim, delay, None, None).await
+}
+
+/// [`put_off`], in a transaction of its own.
+pub async fn hand_back(store: &Store, claim: &Claim, delay: Duration) -> Result<(), ClaimError> {
+    let mut tx = store.write().await?;
+    put_off(&mut tx, claim, delay).await?;
+    Ok(tx.commit().await?)
+}
+
+/// Withdraws every row of a job, taken or not; who works on one finds its claim lost.
+pub async fn withdraw(tx: &mut Tx, kind: Kind, job: Uuid) -> Result<(), StoreError> {
+    execute!(
+        tx,
+        sqlx::query("DELETE FROM claims WHERE kind = $1 AND job = $2").bind(kind.name()).bind(job)
+    );
+    Ok(())
+}
+
+/// Withdraws one row, likewise.
+pub async fn withdraw_one(tx: &mut Tx, kind: Kind, job: Uuid, item: i64) -> Result<(), StoreError> {
+    execute!(
+        tx,
+        sqlx::query("DELETE FROM claims WHERE kind = $1 AND job = $2 AND item = $3")
+            .bind(kind.name())
+            .bind(job)
+            .bind(item)
+    );
+    Ok(())
+}
+
+// The owner is compared so that PostgreSQL does not look for the row in `claims_held`, among all
+// that are held and were since its last vacuum.
+macro_rules! set_due_sql {
+    ($now:expr) => {
+        concat!(
+            "UPDATE claims SET due_at = ",
+            $now,
+            " + $5, owner = $6, attempt = COALESCE($7, attempt)
+             WHERE kind = $1 AND job = $2 AND item = $3 AND owner IS NOT DISTINCT FROM $4"
+        )
+    };
+}
+
+/// Sets when the row comes due and whose it is from then on; the attempts, too, where they are
+/// given.
+async fn set_due(
+    tx: &mut Tx,
+    claim: &Claim,
+    delay: Duration,
+    owner: Option<Uuid>,
+    attempt: Option<i32>,
+) -> Result<(), ClaimError> {
+    let sql = if tx.is_postgres() {
+        set_due_sql!(now_sql!(postgres))
+    } else {
+        set_due_sql!(now_sql!(sqlite))
+    };
+    let held = execute!(
+        tx,
+        sqlx::query(sql)
+            .bind(claim.kind.name())
+            .bind(claim.job)
+            .bind(claim.item)
+            .bind(claim.owner)
+            .bind(millis(delay))
+            .bind(owner)
+            .bind(attempt)
+    );
+    if held == 1 { Ok(()) } else { Err(ClaimError::Lost) }
+}

@@ -1,0 +1,136 @@
+//! Documents in columns: JSON that outlives the program that wrote it, since the programs of two
+//! versions run side by side while a fleet is upgraded, and go back to the older one.
+//!
+//! One rule holds for all that goes from one process to another, in rows and
+//! [in the log](log), for whoever changes what is written:
+//!
+//! * Members are added, and never renamed, removed or given another type or meaning. Readers pass
+//!   over those that they do not know, and have a default for those that a former version did not
+//!   write.
+//! * What a reader must not pass over, or must not drop as it writes the document anew, gets
+//!   another version: a JSON object that begins with `{"v":2,`. Without that it is version 1. Of
+//!   a word (a state, a kind, a channel) another word is that, and of a claim another kind.
+//! * A program writes only what the release before it can read: what a release learns to read, the
+//!   next one may write. So an upgrade can be taken back.
+//! * What a program does not know all the same waits for a newer one
+//!   ([`Retry::needs_newer`](kit::retry::Retry::needs_newer)): a partition stands still and says
+//!   so, a claim is offered anew without counting the try, a call is answered 503. It is never a
+//!   dead letter, nothing fails for it, and nothing of it is dropped.
+//!
+//! `tests/upgrade` holds what each release wrote; what it wrote is read for ever.
+//!
+//! | documents | how they are read |
+//! |---|---|
+//! | `workspaces.*`, `api_keys.*`, `scim_tokens.allow`, `control_groups.slices`, `apps.activity_types`, `campaigns.tags` and `content`, `segments.audience`, `catalogs.fields`, `dashboard_users.doc`, `schedules.request`, `export_jobs.fields` and `plan`, `dispatches.order_json` and `segment`, `dispatch_waves.wave`, `dispatch_parts.wave` and `named`, `transactional_emails.recipient` | [`parsed`] |
+//! | `storages.config`, `channels.config` | the same, once they are unsealed |
+//! | `activity.body` | its first byte is the version ([`users::activity`](crate::users::activity)) |
+//! | `users.doc`, `catalog_items.doc`, `transactional_emails.trigger_properties` | members are what users and callers gave; those that a program does not know stay |
+//! | `transactional_emails.attributes`, `dead_letters.payload` | as messages of the log |
+//! | `deliveries.body`, `content_cards.card`, `console_log.record`, `idempotency_claims.answer` | not read: handed on as they are |
+//! | `claims.kind` | of kinds that a program does not know it takes none |
+
+use std::fmt::Display;
+
+use serde::Deserialize;
+
+use super::StoreError;
+
+/// The version of all documents that this program writes and reads.
+pub const VERSION: u32 = 1;
+
+/// Reads a column that holds JSON.
+pub fn parsed<'a, T: Deserialize<'a>>(
+    column: &str,
+    row: impl Display,
+    text: &'a str,
+) -> Result<T, StoreError> {
+    match version_of(text) {
+        VERSION => serde_json::from_str(text).map_err(|error| {
+            let text = format!("{column} of {row}: {error}");
+            let is_newer = is_unknown_word(&error);
+            if is_newer { StoreError::Newer(text) } else { StoreError::Corrupt(text) }
+        }),
+        other => Err(StoreError::Newer(format!("{column} of {row} is of version {other}"))),
+    }
+}
+
+/// Whether JSON could not be read for a word that this program does not know, such as the kind of
+/// something: another release's. serde tells it by its text alone, which the tests below hold.
+pub fn is_unknown_word(error: &serde_json::Error) -> bool {
+    error.is_data() && error.to_string().starts_with("unknown variant ")
+}
+
+/// The same of what is secret: the error repeats nothing of it.
+pub fn parsed_secret<'a, T: Deserialize<'a>>(
+    column: &str,
+    row: impl Display,
+    text: &'a [u8],
+) -> Result<T, StoreError> {
+    let corrupt = || StoreError::Corrupt(format!("{column} of {row}: it is of no known form"));
+    let text = std::str::from_utf8(text).map_err(|_| corrupt())?;
+    match parsed(column, &row, text) {
+        Err(StoreError::Corrupt(_)) => Err(corrupt()),
+        read => read,
+    }
+}
+
+/// A word in a column that this program does not know.
+pub fn unknown(column: &str, row: impl Display, word: &str) -> StoreError {
+    StoreError::Newer(format!("{column} of {row} is {word:?}"))
+}
+
+fn version_of(text: &str) -> u32 {
+    let Some(rest) = text.strip_prefix("{\"v\":") else { return VERSION };
+    let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    rest[..digits].parse().unwrap_or(VERSION)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kit::retry::Retry as _;
+
+    #[derive(Debug, Deserialize, PartialEq)]
+    struct Document {
+        a: u8,
+    }
+
+    fn read(text: &str) -> Result<Document, StoreError> {
+        parsed("table.column", 7, text)
+    }
+
+    #[test]
+    fn members_may_be_added_and_another_version_waits() {
+        for text in [r#"{"a":1}"#, r#"{"a":1,"b":{"v":2}}"#, r#"{"v":1,"a":1}"#] {
+            assert_eq!(read(text).unwrap(), Document { a: 1 }, "{text}");
+        }
+        for text in [r#"{"v":2,"a":1}"#, r#"{"v":20}"#, r#"{"v":2"#] {
+            let error = read(text).unwrap_err();
+            assert!(error.needs_newer() && error.can_retry(), "{text}: {error}");
+            assert!(error.to_string().starts_with("table.column of 7 is of version 2"), "{error}");
+        }
+        for text in ["", "{", r#"{"a":"x"}"#, r#"{"v":-1}"#, r#"{"v":}"#] {
+            let error = read(text).unwrap_err();
+            assert!(!error.needs_newer() && !error.can_retry(), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_word_that_is_not_known_waits() {
+        #[derive(Debug, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        enum Word {
+            Known,
+        }
+        assert!(matches!(parsed::<Vec<Word>>("t.c", 7, r#"["known"]"#).unwrap()[0], Word::Known));
+        assert!(parsed::<Vec<Word>>("t.c", 7, r#"["new"]"#).unwrap_err().needs_newer());
+        assert!(!parsed::<Vec<Word>>("t.c", 7, "[7]").unwrap_err().needs_newer());
+    }
+
+    #[test]
+    fn an_error_repeats_no_secret() {
+        let read = |text: &str| parsed_secret::<Document>("t.c", 7, text.as_bytes()).unwrap_err();
+        assert!(!read(r#"{"a":"secret"}"#).to_string().contains("secret"));
+        assert!(read(r#"{"v":2,"a":"x"}"#).needs_newer());
+    }
+}

@@ -1,0 +1,99 @@
+//! What `doctor` and `migrate` look at before they use a database.
+
+use std::str::FromStr as _;
+
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{Connection as _, PgConnection};
+
+use super::{StoreError, from_row};
+
+/// The oldest PostgreSQL that serves: lz4 columns came with it.
+const OLDEST: i32 = 140_000;
+/// A batch of users may touch every slice, each a partition with an index.
+const LOCKS: i64 = 1_024;
+/// Milliseconds that the clocks may differ.
+const CLOCK: i64 = 5_000;
+
+/// What a PostgreSQL server is like.
+#[derive(Clone, Debug)]
+pub struct Server {
+    /// Such as 150004.
+    pub version: i32,
+    pub max_locks_per_transaction: i64,
+    pub has_lz4: bool,
+    /// Milliseconds since the epoch by its clock.
+    pub now: i64,
+}
+from_row! { Server { version, max_locks_per_transaction, has_lz4, now } }
+
+impl Server {
+    /// What must be changed at the server, a line each; `now` is this machine's clock.
+    pub fn problems(&self, now: i64) -> Vec<String> {
+        let mut problems = Vec::new();
+        if self.version < OLDEST {
+            problems.push(format!(
+                "the server is PostgreSQL {}: 14 or newer is needed",
+                self.version / 10_000
+            ));
+        }
+        if self.max_locks_per_transaction < LOCKS {
+            problems.push(format!(
+                "max_locks_per_transaction is {}: set it to {LOCKS} in postgresql.conf and \
+                 restart the server",
+                self.max_locks_per_transaction
+            ));
+        }
+        if !self.has_lz4 {
+            problems.push("the server was built without lz4: use a build that has it".into());
+        }
+        let apart = (self.now - now).abs();
+        if apart > CLOCK {
+            problems.push(format!(
+                "its clock and this machine's are {} s apart: let both follow NTP",
+                apart / 1000
+            ));
+        }
+        problems
+    }
+}
+
+/// Connects once, without a pool, and answers what the server is like; none of SQLite.
+pub async fn reach(url: &str) -> Result<Option<Server>, StoreError> {
+    if url.starts_with("sqlite:") {
+        return Ok(None);
+    }
+    let mut connection = PgConnection::connect_with(&PgConnectOptions::from_str(url)?).await?;
+    let server = sqlx::query_as(
+        "SELECT current_setting('server_version_num')::int AS version,
+                current_setting('max_locks_per_transaction')::bigint AS max_locks_per_transaction,
+                EXISTS (SELECT 1 FROM pg_settings
+                        WHERE name = 'default_toast_compression' AND 'lz4' = ANY (enumvals)
+                       ) AS has_lz4,
+                (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now",
+    )
+    .fetch_one(&mut connection)
+    .await?;
+    connection.close().await?;
+    Ok(Some(server))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_thing_to_mend_is_said() {
+        let good =
+            Server { version: 150_004, max_locks_per_transaction: 1024, has_lz4: true, now: 0 };
+        assert!(good.problems(1_000).is_empty());
+        for (server, word) in [
+            (Server { version: 130_009, ..good.clone() }, "PostgreSQL 13"),
+            (Server { max_locks_per_transaction: 64, ..good.clone() }, "max_locks"),
+            (Server { has_lz4: false, ..good.clone() }, "lz4"),
+            (Server { now: 60_000, ..good.clone() }, "60 s apart"),
+        ] {
+            let problems = server.problems(0);
+            assert!(problems.len() == 1 && problems[0].contains(word), "{problems:?}");
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! The paths of all objects of exports, below the storage's own prefix.
+
+use jiff::civil::Date;
+use uuid::Uuid;
+
+/// The folder of own storage for the files of one export that have one date, and for nothing
+/// else (Delivery rule 1 of the export):
+/// `segment-export/<SEGMENT_ID>/<YYYY-MM-dd>/<uuid>-<unix seconds>/`.
+pub fn own_folder(segment_id: Uuid, date: Date, object_prefix: &str) -> String {
+    format!("segment-export/{segment_id}/{date}/{object_prefix}/")
+}
+
+/// The folder of all private objects of an export.
+pub fn private_folder(job: Uuid) -> String {
+    format!("exports/{job}/")
+}
+
+/// The folder of the segments of an export's ZIP.
+pub fn segments_folder(job: Uuid) -> String {
+    format!("{}parts/", private_folder(job))
+}
+
+/// One part's stretch of the ZIP behind `url`, private, under a name of its attempt.
+pub fn segment(job: Uuid, part: i64, attempt: i32) -> String {
+    format!("{}{part:06}.{attempt}", segments_folder(job))
+}
+
+/// The ZIP behind `url`, under a name of the finisher's attempt.
+pub fn archive(job: Uuid, attempt: i32) -> String {
+    format!("{}archive.{attempt}.zip", private_folder(job))
+}
+
+/// The export whose [`archive`] has this path.
+pub fn job_of_archive(path: &str) -> Option<Uuid> {
+    let (job, name) = path.strip_prefix("exports/")?.split_once('/')?;
+    name.starts_with("archive.").then(|| Uuid::try_parse(job).ok())?
+}

@@ -1,0 +1,93 @@
+//! What an installation wrote down at its first `migrate` and must not lose: how many
+//! partitions its topics have, and which secret key its stored secrets are sealed with.
+
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use kit::retry::Retry;
+use kit::secrets::SecretKey;
+use store::{StoreError, Tx, settings};
+
+const PARTITIONS: &str = "log.partitions";
+const SECRET_KEY: &str = "secret_key.check";
+/// What the check value of the secret key is derived for.
+const CHECK: &str = "check of the secret key";
+
+/// The settings are not those of this installation; the text says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum FixedError {
+    #[error("the database was never migrated: run `longshore migrate`")]
+    Missing,
+    #[error(
+        "log.partitions is {configured}, and this installation's topics have {fixed}: the \
+         number is fixed by the first `longshore migrate`; set it back to {fixed}"
+    )]
+    Partitions { configured: u32, fixed: u32 },
+    #[error(
+        "LONGSHORE_SECRET_KEY (or secret.key in the data directory) is not the key that this \
+         database's secrets are sealed with: set the right one, or to rotate keys give the \
+         former one as LONGSHORE_SECRET_KEY_OLD"
+    )]
+    SecretKey,
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Retry for FixedError {
+    fn can_retry(&self) -> bool {
+        match self {
+            Self::Store(error) => error.can_retry(),
+            Self::Missing | Self::Partitions { .. } | Self::SecretKey => false,
+        }
+    }
+}
+
+/// Which key the stored secrets are sealed with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sealed {
+    /// The current one.
+    Current,
+    /// `LONGSHORE_SECRET_KEY_OLD`: the next `migrate` seals them anew.
+    Old,
+}
+
+/// Writes the number of partitions down if there is none yet; the error says when it is
+/// another one.
+pub async fn fix_partitions(tx: &mut Tx, configured: u32) -> Result<(), FixedError> {
+    settings::put_if_absent(tx, PARTITIONS, &configured.to_string()).await?;
+    check_partitions(tx, configured).await
+}
+
+/// Refuses another number of partitions than was written down.
+pub async fn check_partitions(tx: &mut Tx, configured: u32) -> Result<(), FixedError> {
+    let fixed = settings::get(tx, PARTITIONS).await?.ok_or(FixedError::Missing)?;
+    let fixed = fixed
+        .parse::<u32>()
+        .map_err(|_| StoreError::Corrupt(format!("settings.value of {PARTITIONS}")))?;
+    if fixed == configured { Ok(()) } else { Err(FixedError::Partitions { configured, fixed }) }
+}
+
+/// Writes down which secret key this is, if none is yet; then [`check_secret_key`].
+pub async fn fix_secret_key(tx: &mut Tx, secrets: &SecretKey) -> Result<Sealed, FixedError> {
+    settings::put_if_absent(tx, SECRET_KEY, &check_value(secrets)).await?;
+    check_secret_key(tx, secrets).await
+}
+
+/// Refuses a secret key that the stored secrets are not sealed with.
+pub async fn check_secret_key(tx: &mut Tx, secrets: &SecretKey) -> Result<Sealed, FixedError> {
+    let stored = settings::get(tx, SECRET_KEY).await?.ok_or(FixedError::Missing)?;
+    if stored == check_value(secrets) {
+        return Ok(Sealed::Current);
+    }
+    let tag = BASE64_STANDARD
+        .decode(stored)
+        .map_err(|_| StoreError::Corrupt(format!("settings.value of {SECRET_KEY}")))?;
+    if secrets.verify(CHECK, &[], &tag) { Ok(Sealed::Old) } else { Err(FixedError::SecretKey) }
+}
+
+/// Writes down that everything is sealed with the current key now.
+pub async fn put_secret_key(tx: &mut Tx, secrets: &SecretKey) -> Result<(), StoreError> {
+    settings::put(tx, SECRET_KEY, &check_value(secrets)).await
+}
+
+fn check_value(secrets: &SecretKey) -> String {
+    BASE64_STANDARD.encode(secrets.derive(CHECK, &[]))
+}

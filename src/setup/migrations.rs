@@ -1,0 +1,57 @@
+//! The statements of `deploy/migrations`, which are part of the binary.
+
+use std::sync::LazyLock;
+
+use store::migrate::{Migrations, Step};
+
+/// The files of both databases' folders, by their names.
+macro_rules! steps {
+    ($($version:literal $name:literal),+) => {
+        [$(Step {
+            version: parse($version),
+            name: $name,
+            postgres: file!("postgres", $version, $name),
+            sqlite: file!("sqlite", $version, $name),
+        }),+]
+    };
+}
+
+macro_rules! file {
+    ($database:literal, $version:literal, $name:literal) => {
+        include_str!(concat!(
+            "../../deploy/migrations/",
+            $database,
+            "/",
+            $version,
+            "_",
+            $name,
+            ".sql"
+        ))
+    };
+}
+
+pub static MIGRATIONS: LazyLock<Migrations> =
+    LazyLock::new(|| Migrations::new(&steps!("0001" "first", "0002" "creations")));
+
+fn parse(version: &str) -> i64 {
+    version.parse().expect("a file's name begins with a number")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_of_migrations_is_part_of_the_program() {
+        for folder in ["postgres", "sqlite"] {
+            let folder = format!("{}/deploy/migrations/{folder}", env!("CARGO_MANIFEST_DIR"));
+            let files = std::fs::read_dir(folder).expect("the folder is read");
+            let mut names: Vec<String> = files
+                .map(|file| file.unwrap().file_name().into_string().expect("a name of ASCII"))
+                .collect();
+            names.sort();
+            let own = MIGRATIONS.names().map(|(version, name)| format!("{version:04}_{name}.sql"));
+            assert_eq!(own.collect::<Vec<_>>(), names);
+        }
+    }
+}
