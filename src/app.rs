@@ -1,20 +1,19 @@
 //! What every part of the program is given.
 
-use std::ops::Deref;
-use std::sync::Arc;
+pub mod declared;
+pub mod notices;
+pub mod queue;
 
-use tokio::sync::Semaphore;
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
+use std::ops::Deref;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use self::notices::Notices;
+use self::queue::StoreQueue;
 
 use crate::config::{Config, ConfigError};
-use crate::deliveries::Sender;
-use crate::gateway::StoreQueue;
-use crate::gateway::limits::Limits;
-use crate::gateway::memory::{PLACE, SharedMemory};
-use crate::messages::channels::Channels;
-use crate::messages::inbound::{Appends, KnownNames};
-use crate::telemetry::fleet::Fleet;
-use crate::telemetry::notices::Notices;
-use crate::{topics, workspaces};
+use crate::topics;
 use kit::bell::Bell;
 use kit::clock::Clock;
 use kit::compute::{Cores, Memory};
@@ -37,23 +36,10 @@ pub struct Parts {
     /// Where exports without own storage are built.
     pub objects: Objects,
     pub secrets: SecretKey,
-    /// What callbacks are sent with.
-    pub sender: Sender,
     pub clock: Clock,
     pub cores: Cores,
     /// For users' data (`exports.memory_bytes`).
     pub memory: Memory,
-    /// For requests' bodies (`gateway.memory_bytes`).
-    pub bodies: SharedMemory,
-    /// For bodies of senders who have not proved who they are (`gateway.unauthenticated_bytes`).
-    pub unproved: SharedMemory,
-    /// Places for requests under way (`gateway.requests_in_flight`).
-    pub requests: Arc<Semaphore>,
-    /// Who has these places: a workspace, or all senders who have not proved who they are, may have
-    /// as many as it leaves free.
-    pub shares: SharedMemory,
-    /// Half of these places, which single senders have who have not proved who they are.
-    pub unproved_requests: SharedMemory,
     /// Where calls of the API wait for the store.
     pub calls: StoreQueue,
     /// What only transactional emails use.
@@ -62,18 +48,7 @@ pub struct Parts {
     pub bell: Bell,
     /// What an operator should look at.
     pub notices: Notices,
-    /// What is known of the work of the whole fleet.
-    pub fleet: Fleet,
-    /// What is kept between calls about workspaces.
-    pub kept: workspaces::Kept,
-    /// What is left of budgets of requests.
-    pub limits: Limits,
-    /// What is kept between messages.
-    pub channels: Channels,
-    /// The workspaces that reports came for.
-    pub names: Arc<KnownNames>,
-    /// Who unsubscribed lately.
-    pub unsubscribing: Arc<Appends>,
+    kept: Arc<RwLock<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>>,
 }
 
 /// What is kept free for what nothing else may delay.
@@ -82,6 +57,17 @@ pub struct Reserved {
     pub store: Store,
     pub calls: StoreQueue,
     pub cores: Cores,
+}
+
+/// What a process keeps one of, for as long as it runs: clients, caches, budgets.
+pub trait Kept: Send + Sync + 'static {
+    fn from_config(config: &Config) -> Self;
+}
+
+impl<T: Default + Send + Sync + 'static> Kept for T {
+    fn from_config(_: &Config) -> Self {
+        Self::default()
+    }
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -127,14 +113,7 @@ impl App {
             store.reserve(&config.database_url(), config.database.transactional_connections)?;
         let log = open_log(&config).await?;
         let objects = Objects::open(&config.objects_url(), &secrets).await?;
-        let sender = Sender::new(&config);
         let memory = Memory::new(config.exports.memory_bytes);
-        let bodies = SharedMemory::halves(config.gateway.memory_bytes);
-        let unproved = SharedMemory::eighths(config.gateway.unproved_bytes());
-        let places = config.gateway.requests_in_flight;
-        let requests = Arc::new(Semaphore::new(places));
-        let shares = SharedMemory::halves(places * PLACE);
-        let unproved_requests = SharedMemory::eighths(places / 2 * PLACE);
         let threads = config.worker.compute_threads;
         Ok(Self(Arc::new(Parts {
             config: Arc::new(config),
@@ -148,24 +127,28 @@ impl App {
             log,
             objects,
             secrets,
-            sender,
             clock: Clock::system(),
             cores: Cores::new(threads),
             memory,
-            bodies,
-            unproved,
-            requests,
-            shares,
-            unproved_requests,
             bell: Bell::default(),
             notices: Notices::default(),
-            fleet: Fleet::default(),
-            kept: workspaces::Kept::default(),
-            limits: Limits::default(),
-            channels: Channels::default(),
-            names: Arc::default(),
-            unsubscribing: Arc::default(),
+            kept: Arc::default(),
         })))
+    }
+
+    /// What the process keeps of a kind: made when it is first asked for, and the same from then
+    /// on. So whoever needs something between calls declares it where it is used, and this layer
+    /// knows nothing of it.
+    pub fn kept<T: Kept>(&self) -> Arc<T> {
+        let kind = TypeId::of::<T>();
+        let known = self.kept.read().unwrap_or_else(PoisonError::into_inner).get(&kind).cloned();
+        let kept = known.unwrap_or_else(|| {
+            let made: Arc<dyn Any + Send + Sync> = Arc::new(T::from_config(&self.config));
+            let mut all = self.kept.write().unwrap_or_else(PoisonError::into_inner);
+            // Where two make one, the first one stays.
+            all.entry(kind).or_insert(made).clone()
+        });
+        kept.downcast().unwrap_or_else(|_| unreachable!("it is kept under its own type"))
     }
 
     /// The same for what nothing else may delay: with connections to the store, a queue of calls

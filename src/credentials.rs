@@ -11,6 +11,8 @@
 //! nobody has is never looked up, takes no room among those that are known, and holds up none
 //! that is merely not known yet.
 
+pub mod listing;
+
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -21,8 +23,8 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, timeout};
 use uuid::Uuid;
 
+use self::listing::Listing;
 use crate::app::App;
-use crate::listing::Listing;
 use kit::retry::Retry;
 use kit::secrets::random_bytes;
 use store::{StoreError, Tx, answered};
@@ -62,9 +64,6 @@ pub trait Credential: Sized + Send + Sync + 'static {
     const NAME: &'static str;
 
     fn id(&self) -> Uuid;
-
-    /// Those of its kind that this process knows.
-    fn known(app: &App) -> &Credentials<Self>;
 
     /// The one with that hash that is not revoked.
     fn find(
@@ -115,7 +114,7 @@ pub fn hash(secret: &str) -> Hash {
 /// beside the call, that it was used.
 pub async fn find<C: Credential>(app: &App, presented: &str) -> Result<Option<Arc<C>>, FindError> {
     let hash = hash(presented);
-    let credentials = C::known(app);
+    let credentials = app.kept::<Credentials<C>>();
     let next = match credentials.next(app, hash)? {
         Some(next) => next,
         None => match list::<C>(app).await?.contains(&hash) {
@@ -144,7 +143,8 @@ pub async fn find<C: Credential>(app: &App, presented: &str) -> Result<Option<Ar
 /// Reads the list of all that there are.
 pub async fn list<C: Credential>(app: &App) -> Result<Arc<HashSet<Hash>>, FindError> {
     let store = app.store.clone();
-    let all = C::known(app).all.renewed(async move {
+    let credentials = app.kept::<Credentials<C>>();
+    let all = credentials.all.renewed(async move {
         let mut tx = store.snapshot().await?;
         let all = C::all(&mut tx).await?;
         tx.commit().await?;
@@ -175,7 +175,7 @@ pub struct Credentials<C> {
     first_look_ups: Semaphore,
 }
 
-impl<C> Default for Credentials<C> {
+impl<C: Credential> Default for Credentials<C> {
     fn default() -> Self {
         Self {
             state: Mutex::new(State { known: HashMap::new(), first: HashMap::new() }),
@@ -354,7 +354,7 @@ fn begin<C: Credential>(app: &App, hash: Hash, is_known: bool) -> LookUp<C> {
     let (done, found) = watch::channel(None);
     let app = app.clone();
     tokio::spawn(async move {
-        let credentials = C::known(&app);
+        let credentials = app.kept::<Credentials<C>>();
         let gate = if is_known { &credentials.known_look_ups } else { &credentials.first_look_ups };
         let _permit = gate.acquire().await;
         let asked = Instant::now();

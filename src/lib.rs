@@ -66,7 +66,6 @@ pub mod exports;
 pub mod fuzzing;
 pub mod gateway;
 pub mod kinds;
-pub mod listing;
 pub mod messages;
 pub mod schedules;
 pub mod scim;

@@ -1,5 +1,6 @@
 //! The definitions that a gateway keeps, so that an edit asks the store for nothing.
 
+use crate::app::declared::Declared;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -17,7 +18,8 @@ pub async fn find(
     workspace: i32,
     name: &str,
 ) -> Result<Option<Arc<Catalog>>, StoreError> {
-    let catalogs = app.kept.catalogs.of(workspace, read(app.clone(), workspace)).await?;
+    let catalogs =
+        app.kept::<Declared<Catalogs>>().of(workspace, read(app.clone(), workspace)).await?;
     Ok(catalogs.get(name).cloned())
 }
 

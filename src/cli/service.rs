@@ -1,5 +1,6 @@
 //! What every long-running command does: starts, waits for what is away, runs, stops.
 
+use crate::messages::inbound::KnownNames;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -101,7 +102,7 @@ impl Service {
         let mut attempt = 0;
         while !self.shutdown.is_cancelled() {
             let app = &self.app;
-            let names = async { app.names.read(app).await.map(drop) };
+            let names = async { app.kept::<KnownNames>().read(app).await.map(drop) };
             let read =
                 tokio::try_join!(workspaces::keys::read_list(app), tokens::read_list(app), names);
             match read {

@@ -378,8 +378,9 @@ async fn post_until_stopped(
         Ok(request) => request,
         Err(failure) => return Ok(Some(Err(failure))),
     };
+    let sender = app.kept::<Sender>();
     Ok(tokio::select! {
-        answer = app.sender.post(url, signed, delivery.body.clone()) => Some(answer),
+        answer = sender.post(url, signed, delivery.body.clone()) => Some(answer),
         () = stop.cancelled() => None,
     })
 }

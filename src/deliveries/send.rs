@@ -15,6 +15,7 @@ use url::Url;
 
 use super::address::{Refused, Resolver};
 use super::signature::Signed;
+use crate::app::Kept;
 use crate::config::Config;
 use kit::clock::Clock;
 
@@ -100,8 +101,8 @@ impl Answered {
     }
 }
 
-impl Sender {
-    pub fn new(config: &Config) -> Self {
+impl Kept for Sender {
+    fn from_config(config: &Config) -> Self {
         Self {
             allowed: config.allow_private.as_slice().into(),
             connect_timeout: Duration::from_secs(config.deliveries.connect_seconds),
@@ -109,7 +110,9 @@ impl Sender {
             client: Arc::default(),
         }
     }
+}
 
+impl Sender {
     /// POSTs `body` to `url`, which was checked; answers the status, where it was a 2xx.
     pub async fn post(&self, url: Url, signed: Signed, body: String) -> Result<u16, Failure> {
         let headers = signed.headers();

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 
 use super::address::of_client;
 use super::coding::{self, Coding};
-use super::memory::{Holder, PLACE, Room, SharedMemory};
+use super::memory::{Budgets, Holder, PLACE, Room, SharedMemory};
 use super::request::place;
 use super::{ApiError, COMPANY, Caller, turned_away, value};
 use crate::app::App;
@@ -112,8 +112,9 @@ impl JsonText {
     /// together have as many places for requests as they leave free, and one an eighth of half.
     pub async fn unproved(request: Request, app: &App) -> Result<Self, ApiError> {
         let holder = Holder::Source(source(app, request.extensions(), request.headers()));
-        let of_one = app.unproved_requests.try_reserve(holder, PLACE);
-        let _places = match (of_one, app.shares.try_reserve(Holder::Unauthenticated, PLACE)) {
+        let budgets = app.kept::<Budgets>();
+        let of_one = budgets.unproved_requests.try_reserve(holder, PLACE);
+        let _places = match (of_one, budgets.shares.try_reserve(Holder::Unauthenticated, PLACE)) {
             (Some(of_one), Some(of_all)) => (of_one, of_all),
             _ => {
                 discard_of(request);
@@ -122,7 +123,7 @@ impl JsonText {
             }
         };
         let reading = Reading {
-            memory: &app.unproved,
+            memory: &budgets.unproved,
             holder,
             limit: app.config.gateway.unproved_limit(),
             first_bytes: FIRST_UNKNOWN_BYTES,
@@ -147,7 +148,8 @@ impl JsonText {
     /// Has its room among the bodies of the workspace that sent it, as is known now.
     pub async fn proved(mut self, app: &App, workspace: i32) -> Result<Self, ApiError> {
         self._place = Some(place(app, workspace)?);
-        let reserved = app.bodies.reserve(Holder::Workspace(workspace), self.bytes());
+        let budgets = app.kept::<Budgets>();
+        let reserved = budgets.bodies.reserve(Holder::Workspace(workspace), self.bytes());
         let room =
             tokio::time::timeout(ROOM_WAIT, reserved).await.map_err(|_| no_room("memory"))?;
         self.room = Some(room);
@@ -259,8 +261,9 @@ impl FromRequest<App> for JsonText {
 
     async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
         let workspace = request.extensions().get::<Caller>().map(|caller| caller.workspace.id);
+        let budgets = app.kept::<Budgets>();
         let reading = Reading {
-            memory: &app.bodies,
+            memory: &budgets.bodies,
             holder: Holder::Workspace(workspace.unwrap_or(COMPANY)),
             limit: app.config.gateway.max_body_bytes,
             first_bytes: FIRST_BYTES,

@@ -70,7 +70,7 @@ impl Standing {
 
 /// Counts a request of a workspace, or of the [`COMPANY`](super::COMPANY).
 pub async fn count(app: &App, workspace: i32, budget: Budget, limit: Limit) -> Standing {
-    let place = Place { app, key: (workspace, budget, limit) };
+    let place = Place { app, limits: app.kept(), key: (workspace, budget, limit) };
     loop {
         match place.next() {
             Next::Counted { standing, alone } => {
@@ -95,9 +95,9 @@ pub async fn count(app: &App, workspace: i32, budget: Budget, limit: Limit) -> S
 /// A limit that was changed is an account of its own, with the same row of the database.
 type Key = (i32, Budget, Limit);
 
-/// What this process knows of every budget. Cheap to clone.
-#[derive(Clone, Default)]
-pub struct Limits(Arc<Mutex<State>>);
+/// What this process knows of every budget.
+#[derive(Default)]
+pub struct Limits(Mutex<State>);
 
 #[derive(Default)]
 struct State {
@@ -134,7 +134,7 @@ struct Account {
     failed: Option<Instant>,
 }
 
-enum Next<'a> {
+enum Next {
     Counted {
         standing: Standing,
         alone: bool,
@@ -142,7 +142,7 @@ enum Next<'a> {
     /// Until the database was asked, which somebody does.
     Wait {
         lease: watch::Receiver<()>,
-        waiting: Waiting<'a>,
+        waiting: Waiting,
     },
 }
 
@@ -253,14 +253,15 @@ impl Account {
 /// Where a request is counted.
 struct Place<'a> {
     app: &'a App,
+    limits: Arc<Limits>,
     key: Key,
 }
 
 impl<'a> Place<'a> {
     /// Counts a request if the database need not be asked for it; else has it asked.
-    fn next(&self) -> Next<'a> {
+    fn next(&self) -> Next {
         let now = self.app.clock.now_ms();
-        let mut state = self.app.limits.lock();
+        let mut state = self.limits.lock();
         let account = state.accounts.entry(self.key).or_insert_with(|| Account::new(self.key.2));
         account.enter(now);
         let standing = match account.take(now) {
@@ -278,7 +279,7 @@ impl<'a> Place<'a> {
             Some(standing) => Next::Counted { standing, alone: account.is_alone },
             None => Next::Wait {
                 lease: account.leased.subscribe(),
-                waiting: Waiting { limits: &self.app.limits, key: self.key },
+                waiting: Waiting { limits: self.limits.clone(), key: self.key },
             },
         }
     }
@@ -288,10 +289,10 @@ impl<'a> Place<'a> {
     /// nothing more before that has come to its end.
     fn begin(&self, account: &mut Account, wanted: i64) {
         account.is_asking = true;
-        let (app, key) = (self.app.clone(), self.key);
+        let (app, limits, key) = (self.app.clone(), self.limits.clone(), self.key);
         tokio::spawn(async move {
-            let _asked = Asked { limits: app.limits.clone(), key };
-            let (place, now) = (Place { app: &app, key }, app.clock.now_ms());
+            let _asked = Asked { limits: limits.clone(), key };
+            let (place, now) = (Place { app: &app, limits, key }, app.clock.now_ms());
             let store = app.store.clone();
             let lease = tokio::spawn(async move { rows::lease(&store, key, wanted, now).await });
             let mut lease =
@@ -309,7 +310,7 @@ impl<'a> Place<'a> {
 
     fn settle(&self, sent: i64, asked: i64, counted: Result<Counted, StoreError>) {
         let (workspace, budget, _) = self.key;
-        let mut state = self.app.limits.lock();
+        let mut state = self.limits.lock();
         let Some(account) = state.accounts.get_mut(&self.key) else { return };
         let was_alone = account.failed.is_some();
         match &counted {
@@ -336,7 +337,7 @@ impl<'a> Place<'a> {
 
 /// That the database was asked: dropped, whoever waits is told.
 struct Asked {
-    limits: Limits,
+    limits: Arc<Limits>,
     key: Key,
 }
 
@@ -350,12 +351,12 @@ impl Drop for Asked {
 }
 
 /// A call that waits and is counted as such, until this is dropped.
-struct Waiting<'a> {
-    limits: &'a Limits,
+struct Waiting {
+    limits: Arc<Limits>,
     key: Key,
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for Waiting {
     fn drop(&mut self) {
         if let Some(account) = self.limits.lock().accounts.get_mut(&self.key) {
             account.waiting -= 1;

@@ -9,7 +9,10 @@ use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
+
+use crate::app::Kept;
+use crate::config::Config;
 
 /// Bytes are counted in units of this many.
 const UNIT: usize = 1 << 10;
@@ -26,6 +29,34 @@ pub enum Holder {
     Source(IpAddr),
     /// All networks that nothing more is known of, where these count as one.
     Unauthenticated,
+}
+
+/// What requests have room in, in this process.
+pub struct Budgets {
+    /// For requests' bodies (`gateway.memory_bytes`).
+    pub bodies: SharedMemory,
+    /// For bodies of senders who have not proved who they are (`gateway.unauthenticated_bytes`).
+    pub unproved: SharedMemory,
+    /// Places for requests under way (`gateway.requests_in_flight`).
+    pub requests: Arc<Semaphore>,
+    /// Who has these places: a workspace, or all senders who have not proved who they are, may have
+    /// as many as it leaves free.
+    pub shares: SharedMemory,
+    /// Half of these places, which single senders have who have not proved who they are.
+    pub unproved_requests: SharedMemory,
+}
+
+impl Kept for Budgets {
+    fn from_config(config: &Config) -> Self {
+        let places = config.gateway.requests_in_flight;
+        Self {
+            bodies: SharedMemory::halves(config.gateway.memory_bytes),
+            unproved: SharedMemory::eighths(config.gateway.unproved_bytes()),
+            requests: Arc::new(Semaphore::new(places)),
+            shares: SharedMemory::halves(places * PLACE),
+            unproved_requests: SharedMemory::eighths(places / 2 * PLACE),
+        }
+    }
 }
 
 /// A number of bytes that may be held in memory, all in all. Cheap to clone.

@@ -1,5 +1,6 @@
 //! What surrounds every call: its id, its span, its metrics, and a task of its own.
 
+use super::memory::Budgets;
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -40,14 +41,14 @@ pub struct Door {
 
 impl Door {
     pub fn new(app: App) -> Self {
-        Self { free: app.requests.clone(), app }
+        Self { free: app.kept::<Budgets>().requests.clone(), app }
     }
 }
 
 /// The share that a request has of its workspace's places among the requests under way, for as
 /// long as it has it: one workspace may have as many as it leaves free.
 pub fn place(app: &App, workspace: i32) -> Result<Room, ApiError> {
-    app.shares.try_reserve(Holder::Workspace(workspace), PLACE).ok_or_else(|| {
+    app.kept::<Budgets>().shares.try_reserve(Holder::Workspace(workspace), PLACE).ok_or_else(|| {
         turned_away("busy");
         ApiError::Overloaded
     })

@@ -1,6 +1,7 @@
 //! What the workspace file declares of channels: `email`, `providers`, `frequency_capping`,
 //! `subscription_groups`, `apps`.
 
+use crate::app::declared::Declared;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use store::StoreError;
 
 /// What a workspace sends by; nothing at all where there is no such workspace.
 pub async fn of(app: &App, workspace: i32) -> Result<Arc<Settings>, StoreError> {
-    app.kept.settings.of(workspace, read(app.clone(), workspace)).await
+    app.kept::<Declared<Settings>>().of(workspace, read(app.clone(), workspace)).await
 }
 
 async fn read(app: App, workspace: i32) -> Result<Settings, StoreError> {

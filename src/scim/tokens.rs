@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::rows;
 use crate::app::App;
-use crate::credentials::{self, Credential, Credentials, FindError, Hash, hash, random_secret};
+use crate::credentials::{self, Credential, FindError, Hash, hash, random_secret};
 use crate::workspaces::keys::{self, KeyError};
 use kit::clock::Clock;
 use kit::retry::Retry;
@@ -31,10 +31,6 @@ impl Credential for TokenMatch {
 
     fn id(&self) -> Uuid {
         self.id
-    }
-
-    fn known(app: &App) -> &Credentials<Self> {
-        &app.kept.scim_tokens
     }
 
     async fn find(tx: &mut Tx, hash: &Hash) -> Result<Option<Self>, StoreError> {

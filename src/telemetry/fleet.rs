@@ -29,8 +29,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const MOST: i64 = 100_000;
 
 /// What is known, as text of metrics. Cheap to clone.
-#[derive(Clone, Default)]
-pub struct Fleet(Arc<Mutex<String>>);
+#[derive(Default)]
+pub struct Fleet(Mutex<String>);
 
 impl Fleet {
     /// What is known now; nothing before the first look.
@@ -86,20 +86,20 @@ pub async fn watch(app: App, shutdown: CancellationToken) {
             Ok(look) => {
                 let at = since_1970();
                 seen_at = Some(at);
-                app.fleet.set(render_apart(|| {
+                app.kept::<Fleet>().set(render_apart(|| {
                     look.tell();
                     tell_seen(at);
                 }));
             }
             Err(error) => {
                 tracing::warn!(%error, "the work of the fleet is not known");
-                app.fleet.set(render_apart(|| seen_at.into_iter().for_each(tell_seen)));
+                app.kept::<Fleet>().set(render_apart(|| seen_at.into_iter().for_each(tell_seen)));
             }
         }
         retry::wait(pause, &shutdown).await;
     }
     // Nobody looks any more while the last calls are answered.
-    app.fleet.set(String::new());
+    app.kept::<Fleet>().set(String::new());
 }
 
 async fn look(app: &App, looks: &Arc<Semaphore>) -> Result<Look, StoreError> {

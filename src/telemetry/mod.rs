@@ -4,7 +4,6 @@
 pub mod fleet;
 pub mod lines;
 pub mod metrics;
-pub mod notices;
 pub mod ops;
 pub mod process;
 

@@ -1,5 +1,6 @@
 //! The operations listener: `/healthz`, `/readyz`, `/metrics`; never on the API's own.
 
+use super::fleet::Fleet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -110,8 +111,9 @@ async fn readyz(State(ops): State<Ops>) -> impl IntoResponse {
 
 /// What was recorded, what the process is like now, and what is known of the fleet.
 async fn render(State(ops): State<Ops>) -> impl IntoResponse {
-    let render =
-        move || ops.metrics.render() + &ops.process.render(&ops.app) + &ops.app.fleet.render();
+    let render = move || {
+        ops.metrics.render() + &ops.process.render(&ops.app) + &ops.app.kept::<Fleet>().render()
+    };
     // Files are read.
     let text = spawn_blocking(render).await.map_err(|_| StatusCode::INTERNAL_SERVER_ERROR);
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text)

@@ -11,6 +11,7 @@ use rustix::time::{ClockId, clock_gettime};
 use super::lines;
 use super::metrics::recorder::render_apart;
 use crate::app::App;
+use crate::gateway::memory::Budgets;
 use crate::worker::Role;
 use store::pools::Standing;
 
@@ -118,10 +119,11 @@ fn pool(Standing { pool, idle, used, most }: Standing) {
 
 fn requests(app: &App) {
     let most = app.config.gateway.requests_in_flight;
-    let under_way = most.saturating_sub(app.requests.available_permits());
+    let budgets = app.kept::<Budgets>();
+    let under_way = most.saturating_sub(budgets.requests.available_permits());
     metrics::gauge!("longshore_http_requests_in_flight").set(under_way as f64);
     metrics::gauge!("longshore_http_requests_in_flight_max").set(most as f64);
-    let (held, most) = app.bodies.held_and_most();
+    let (held, most) = budgets.bodies.held_and_most();
     metrics::gauge!("longshore_http_body_bytes").set(held as f64);
     metrics::gauge!("longshore_http_body_bytes_max").set(most as f64);
 }

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::{Workspace, key_rows};
 use crate::app::App;
-use crate::credentials::{self, Credential, Credentials, FindError, Hash, hash, random_secret};
+use crate::credentials::{self, Credential, FindError, Hash, hash, random_secret};
 use kit::clock::Clock;
 use kit::retry::Retry;
 use store::{StoreError, Tx};
@@ -51,10 +51,6 @@ impl Credential for KeyMatch {
 
     fn id(&self) -> Uuid {
         self.key_id
-    }
-
-    fn known(app: &App) -> &Credentials<Self> {
-        &app.kept.keys
     }
 
     async fn find(tx: &mut Tx, hash: &Hash) -> Result<Option<Self>, StoreError> {

@@ -5,22 +5,16 @@
 //! [`Budget`] what their requests count against, [`groups`] the global control group,
 //! [`storage`] where a workspace's own exports go, [`channels`] what its messages go by.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ipnet::IpNet;
 use serde::Serialize;
 use serde_json::Value;
 use uuid::Uuid;
 
-use self::declared::Declared;
-use self::keys::KeyMatch;
-use crate::catalogs::known::Catalogs;
-use crate::credentials::Credentials;
-use crate::messages::settings::{CappingRule, Settings};
-use crate::scim::tokens::TokenMatch;
+use crate::messages::settings::CappingRule;
 use kit::retry::Retry;
-use objects::Objects;
 use store::{StoreError, Tx};
 
 pub mod apply;
@@ -28,7 +22,6 @@ mod budgets;
 mod channel_rows;
 pub mod channels;
 pub mod company;
-mod declared;
 mod expand;
 pub mod file;
 pub mod groups;
@@ -139,17 +132,6 @@ pub struct Segment {
     pub name: String,
     /// JSON that [`Audience`](crate::audience::Audience) reads.
     pub audience: Value,
-}
-
-/// What this process keeps between calls: keys and SCIM tokens that are in use, catalogs and
-/// channels for a few seconds, clients of workspaces' own storages.
-#[derive(Clone, Default)]
-pub struct Kept {
-    keys: Arc<Credentials<KeyMatch>>,
-    pub scim_tokens: Arc<Credentials<TokenMatch>>,
-    pub catalogs: Arc<Declared<Catalogs>>,
-    pub settings: Arc<Declared<Settings>>,
-    storages: Arc<Mutex<HashMap<Uuid, Objects>>>,
 }
 
 /// Locks something that is whole between any two instructions.

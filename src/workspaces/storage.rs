@@ -1,6 +1,8 @@
 //! A workspace's own storage: its settings, sealed at rest, and the way to it.
 
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::sync::Mutex;
 use uuid::Uuid;
 
 use super::{channels, rows};
@@ -13,6 +15,10 @@ use store::{StoreError, Tx};
 
 /// How many storages a process keeps clients for.
 const KEPT: usize = 1_000;
+
+/// Clients of workspaces' own storages.
+#[derive(Default)]
+struct Clients(Mutex<HashMap<Uuid, Objects>>);
 
 /// The settings of own storage, credentials and all: for storing sealed and for
 /// connecting, never for printing.
@@ -95,14 +101,15 @@ impl Retry for StorageError {
 /// Opens a workspace's own storage with its stored credentials; clients are kept and
 /// shared by later calls, since what an id stands for never changes.
 pub async fn open_storage(app: &App, storage: Uuid) -> Result<Objects, StorageError> {
-    if let Some(objects) = super::lock(&app.kept.storages).get(&storage) {
+    if let Some(objects) = super::lock(&app.kept::<Clients>().0).get(&storage) {
         return Ok(objects.clone());
     }
     let mut tx = app.store.snapshot().await?;
     let settings = settings(&mut tx, &app.secrets, storage).await?;
     tx.commit().await?;
     let objects = settings.connect().await?;
-    let mut kept = super::lock(&app.kept.storages);
+    let clients = app.kept::<Clients>();
+    let mut kept = super::lock(&clients.0);
     if kept.len() >= KEPT {
         kept.clear();
     }

@@ -182,7 +182,7 @@ async fn what_is_open_is_told_and_nothing_that_is_not(store: TestStore) {
     let installation = Installation::open(store, WORKSPACE, |c| c.ops.watch_seconds = 1).await;
     let (app, stop) = (installation.app.clone(), CancellationToken::new());
     let watching = tokio::spawn(telemetry::fleet::watch(app.clone(), stop.clone()));
-    let told = || values(&app.fleet.render());
+    let told = || values(&app.kept::<longshore::telemetry::fleet::Fleet>().render());
     eventually("it was looked", async || told().contains_key(SEEN)).await;
     assert_eq!(what_is_there(&told()), BTreeMap::new());
 
@@ -243,7 +243,7 @@ async fn what_is_open_is_told_and_nothing_that_is_not(store: TestStore) {
     assert_eq!(told().keys().collect::<Vec<_>>(), [SEEN]);
     stop.cancel();
     watching.await.unwrap();
-    assert_eq!(app.fleet.render(), "");
+    assert_eq!(app.kept::<longshore::telemetry::fleet::Fleet>().render(), "");
 }
 
 /// A fleet of real processes, with what its gateway is told by.

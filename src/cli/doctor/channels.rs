@@ -2,6 +2,7 @@
 //! asked whether it takes the login, and an address is asked for nothing (HEAD, unsigned), so
 //! that whoever answers is there, whatever the answer.
 
+use crate::app::Kept as _;
 use futures::future::join_all;
 use lettre::transport::smtp::extension::ClientId;
 use reqwest::header::HeaderMap;
@@ -174,7 +175,7 @@ async fn try_address(what: String, url: String, config: Config) -> Finding {
     let (headers, body) = (HeaderMap::new(), String::new());
     let request = Request { method: Method::HEAD, url, headers, body };
     let clock = Clock::system();
-    let answered = Sender::new(&config).request(request, &clock, 0).await;
+    let answered = Sender::from_config(&config).request(request, &clock, 0).await;
     match answered {
         Ok(answer) => judge(what, &host, answer.status),
         Err(Unanswered::Refused(error)) => Finding::fail(what, format!("{host}: {error}"), ALLOW),

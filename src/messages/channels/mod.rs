@@ -16,13 +16,6 @@ pub use email::{check_mailbox, check_mailboxes};
 use super::{Channel, Outcome, Outgoing};
 use crate::app::App;
 
-/// What a process keeps between messages. Cheap to clone.
-#[derive(Clone, Default)]
-pub struct Channels {
-    relays: email::Relays,
-    cards: cards::Waiting,
-}
-
 /// Headers of its own that an email or a webhook may have.
 pub const MOST_HEADERS: usize = 50;
 

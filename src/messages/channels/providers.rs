@@ -4,6 +4,7 @@
 //! What a provider is given and what it may answer is described with the API (`webhooks`:
 //! [`super::openapi`]); the types here are what is written and read.
 
+use crate::deliveries::Sender;
 use reqwest::{Method, StatusCode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -126,7 +127,7 @@ pub async fn send(app: &App, message: &Outgoing<'_>) -> Outcome {
     let (id, now) = (message.id.to_string(), app.clock.now().as_second());
     let headers = signature::sign_with_each(provider.signing.each(), id, now, &body).headers();
     let request = Request { method: Method::POST, url, headers, body };
-    let answer = match app.sender.request(request, &app.clock, ANSWER_BYTES).await {
+    let answer = match app.kept::<Sender>().request(request, &app.clock, ANSWER_BYTES).await {
         Ok(answer) => answer,
         Err(Unanswered::Refused(reason) | Unanswered::Failed(reason)) => return later(reason),
     };

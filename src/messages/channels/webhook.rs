@@ -2,6 +2,7 @@
 //! the message's id with a secret that signs nothing else, never into a private network that is
 //! not allowed (`allow_private`) and never after a redirect.
 
+use crate::deliveries::Sender;
 use axum::http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::Method;
 use serde_json::{Map, Value};
@@ -50,7 +51,7 @@ pub async fn send(app: &App, message: &Outgoing<'_>) -> Outcome {
     for (name, value) in signed.signature_headers() {
         request.headers.insert(name, value);
     }
-    match app.sender.request(request, &app.clock, ANSWER_BYTES).await {
+    match app.kept::<Sender>().request(request, &app.clock, ANSWER_BYTES).await {
         Ok(answer) => http::outcome(&answer),
         Err(unanswered) => http::unanswered(unanswered),
     }

@@ -1,5 +1,6 @@
 //! The routes of what comes back.
 
+use super::Appends;
 use axum::extract::{Path, Request, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
@@ -75,12 +76,13 @@ async fn unsubscribe(
     let (head, body) = request.into_parts();
     gateway::discard(&head, body);
     let whose = unsubscribe::read(&app.secrets, &token).ok_or_else(no_link)?;
-    app.unsubscribing.take_post(whose, app.clock.now_ms())?;
+    let appends = app.kept::<Appends>();
+    appends.take_post(whose, app.clock.now_ms())?;
     if !unsubscribe::is_done(&app, whose).await {
-        app.unsubscribing.take(whose, app.clock.now_ms())?;
+        appends.take(whose, app.clock.now_ms())?;
         if let Err(error) = unsubscribe::unsubscribe(&app, whose, request_id).await {
             // While the log is unavailable, repeats must not use up what they may append after.
-            app.unsubscribing.give_back(whose);
+            appends.give_back(whose);
             return Err(error);
         }
     }

@@ -12,9 +12,9 @@ use sha2::{Digest as _, Sha256};
 
 use crate::app::App;
 use crate::credentials::FindError;
+use crate::credentials::listing::Listing;
 use crate::deliveries::signature::{self, TIMESTAMP};
 use crate::gateway::{self, ApiError, IdempotencyKey, JsonText};
-use crate::listing::Listing;
 use crate::messages::settings::{self, Secret, Settings};
 use crate::workspaces;
 
@@ -106,7 +106,7 @@ async fn signer(app: &App, head: &Parts) -> Result<(i32, Arc<Settings>), ApiErro
     if !signature::is_recent(timestamp, app.clock.now().as_second()) {
         return Err(refused(None, "its webhook-timestamp is more than five minutes off"));
     }
-    let found = app.names.find(app, &name).await?;
+    let found = app.kept::<KnownNames>().find(app, &name).await?;
     let workspace = found.ok_or_else(|| refused(None, "there is no such workspace"))?;
     Ok((workspace, settings::of(app, workspace).await?))
 }

@@ -50,7 +50,8 @@ pub async fn send(app: &App, message: &Outgoing<'_>) -> Outcome {
         expires_at,
     };
     let store = app.store.clone();
-    let stored = app.channels.cards.write(card, move |cards| {
+    let waiting = app.kept::<Waiting>();
+    let stored = waiting.write(card, move |cards| {
         let store = store.clone();
         async move {
             let mut tx = store.write().await?;

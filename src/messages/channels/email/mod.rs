@@ -25,8 +25,9 @@ pub async fn send(app: &App, message: &Outgoing<'_>) -> Outcome {
         Ok(letter) => letter,
         Err(outcome) => return outcome,
     };
-    let relays = &app.channels.relays;
-    relays.hand_over(&email.smtp, message.is_transactional, &app.config, &letter).await
+    app.kept::<Relays>()
+        .hand_over(&email.smtp, message.is_transactional, &app.config, &letter)
+        .await
 }
 
 /// The Message-ID, without its brackets: the same however often an email is handed over.

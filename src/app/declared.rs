@@ -5,10 +5,9 @@
 //! while the store is away that goes on to count.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::lock;
 use kit::retry::Retry as _;
 use store::{StoreError, answered};
 
@@ -40,7 +39,7 @@ enum Known<T> {
     Due(Arc<T>),
 }
 
-impl<T> Default for Declared<T> {
+impl<T: Send + Sync + 'static> Default for Declared<T> {
     fn default() -> Self {
         Self { by_workspace: Mutex::default(), first: Default::default() }
     }
@@ -90,7 +89,7 @@ impl<T: Send + Sync + 'static> Declared<T> {
     }
 
     fn get(&self, workspace: i32, now: Instant) -> Known<T> {
-        let mut known = lock(&self.by_workspace);
+        let mut known = self.by_workspace.lock().unwrap_or_else(PoisonError::into_inner);
         match known.get_mut(&workspace) {
             None => Known::Nothing,
             Some((since, declared)) if now.duration_since(*since) < KEPT_FOR => {
@@ -105,7 +104,7 @@ impl<T: Send + Sync + 'static> Declared<T> {
 
     fn put(&self, workspace: i32, now: Instant, declared: T) -> Arc<T> {
         let declared = Arc::new(declared);
-        let mut known = lock(&self.by_workspace);
+        let mut known = self.by_workspace.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= KEPT {
             known.retain(|_, (since, _)| now.duration_since(*since) < KEPT_FOR);
         }

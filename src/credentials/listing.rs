@@ -11,8 +11,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, sleep_until};
 
-use crate::credentials::FindError;
-use crate::gateway::turned_away;
+use super::FindError;
 use store::{StoreError, answered};
 
 /// So many wait at most: each has a place among the requests under way.
@@ -76,7 +75,7 @@ impl<T: Send + Sync + 'static> Listing<T> {
     ) -> Result<Arc<T>, FindError> {
         let asked = Instant::now();
         let Ok(_place) = self.places.try_acquire() else {
-            turned_away("keys");
+            metrics::counter!("longshore_http_refused_total", "reason" => "keys").increment(1);
             return Err(FindError::Busy);
         };
         let mut turn = self.turn.lock().await;

@@ -6,7 +6,6 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use super::turned_away;
 use store::{Store, StoreError, Tx};
 
 /// Calls that wait at once, for seconds where the store is away. They take room that calls which
@@ -46,7 +45,7 @@ impl StoreQueue {
         // The semaphore is never closed.
         let place = timeout(PATIENCE, self.places.acquire()).await;
         let Ok(Ok(_place)) = place else {
-            turned_away("store");
+            metrics::counter!("longshore_http_refused_total", "reason" => "store").increment(1);
             return Err(StoreError::Silent);
         };
         work.await
