@@ -7,6 +7,7 @@
 mod check;
 mod data;
 mod load;
+pub mod network;
 
 use std::collections::BTreeMap;
 use std::fmt;

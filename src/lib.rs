@@ -18,37 +18,42 @@
 //!
 //! ## Where things are
 //!
+//! Below are the crates in `crates/`, which know nothing of what Longshore is for: `kit` (clock,
+//! retries, secrets, texts), `objects` (S3, Azure, files), `store` (the two databases, claims) and
+//! `log` (Kafka, or a table in a file of its own). A module here knows only those in the lines
+//! above its own, which a test checks.
+//!
 //! | module | is about |
 //! |---|---|
-//! | [`app`] | what every part is given: settings and connections |
-//! | [`cli`] | one file a subcommand; parses, assembles, hands over |
-//! | [`compute`] | processors and memory, shared out within a process |
 //! | [`config`] | every setting, with its unit and default; refused at start when impossible |
+//! | [`topics`], [`kinds`] | what goes through the log; what workers share out among them |
+//! | [`app`] | what every part is given: settings and connections, and what is kept between calls |
 //! | [`credentials`] | API keys and SCIM tokens as calls find them, with the database or without |
+//! | [`engine`] | runs batches of the log and claims: attempts, leases, dead letters, drain |
+//! | [`outbound`] | requests to addresses that others chose: checked, signed, never redirected |
+//! | [`workspaces`] | what a workspace has: keys, budgets, storage, control group, channels |
+//! | [`deliveries`] | callbacks and status postbacks: rows before they are requests, retried for a day |
 //! | [`gateway`] | the HTTP server: keys, limits, bodies, errors, repeats; the routes are the domains' |
-//! | [`log`] | append and consume: Kafka, or a table in a file of its own |
-//! | [`setup`] | brings an installation to this version; checked at each start |
-//! | [`store`] | the two databases behind one face; migrations |
-//! | [`bell`] | wakes the loops of this process |
-//! | [`claims`] | rows shared out among workers: lease, attempts, fairness between jobs |
-//! | [`objects`] | object keys, S3, Azure and files behind one face; ZIP and gzip |
-//! | [`worker`] | which roles run, message to domain, retry or dead letter, drain |
-//! | [`tracking`] | attributes, events and purchases, from the call to profiles and activity |
-//! | [`catalogs`] | items that are declared, loaded and edited, from the call to the row |
+//! | [`users`] | profiles, identities, activity; import and generate |
 //! | [`audience`] | connected audiences: conditions on users, read and written |
 //! | [`campaigns`] | campaigns and Canvases, as declared; the list of campaigns |
-//! | [`schedules`] | sends that wait for their time; a Canvas's, made and cancelled by calls |
-//! | [`sms`] | phone numbers that are known to be invalid |
-//! | [`messages`] | from the order to the channel that takes each message; templates |
+//! | [`catalogs`] | items that are declared, loaded and edited, from the call to the row |
 //! | [`exports`] | from the request to the files of users and the callback |
 //! | [`scim`] | the dashboard's users over SCIM 2.0, and the tokens that may manage them |
-//! | [`users`] | profiles, identities, activity; import and generate |
-//! | [`workspaces`] | what the workspace file declares: keys, storage, control group |
-//! | [`deliveries`] | callbacks and status postbacks: rows before they are requests, signed, retried for a day |
-//! | [`shutdown`] | the signals that end a process |
-//! | [`words`] | numbers as texts that people read |
-//! | `fuzzing` | what others send, given to its parsers anyhow: for tests, and a feature |
+//! | [`sms`] | phone numbers that are known to be invalid |
+//! | [`messages`] | from the order to the channel that takes each message; templates |
+//! | [`schedules`] | sends that wait for their time; a Canvas's, made and cancelled by calls |
+//! | [`tracking`] | attributes, events and purchases, from the call to profiles and activity |
+//! | [`transactional`] | emails with a way of their own, which nothing else delays |
+//! | [`inbound`] | reports of what became of messages; unsubscribing |
+//! | [`erase`] | one user, out of every domain |
+//! | [`workspace_file`] | the workspace file: read, compared with what is stored, applied |
+//! | [`setup`] | brings an installation to this version; checked at each start |
+//! | [`worker`] | which roles run, message to domain, claims to domain |
 //! | [`telemetry`] | metrics with their help text, tracing, the operations listener |
+//! | [`shutdown`] | the signals that end a process |
+//! | [`cli`] | one file a subcommand; parses, assembles, hands over |
+//! | `fuzzing` | what others send, given to its parsers anyhow: for tests, and a feature |
 //!
 //! Every domain has the same rooms: `api` (its routes: check and append), the work,
 //! and `rows` (its SQL).
@@ -61,12 +66,16 @@ pub mod cli;
 pub mod config;
 pub mod credentials;
 pub mod deliveries;
+pub mod engine;
+pub mod erase;
 pub mod exports;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 pub mod gateway;
+pub mod inbound;
 pub mod kinds;
 pub mod messages;
+pub mod outbound;
 pub mod schedules;
 pub mod scim;
 pub mod setup;
@@ -75,6 +84,11 @@ pub mod sms;
 pub mod telemetry;
 pub mod topics;
 pub mod tracking;
+pub mod transactional;
 pub mod users;
 pub mod worker;
+pub mod workspace_file;
 pub mod workspaces;
+
+#[cfg(test)]
+mod layers;

@@ -13,7 +13,7 @@ pub const TRACKING: Topic = Topic::batched("tracking");
 pub const CATALOGS: Topic = Topic::batched("catalogs");
 /// What `POST /messages/send` took in: [`Order`](crate::messages::order::Order)s.
 pub const MESSAGES: Topic = Topic::batched("messages");
-/// Transactional emails that wait; see [`Wake`](crate::messages::transactional::queue::Wake).
+/// Transactional emails that wait; see [`Wake`](crate::transactional::queue::Wake).
 pub const TRANSACTIONAL: Topic = Topic::new("transactional");
 
 pub const ALL: &[Topic] = &[EXPORTS, TRACKING, CATALOGS, MESSAGES, TRANSACTIONAL];
@@ -31,8 +31,8 @@ mod tests {
     use crate::catalogs::message::Edit;
     use crate::exports::requeue::job_of;
     use crate::messages::order::in_log::{decode, encode};
-    use crate::messages::transactional::queue::Wake;
     use crate::tracking::message::Batch;
+    use crate::transactional::queue::Wake;
 
     const PAGE: &str = include_str!("topics.md");
 

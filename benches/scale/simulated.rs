@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use longshore::app::App;
 use longshore::config::Config;
+use longshore::engine::shares::{self, Handler, Options};
 use longshore::exports::rows::{self, PartResult};
 use longshore::exports::{ExportError, cleanup, finish, state};
-use longshore::worker::shares::{self, Handler, Options};
 use store::claims::{self, Claim, ClaimError, Kind};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;

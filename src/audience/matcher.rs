@@ -9,9 +9,9 @@ use serde_json::{Map, Number, Value};
 use super::number::compare;
 use super::test::compile;
 use super::{Audience, Comparison, Operand, Test};
-use crate::messages::Recipient;
-use crate::messages::recipient::Subscription;
+use crate::users::Recipient;
 use crate::users::activity::Activity;
+use crate::users::recipient::Subscription;
 use kit::clock::parse_time;
 
 /// Bytes of a text that patterns are held against; a longer one matches none. A match takes time

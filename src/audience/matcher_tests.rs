@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::*;
-use crate::messages::Recipient;
+use crate::users::Recipient;
 use crate::users::activity::Activity;
 use kit::clock::{format_time, parse_time};
 

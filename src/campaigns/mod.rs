@@ -4,23 +4,50 @@
 //! campaign sends, and to whom and when, is checked as it is applied, and kept as it was declared.
 
 pub mod api;
-pub mod declare;
 mod openapi;
-mod rows;
+pub(crate) mod rows;
 mod trigger;
 
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::messages::Channel;
-use crate::messages::settings::Settings;
+use crate::app::App;
+use crate::app::declared::Declared;
+use crate::workspaces::Channel;
+use crate::workspaces::settings::Settings;
 use kit::clock::millis;
-use store::text_enum;
+use store::{StoreError, text_enum};
 
-pub use rows::{by_id, has_canvas, heeding_purchases, of_calls, stored};
+pub use rows::{by_id, has_canvas, heeding_purchases, stored};
 pub use trigger::{Trigger, TriggerError};
+
+/// The campaigns that calls may name, by their ids.
+pub type ApiCampaigns = HashMap<Uuid, ApiCampaign>;
+
+/// A campaign that calls may name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ApiCampaign {
+    pub is_archived: bool,
+    pub is_paused: bool,
+    /// The ids of its variations, and those that its own messages have; in lower case.
+    pub variations: HashSet<String>,
+}
+
+/// The campaigns of a workspace that calls may name, as the store had them a few seconds ago.
+pub async fn of_calls(app: &App, workspace: i32) -> Result<Arc<ApiCampaigns>, StoreError> {
+    let store = app.store.clone();
+    let read = async move {
+        let mut tx = store.snapshot().await?;
+        let campaigns = rows::of_calls(&mut tx, workspace).await?;
+        tx.commit().await?;
+        Ok(campaigns)
+    };
+    app.kept::<Declared<ApiCampaigns>>().of(workspace, read).await
+}
 
 /// A campaign, or a Canvas, as the workspace file declares it.
 #[derive(Clone, Debug, PartialEq)]
@@ -119,7 +146,7 @@ impl Kind {
     }
 
     /// What people call one.
-    fn in_words(self) -> &'static str {
+    pub(crate) fn in_words(self) -> &'static str {
         if self == Self::Canvas { "canvas" } else { "campaign" }
     }
 }

@@ -3,8 +3,8 @@
 use serde_json::Value;
 use uuid::Uuid;
 
+use super::{ApiCampaign, ApiCampaigns};
 use super::{Campaign, Kind};
-use crate::messages::settings::ApiCampaign;
 use store::documents::parsed;
 use store::{StoreError, Tx, execute, from_row, on};
 
@@ -73,7 +73,7 @@ pub async fn by_id(tx: &mut Tx, workspace: i32, id: Uuid) -> Result<Option<Campa
 }
 
 /// The campaigns that calls may name.
-pub async fn of_calls(tx: &mut Tx, workspace: i32) -> Result<Vec<(Uuid, ApiCampaign)>, StoreError> {
+pub(crate) async fn of_calls(tx: &mut Tx, workspace: i32) -> Result<ApiCampaigns, StoreError> {
     let rows = on!(tx, c => sqlx::query_as::<_, CampaignRow>(
         "SELECT id, kind, name, tags, archived, paused, content FROM campaigns
          WHERE workspace_id = $1 AND kind = 'api'",
@@ -89,7 +89,7 @@ pub async fn of_calls(tx: &mut Tx, workspace: i32) -> Result<Vec<(Uuid, ApiCampa
 }
 
 /// The number of the youngest.
-pub(super) async fn last_number(tx: &mut Tx, workspace: i32) -> Result<i64, StoreError> {
+pub(crate) async fn last_number(tx: &mut Tx, workspace: i32) -> Result<i64, StoreError> {
     Ok(on!(tx, c => sqlx::query_scalar(
         "SELECT coalesce(max(number), 0) FROM campaigns WHERE workspace_id = $1",
     )
@@ -97,7 +97,7 @@ pub(super) async fn last_number(tx: &mut Tx, workspace: i32) -> Result<i64, Stor
 }
 
 /// Writes a campaign: a new one under this number, one that is there under the one that it has.
-pub(super) async fn put(
+pub(crate) async fn put(
     tx: &mut Tx,
     workspace: i32,
     number: i64,
@@ -130,7 +130,7 @@ pub(super) async fn put(
     Ok(())
 }
 
-pub(super) async fn remove(tx: &mut Tx, workspace: i32, id: Uuid) -> Result<(), StoreError> {
+pub(crate) async fn remove(tx: &mut Tx, workspace: i32, id: Uuid) -> Result<(), StoreError> {
     execute!(
         tx,
         sqlx::query("DELETE FROM campaigns WHERE workspace_id = $1 AND id = $2")
@@ -169,7 +169,7 @@ pub(crate) struct Filter {
 }
 
 /// A campaign as it is listed.
-pub(super) struct Listed {
+pub(crate) struct Listed {
     pub id: Uuid,
     pub kind: Kind,
     pub name: String,
@@ -202,7 +202,7 @@ macro_rules! page {
 
 /// The campaigns of a page, in order of their creation, and of their file where they were declared
 /// together; the newest first is exactly the reverse.
-pub(super) async fn page(
+pub(crate) async fn page(
     tx: &mut Tx,
     workspace: i32,
     filter: &Filter,

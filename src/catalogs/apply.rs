@@ -17,7 +17,7 @@ use super::message::{Edit, ITEMS, Values};
 use super::rows::{self, EditRow, StoredItem};
 use super::{Catalog, Fields};
 use crate::app::App;
-use crate::worker::batches::{Handler, arrays};
+use crate::engine::batches::{Handler, arrays};
 use kit::clock::Clock;
 use kit::compute::Cores;
 use kit::retry::Retry;

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::coerce::coerce;
 use super::message::{Item, Values};
 use super::{Fields, ID, MAX_NAME, has_plain_characters, is_reserved};
-use crate::users::json::{self, Length, MOST_MEMBERS, Members, Text};
+use kit::json::{self, Length, MOST_MEMBERS, Members, Text};
 use kit::words::beginning;
 
 /// Items of a request. Those past them are counted and not looked at.

@@ -7,8 +7,8 @@ use std::borrow::Cow;
 use serde_json::value::RawValue;
 
 use super::Type;
-use crate::users::json::{self, Text};
 use kit::clock;
+use kit::json::{self, Text};
 
 /// The value in the form in which it is stored, without white space between its parts; none
 /// where it is of another type. What is coerced stays as it is when it is coerced again.

@@ -144,7 +144,7 @@ fn row(line: &[u8], number: u64, fields: &Fields) -> Result<Row, String> {
 pub fn line(id: &str, doc: &str) -> String {
     let mut out = String::with_capacity(doc.len() + id.len() + 8);
     out.push_str("{\"id\":");
-    crate::users::json::push_string(&mut out, id);
+    kit::json::push_string(&mut out, id);
     if doc != "{}" {
         out.push(',');
     }

@@ -18,7 +18,7 @@ use serde::ser::SerializeMap as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use crate::users::json::Members;
+use kit::json::Members;
 use log::{PayloadError, payload};
 
 /// The version that this program writes, and the only one that it reads.

@@ -18,7 +18,6 @@ pub mod api;
 pub mod apply;
 pub mod check;
 pub mod coerce;
-pub mod declare;
 pub mod items;
 pub mod known;
 pub mod message;

@@ -4,8 +4,11 @@ use std::path::{Path, PathBuf};
 
 use super::CommandResult;
 use crate::config::Config;
-use crate::workspaces::apply::{Applied, Options, apply, apply_company};
-use crate::workspaces::{file, json_schema};
+use crate::workspace_file::apply::{Applied, apply};
+use crate::workspace_file::change::Options;
+use crate::workspace_file::company::apply_company;
+use crate::workspace_file::file;
+use crate::workspace_file::schema::json_schema;
 
 #[derive(clap::Args)]
 #[command(after_help = "\

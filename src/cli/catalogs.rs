@@ -7,8 +7,8 @@ use crate::app::App;
 use crate::catalogs::rows::{self, EditRow};
 use crate::catalogs::{Catalog, api, items};
 use crate::config::Config;
-use crate::users::json::pretty;
 use kit::clock::format_time;
+use kit::json::pretty;
 use store::{Room, Tx};
 
 /// Items that are read at a time.

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{CommandResult, WorkspaceArgument};
 use crate::app::App;
 use crate::config::Config;
-use crate::workspaces::apply::unusual;
+use crate::workspace_file::apply::unusual;
 use crate::workspaces::groups::{self, ControlGroup};
 use crate::workspaces::{Workspace, control_group};
 

@@ -10,10 +10,10 @@ use super::CommandResult;
 use crate::app::App;
 use crate::catalogs::apply::ApplyEdits;
 use crate::config::Config;
+use crate::engine::batches;
+use crate::engine::messages::dead_letters::{self, DeadLetter};
 use crate::messages::dispatch::BeginOrders;
 use crate::tracking::apply::Ingest;
-use crate::worker::batches;
-use crate::worker::messages::dead_letters::{self, DeadLetter};
 use kit::clock::{Clock, from_ms};
 use store::Store;
 

@@ -6,8 +6,10 @@ use serde_json::json;
 use super::{CommandResult, WorkspaceArgument};
 use crate::app::App;
 use crate::config::Config;
+use crate::config::network::network;
+use crate::config::network::networks;
 use crate::workspaces::keys::{self, KeyInfo, NewKey};
-use crate::workspaces::{network, networks, only_or_named};
+use crate::workspaces::only_or_named;
 use kit::clock::from_ms;
 
 #[derive(clap::Args)]

@@ -33,6 +33,7 @@ mod worker;
 
 pub use service::routes;
 
+use crate::users::find;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -44,7 +45,6 @@ use crate::app::App;
 use crate::config::{Config, ConfigError, Mode};
 use crate::setup;
 use crate::telemetry::lines;
-use crate::users::erase;
 use crate::workspaces::{ChoiceError, Workspace, only_or_named};
 use store::Tx;
 
@@ -171,7 +171,7 @@ impl UserArgument {
     /// The workspace and the service_id.
     async fn find(&self, tx: &mut Tx) -> CommandResult<(i32, Uuid)> {
         let workspace = self.workspace.find(tx).await?.id;
-        Ok((workspace, erase::identify(tx, workspace, &self.user).await?))
+        Ok((workspace, find::identify(tx, workspace, &self.user).await?))
     }
 }
 

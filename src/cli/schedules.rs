@@ -5,7 +5,8 @@ use uuid::Uuid;
 use super::{CommandResult, ListArguments};
 use crate::app::App;
 use crate::config::Config;
-use crate::schedules::{self, Filter, Schedule, State, Timing};
+use crate::messages::Timing;
+use crate::schedules::{self, Filter, Schedule, State};
 use crate::workspaces::only_or_named;
 use kit::clock::{format_seconds, format_time};
 

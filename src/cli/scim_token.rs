@@ -6,8 +6,9 @@ use serde_json::json;
 use super::CommandResult;
 use crate::app::App;
 use crate::config::Config;
+use crate::config::network::network;
+use crate::config::network::networks;
 use crate::scim::tokens::{self, NewToken, TokenInfo};
-use crate::workspaces::{network, networks};
 use kit::clock::from_ms;
 
 #[derive(clap::Args)]

@@ -1,6 +1,7 @@
 //! What every long-running command does: starts, waits for what is away, runs, stops.
 
-use crate::messages::inbound::KnownNames;
+use crate::inbound::KnownNames;
+use crate::{inbound, transactional};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -38,10 +39,10 @@ pub fn routes() -> Routes {
         .merge(catalogs::api::routes())
         .merge(schedules::api::routes())
         .merge(campaigns::api::routes())
-        .merge(messages::transactional::api::routes())
+        .merge(transactional::api::routes())
         .merge(messages::api::routes())
         .merge(sms::api::routes())
-        .merge(messages::inbound::api::routes())
+        .merge(inbound::api::routes())
         .merge(scim::api::routes())
 }
 

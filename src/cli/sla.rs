@@ -2,7 +2,7 @@
 
 use super::CommandResult;
 use crate::config::Config;
-use crate::messages::transactional::sla::{self, Kept};
+use crate::transactional::sla::{self, Kept};
 use crate::workspaces::only_or_named;
 use kit::clock::from_ms;
 

@@ -3,7 +3,9 @@
 use super::{CommandResult, WorkspaceArgument};
 use crate::app::App;
 use crate::config::Config;
-use crate::users::{erase, record};
+use crate::erase;
+use crate::users::find;
+use crate::users::record;
 
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
@@ -52,7 +54,7 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
 
 async fn show(app: &App, workspace: &WorkspaceArgument, id: &str, json: bool) -> CommandResult {
     let workspace = workspace.find(&mut app.store.snapshot().await?).await?;
-    let shown = erase::show(&app.store, &app.clock, &workspace, id).await?;
+    let shown = find::show(&app.store, &app.clock, &workspace, id).await?;
     println!("{}", if json { shown } else { record::pretty(&shown) });
     Ok(())
 }

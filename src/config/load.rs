@@ -15,7 +15,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
 use super::{Config, ConfigError, Mode};
-use crate::workspaces::network;
+use crate::config::network::network;
 use kit::words::nearest;
 
 /// The environment's short names, and the settings they stand for. Every other setting

@@ -14,12 +14,10 @@
 //! A delivery that [follows](NewDelivery::follows) another one is offered to the workers once that
 //! has ended, and not before: so what is told of one thing comes in its order.
 
-mod address;
 mod rows;
-mod send;
-pub mod signature;
 
 use crate::kinds;
+use crate::outbound::{Failure, Sender, check_kept, shown, signature};
 use std::panic::AssertUnwindSafe;
 use std::time::{Duration, Instant};
 
@@ -33,7 +31,7 @@ use uuid::Uuid;
 
 use crate::app::App;
 use crate::config::Config;
-use crate::messages::settings::{self, Settings, SigningSecrets};
+use crate::workspaces::settings::{self, Settings, SigningSecrets};
 use kit::clock::{Clock, from_ms, hours, millis};
 use kit::fail_point;
 use kit::panics;
@@ -41,17 +39,12 @@ use kit::retry::{Retry, pause};
 use store::claims::{self, Claim, ClaimError};
 use store::{StoreError, Tx, from_row, text_enum};
 
-pub use address::{LONGEST, check_address, check_kept, check_within, read_address};
 pub use rows::{by_id, list};
-pub use send::{Answered, Failure, Request, Sender, Unanswered, kept};
 
 use rows::Attempted;
 
 /// The longest pause between two attempts.
 const LONGEST_PAUSE: Duration = Duration::from_secs(3_600);
-
-/// What stands in the place of a secret.
-const HIDDEN: &str = "***";
 
 /// That an export is ready.
 pub const EXPORT_CALLBACK: &str = "export_callback";
@@ -139,16 +132,6 @@ impl Delivery {
     /// The address without its secrets.
     pub fn shown_url(&self) -> String {
         shown(&self.url)
-    }
-}
-
-/// The scheme, host and port of an address. The rest is for the receiver alone: some take a path
-/// for a password.
-pub(crate) fn shown(url: &str) -> String {
-    let origin = Url::parse(url).map(|url| url.origin());
-    match origin {
-        Ok(origin) if origin.is_tuple() => origin.ascii_serialization(),
-        _ => HIDDEN.into(),
     }
 }
 

@@ -1,5 +1,6 @@
 //! The calls of exports: ask for one, watch it, cancel it.
 
+use crate::outbound;
 use std::sync::{Arc, OnceLock};
 
 use axum::Extension;
@@ -20,7 +21,6 @@ use super::{
     warnings,
 };
 use crate::app::App;
-use crate::deliveries;
 use crate::gateway::idempotency::{self, Answer};
 use crate::gateway::{self, ApiError, Caller, IdempotencyKey, JsonText, Routes, parameter};
 use crate::workspaces;
@@ -56,6 +56,7 @@ pub fn routes() -> Routes {
         .route("/users/export", protected(get(list)), [openapi::list()])
         .route("/users/export/{object_prefix}", one, [openapi::status(), openapi::cancel()])
         .merge(download::routes())
+        .tells([openapi::callback()])
 }
 
 /// `POST /users/export/global_control_group`.
@@ -66,7 +67,7 @@ async fn request(
     body: JsonText,
 ) -> Result<Answer, ApiError> {
     let check_address =
-        |address: &str| deliveries::check_address(address, &app.config).map(String::from);
+        |address: &str| outbound::check_address(address, &app.config).map(String::from);
     let wanted = Wanted::read(&body.object_beside(&app)?, check_address)?;
     accept(&app, caller, key, &body, wanted).await
 }

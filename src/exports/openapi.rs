@@ -1,5 +1,6 @@
 //! The calls of exports as they are described.
 
+use crate::outbound;
 use axum::http::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -9,10 +10,9 @@ use super::api::{
 };
 use super::download::{EXPIRED, not_found, not_yet};
 use super::fields::{CUSTOM_ATTRIBUTES, MOST_BYTES, MOST_NAMES, record};
-use super::{Format, State};
-use crate::deliveries;
-use crate::gateway::openapi::Tag;
+use super::{Failure, Format, State};
 use crate::gateway::openapi::shapes::{members, shape};
+use crate::gateway::openapi::{SENT_TO_OTHERS, Tag, Webhook};
 use crate::gateway::{ADDRESS_REFUSED, Access, ApiError, Operation};
 
 const TAG: Tag = Tag { name: "Exports", about: "The users of the global control group as files." };
@@ -82,7 +82,7 @@ fn wrong_requests() -> [Result<Wanted, ApiError>; 4] {
         json!({ "fields_to_export": email, "callback_endpoint": "http://localhost/" }),
     ];
     let check = |address: &str| {
-        deliveries::check_address(address, &crate::config::Config::default()).map(String::from)
+        outbound::check_address(address, &crate::config::Config::default()).map(String::from)
     };
     bodies.map(|body| Wanted::read(&members(body), check))
 }
@@ -105,7 +105,7 @@ shape! {
                 ] },
             },
             "callback_endpoint": {
-                "type": ["string", "null"], "maxLength": deliveries::LONGEST,
+                "type": ["string", "null"], "maxLength": outbound::LONGEST,
                 "pattern": callback_pattern(),
                 "not": { "type": "string", "pattern": LOCALHOST },
                 "description": "The service sends a POST to this http or https URL when the \
@@ -253,6 +253,51 @@ pub(super) fn serve() -> Operation {
     file(operation, StatusCode::PARTIAL_CONTENT, "The range that was asked for.")
 }
 
+shape! {
+    /// That an export has ended, and how.
+    ExportCallback = |_| json!({
+        "oneOf": [
+            {
+                "type": "object",
+                "properties": {
+                    "success": { "const": true },
+                    "url": {
+                        "type": "string", "format": "uri",
+                        "description": "The download address, where the workspace has no storage \
+                                        of its own.",
+                    },
+                },
+                "required": ["success"],
+            },
+            {
+                "type": "object",
+                "properties": {
+                    "success": { "const": false },
+                    "error": { "type": "string", "description": "Why it failed." },
+                },
+                "required": ["success", "error"],
+            },
+        ],
+    })
+}
+
+pub(super) fn callback() -> Webhook {
+    let done = json!({
+        "success": true,
+        "url": "https://longshore.example.com/users/export/9d2261c4-4cf3-44b0-909b-455baf540288-1795249898/download?signature=dqIqj_fo",
+    });
+    let failed = json!({ "success": false, "error": Failure::internal("").message });
+    Webhook::new::<ExportCallback>("exportCallback", SENT_TO_OTHERS, "An export has ended")
+        .about(
+            "To the `callback_endpoint` of the request for it, signed with `callbacks.secret` of \
+             the workspace, which signs nothing else. Webhooks that messages send are signed \
+             with `webhooks.secret`, under the message's id.",
+        )
+        .example("Behind a download address", done)
+        .example("It failed", failed)
+        .retried()
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -266,7 +311,7 @@ mod tests {
     }
 
     fn is_accepted(address: &str) -> bool {
-        deliveries::check_address(address, &crate::config::Config::default()).is_ok()
+        outbound::check_address(address, &crate::config::Config::default()).is_ok()
     }
 
     #[test]

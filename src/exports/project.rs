@@ -21,8 +21,9 @@ use super::fields::{
 use crate::users::activity::{Activity, ActivityError, Summary};
 use crate::users::profile::{Field, check};
 use crate::users::scan::UserRow;
-use crate::users::{json, money};
 use kit::clock;
+use kit::json;
+use kit::money;
 use kit::retry::Retry as _;
 
 const SERVICE_ID: &str = "service_id";

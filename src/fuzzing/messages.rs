@@ -7,27 +7,29 @@ use uuid::Uuid;
 
 use super::{NOW, body, check_reason, check_refusal};
 use crate::audience::Audience;
+use crate::campaigns::{ApiCampaign, ApiCampaigns};
 use crate::gateway::ApiError;
 use crate::gateway::idempotency::Received;
 use crate::messages::content::{Content, Place};
 use crate::messages::members::MOST_USERS;
 use crate::messages::order::{Kind, Order, in_log};
 use crate::messages::request::{Refused, Wanted, budget, read_schedule, read_send};
-use crate::messages::settings::{ApiCampaign, Settings};
 use crate::workspaces::Budget;
+use crate::workspaces::settings::Settings;
 
-/// Of the seeds: a segment, and a campaign.
-static SETTINGS: LazyLock<Settings> = LazyLock::new(|| Settings {
-    segments: [Uuid::from_u128(1)].into(),
-    api_campaigns: [(Uuid::from_u128(2), ApiCampaign::default())].into(),
-    ..Settings::default()
-});
+/// Of the seeds: a segment, and below a campaign.
+static SETTINGS: LazyLock<Settings> =
+    LazyLock::new(|| Settings { segments: [Uuid::from_u128(1)].into(), ..Settings::default() });
+
+static CAMPAIGNS: LazyLock<ApiCampaigns> =
+    LazyLock::new(|| [(Uuid::from_u128(2), ApiCampaign::default())].into());
 
 /// `POST /messages/send`.
 pub fn send(bytes: &[u8]) {
     let Some(members) = members(bytes) else { return };
     let is_limited = budget(&members) == Budget::MessagesSendAudience;
-    if let Some(order) = order(read_send(&members, &SETTINGS), Kind::Send, Place::Send) {
+    if let Some(order) = order(read_send(&members, &SETTINGS, &CAMPAIGNS), Kind::Send, Place::Send)
+    {
         assert_eq!(order.target.users.is_empty(), is_limited, "{:?}", order.target);
     }
 }
@@ -35,10 +37,11 @@ pub fn send(bytes: &[u8]) {
 /// `POST /messages/schedule/create`, for a campaign that declares a message.
 pub fn schedule(bytes: &[u8]) {
     let Some(members) = members(bytes) else { return };
-    let read = read_schedule(&members, Some(&declared()), &SETTINGS).map(|(when, wanted)| {
-        let _ = when.is_past(NOW);
-        wanted
-    });
+    let read =
+        read_schedule(&members, Some(&declared()), &SETTINGS, &CAMPAIGNS).map(|(when, wanted)| {
+            let _ = when.is_past(NOW);
+            wanted
+        });
     order(read, Kind::Schedule, Place::Schedule);
 }
 

@@ -11,16 +11,16 @@ use super::{body, check_reason, check_refusal, text};
 use crate::audience::Audience;
 use crate::campaigns;
 use crate::config::Config;
-use crate::deliveries::{check_address, check_kept};
 use crate::exports::api::Wanted;
 use crate::exports::fields::FieldSet;
 use crate::gateway::idempotency::header::{IDEMPOTENCY_KEY, read as read_key};
 use crate::gateway::{address, bearer};
 use crate::messages::live_activity::request::Start;
 use crate::messages::order::Target;
-use crate::messages::settings::{Provider, Secret, Settings};
+use crate::outbound::{check_address, check_kept};
 use crate::schedules::request::{CanvasRequest, read_delete};
 use crate::sms::{self, PhoneNumber};
+use crate::workspaces::settings::{Provider, Secret, Settings};
 use crate::workspaces::{DeclaredApp, Platform};
 
 static CONFIG: LazyLock<Config> = LazyLock::new(Config::default);

@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 use serde_json::json;
 
 use super::{body, check_reason, check_refusal, text};
+use crate::gateway::scim::ScimError;
 use crate::scim::api;
-use crate::scim::error::ScimError;
 use crate::scim::filter::{Filter, Operator};
 use crate::scim::patch::Patch;
 use crate::scim::query::{PAGE, Query};

@@ -6,7 +6,7 @@ use crate::catalogs::check;
 use crate::users::activity::Activity;
 use crate::users::profile::Profile;
 use crate::users::record::{self, Record};
-use crate::workspaces::file;
+use crate::workspace_file::file;
 use kit::clock::{from_ms, utc_date};
 
 const CURRENCY: &str = "USD";

@@ -6,10 +6,11 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::{NOW, body, check_refusal, text};
+use crate::messages::content;
 use crate::messages::content::{Content, Place, Problem, Rendered};
-use crate::messages::settings::{Email, Provider, Secret, Settings, SubscriptionGroup};
 use crate::messages::template::{MAX_OUTPUT, Scope, Stop, Template, Work};
-use crate::messages::{Channel, content};
+use crate::workspaces::Channel;
+use crate::workspaces::settings::{Email, Provider, Secret, Settings, SubscriptionGroup};
 
 /// A workspace that has every channel.
 static SETTINGS: LazyLock<Settings> = LazyLock::new(|| {

@@ -4,12 +4,12 @@ use crate::topics;
 use serde_json::Value;
 
 use super::{NOW, body, check_refusal};
+use crate::engine::batches::arrays;
 use crate::tracking::apply::draft::Draft;
 use crate::tracking::intake::{self, Intake, Request};
 use crate::tracking::message::{Attributes, Batch, Json, OBJECTS, Object};
 use crate::users::activity::Activity;
 use crate::users::profile::Profile;
-use crate::worker::batches::arrays;
 use log::Message;
 
 /// A profile that objects change.

@@ -13,9 +13,10 @@ use ipnet::IpNet;
 use super::address::{is_allowed, of_client};
 use super::limits::{self, Standing};
 use super::memory::Room;
-use super::request::{RequestId, place};
+use super::request::RequestId;
 use super::{ApiError, Caller, Connection, body};
 use crate::app::App;
+use crate::gateway::memory::place;
 use crate::workspaces::{Budget, keys};
 
 pub(crate) const ADDRESS_REFUSED: &str = "Invalid whitelisted IPs";

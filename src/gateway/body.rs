@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, FromRequest, Request};
 use axum::http::request::Parts;
-use axum::http::{Extensions, HeaderMap, HeaderValue, header};
+use axum::http::{Extensions, HeaderMap, header};
 use http_body_util::{BodyExt as _, Limited};
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
@@ -14,9 +14,8 @@ use serde_json::error::Category;
 use serde_json::{Map, Value};
 
 use super::address::of_client;
-use super::coding::{self, Coding};
-use super::memory::{Budgets, Holder, PLACE, Room, SharedMemory};
-use super::request::place;
+use super::coding::{self, Coding, INLINE_BYTES, is_json_type};
+use super::memory::{Budgets, Holder, PLACE, Room, SharedMemory, place};
 use super::{ApiError, COMPANY, Caller, turned_away, value};
 use crate::app::App;
 
@@ -27,10 +26,6 @@ const LONGEST_LINGER: usize = 16 << 20;
 
 /// How long a call waits for room for its body (`gateway.memory_bytes`).
 const ROOM_WAIT: Duration = Duration::from_secs(1);
-
-/// Bodies of more bytes are read on a thread that may compute: it takes more than a fraction
-/// of a millisecond.
-pub(super) const INLINE_BYTES: usize = 64 << 10;
 
 /// What is reserved for a body before any of it is there; the rest as it comes, so that nobody
 /// holds what others need by sending slowly.
@@ -349,15 +344,6 @@ pub(super) fn discard_of(request: Request) {
     discard(&head, body);
 }
 
-/// `application/json`, or a type built on it (`application/…+json`), with any parameters.
-pub(super) fn is_json_type(content_type: Option<&HeaderValue>) -> bool {
-    let Some(value) = content_type.and_then(|value| value.to_str().ok()) else { return false };
-    let essence = value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    essence
-        .strip_prefix("application/")
-        .is_some_and(|subtype| subtype == "json" || subtype.ends_with("+json"))
-}
-
 fn utf8(body: Vec<u8>) -> Result<String, ApiError> {
     String::from_utf8(body).map_err(|error| {
         let position = error.utf8_error().valid_up_to();
@@ -435,6 +421,7 @@ mod tests {
     use hyper::body::{Frame, SizeHint};
 
     use super::*;
+    use axum::http::HeaderValue;
 
     #[derive(Debug, Deserialize)]
     struct Shape {

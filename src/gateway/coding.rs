@@ -13,7 +13,6 @@ use http_body_util::BodyExt as _;
 use libdeflater::{CompressionLvl, Compressor};
 use zstd_safe::zstd_sys::ZSTD_ErrorCode;
 
-use super::body::{INLINE_BYTES, is_json_type};
 use super::{ApiError, memory::Room};
 use crate::app::App;
 
@@ -32,6 +31,19 @@ const LARGE_BYTES: usize = 2 << 10;
 
 /// How hard answers are compressed: the least that is compression at all.
 const LEVEL: i32 = 1;
+
+/// Bodies of more bytes are read on a thread that may compute: it takes more than a fraction
+/// of a millisecond.
+pub(super) const INLINE_BYTES: usize = 64 << 10;
+
+/// `application/json`, or a type built on it (`application/…+json`), with any parameters.
+pub(super) fn is_json_type(content_type: Option<&HeaderValue>) -> bool {
+    let Some(value) = content_type.and_then(|value| value.to_str().ok()) else { return false };
+    let essence = value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    essence
+        .strip_prefix("application/")
+        .is_some_and(|subtype| subtype == "json" || subtype.ends_with("+json"))
+}
 
 /// How a body is coded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -39,9 +39,9 @@ use uuid::Uuid;
 
 use self::claims::{Claims, Found, HOLDS, Lease};
 use self::rows::Claim;
-use super::body::INLINE_BYTES;
 use super::{ApiError, JsonText};
 use crate::app::App;
+use crate::gateway::coding::INLINE_BYTES;
 use kit::clock::millis;
 use kit::fail_point;
 use kit::retry;

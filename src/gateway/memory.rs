@@ -11,7 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Semaphore, oneshot};
 
-use crate::app::Kept;
+use super::{ApiError, turned_away};
+use crate::app::{App, Kept};
 use crate::config::Config;
 
 /// Bytes are counted in units of this many.
@@ -57,6 +58,15 @@ impl Kept for Budgets {
             unproved_requests: SharedMemory::eighths(places / 2 * PLACE),
         }
     }
+}
+
+/// The share that a request has of its workspace's places among the requests under way, for as
+/// long as it has it: one workspace may have as many as it leaves free.
+pub fn place(app: &App, workspace: i32) -> Result<Room, ApiError> {
+    app.kept::<Budgets>().shares.try_reserve(Holder::Workspace(workspace), PLACE).ok_or_else(|| {
+        turned_away("busy");
+        ApiError::Overloaded
+    })
 }
 
 /// A number of bytes that may be held in memory, all in all. Cheap to clone.

@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 
 pub use access::Access;
 pub use operation::{Operation, Refusal, Tag, Worded};
-pub use webhook::Webhook;
+pub use webhook::{SENT_TO_OTHERS, Webhook};
 
 use crate::app::App;
 use crate::config::Config;

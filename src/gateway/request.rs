@@ -17,10 +17,9 @@ use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 use uuid::Uuid;
 
-use super::memory::{Holder, PLACE, Room};
+use super::scim;
 use super::{ApiError, Connection, body, coding, turned_away};
 use crate::app::App;
-use crate::scim;
 use kit::panics;
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -45,23 +44,14 @@ impl Door {
     }
 }
 
-/// The share that a request has of its workspace's places among the requests under way, for as
-/// long as it has it: one workspace may have as many as it leaves free.
-pub fn place(app: &App, workspace: i32) -> Result<Room, ApiError> {
-    app.kept::<Budgets>().shares.try_reserve(Holder::Workspace(workspace), PLACE).ok_or_else(|| {
-        turned_away("busy");
-        ApiError::Overloaded
-    })
-}
-
 /// [`answer`], with errors in the words of the protocol that the path belongs to.
 pub async fn answer_in_its_words(state: State<Door>, request: Request, next: Next) -> Response {
-    let is_scim = scim::error::is_scim(request.uri().path());
+    let is_scim = scim::is_scim(request.uri().path());
     in_its_words(is_scim, answer(state, request, next, is_scim).await)
 }
 
 fn in_its_words(is_scim: bool, response: Response) -> Response {
-    if is_scim { scim::error::in_words_of_scim(response) } else { response }
+    if is_scim { scim::in_words_of_scim(response) } else { response }
 }
 
 /// What is wrong with a head that could be read in more than one way.

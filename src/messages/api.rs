@@ -1,7 +1,4 @@
-//! `POST /messages/send` and `POST /messages/schedule/create`.
-
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+//! `POST /messages/send`.
 
 use axum::Extension;
 use axum::extract::State;
@@ -9,31 +6,29 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use uuid::Uuid;
 
 use super::members::Members;
 use super::order::Kind;
 use super::request::{self, Refused, Wanted};
-use super::{live_activity, openapi, settings};
+use super::{live_activity, openapi};
 use crate::app::App;
-use crate::gateway::idempotency::{self, Answer, Received};
+use crate::campaigns;
+use crate::gateway::idempotency::{self, Received};
 use crate::gateway::{self, ApiError, Caller, IdempotencyKey, JsonText, Routes, limits};
 use crate::workspaces::Budget;
-use crate::{campaigns, schedules};
+use crate::workspaces::settings;
 use log::NewMessage;
-use store::claims;
 
 pub(super) const SEND: &str = "messages.send";
-pub(super) const SCHEDULE: &str = "messages.schedule.create";
+pub(crate) const SCHEDULE: &str = "messages.schedule.create";
 
 /// The routes of messages.
 pub fn routes() -> Routes {
     let send = gateway::protected(SEND, post(send));
-    let schedule = gateway::protected(SCHEDULE, post(schedule));
     Routes::new()
         .route("/messages/send", send, [openapi::send()])
-        .route("/messages/schedule/create", schedule, [openapi::schedule()])
         .merge(live_activity::api::routes())
 }
 
@@ -67,8 +62,9 @@ async fn take(
     body: JsonText,
 ) -> Result<Response, ApiError> {
     let settings = settings::of(&app, caller.workspace.id).await?;
+    let campaigns = campaigns::of_calls(&app, caller.workspace.id).await?;
     // Regular expressions are compiled, and templates are read.
-    let wanted = app.cores.compute_here(|| request::read_send(&members, &settings));
+    let wanted = app.cores.compute_here(|| request::read_send(&members, &settings, &campaigns));
     let send = Send { caller, wanted, partitions: app.config.log.partitions };
     idempotency::append(app, key, body, send).await
 }
@@ -84,7 +80,7 @@ struct Send {
 
 /// What is answered.
 #[derive(Serialize)]
-struct Taken {
+pub(crate) struct Taken {
     /// 32 hexadecimal digits.
     dispatch_id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -98,7 +94,7 @@ struct Taken {
 }
 
 impl Taken {
-    fn new(dispatch_id: Uuid, schedule_id: Option<Uuid>, wanted: &Wanted) -> Self {
+    pub(crate) fn new(dispatch_id: Uuid, schedule_id: Option<Uuid>, wanted: &Wanted) -> Self {
         Self {
             dispatch_id: dispatch_id.simple().to_string(),
             schedule_id,
@@ -127,77 +123,6 @@ impl idempotency::Work for Send {
     }
 }
 
-async fn schedule(
-    State(app): State<App>,
-    Extension(caller): Extension<Caller>,
-    key: Option<IdempotencyKey>,
-    body: JsonText,
-) -> Result<Answer, ApiError> {
-    let members = body.object_beside(&app)?;
-    let settings = settings::of(&app, caller.workspace.id).await?;
-    let declared = declared(&app, &caller, &members).await?;
-    let request =
-        app.cores.compute_here(|| request::read_schedule(&members, declared.as_ref(), &settings));
-    let clock = app.clock.clone();
-    let is_new = Arc::new(AtomicBool::new(false));
-    let made = is_new.clone();
-    let answer = idempotency::transact(&app, key.as_ref(), body.as_bytes(), |tx| {
-        Box::pin(async move {
-            // Under a key, a repeat of what was taken is no longer looked at here.
-            let (when, wanted) = request?;
-            // The clock that it will be sent by, whatever a gateway's own shows.
-            let now = clock.moved(claims::now(tx).await?);
-            if when.is_past(now) {
-                return Err(ApiError::Invalid(schedules::api::PAST.into()));
-            }
-            let received = Received { id: Uuid::now_v7(), at: now };
-            let Caller { workspace, request_id, .. } = caller;
-            let order = wanted.order(Kind::Schedule, received, workspace.id, &request_id);
-            let new = schedules::New {
-                id: Uuid::now_v7(),
-                workspace_id: workspace.id,
-                dispatch_id: order.dispatch_id,
-                canvas_id: None,
-                when,
-                request: to_json(&order)?,
-                request_id,
-                created_at: now,
-            };
-            schedules::insert(tx, &new).await?;
-            tracing::info!(schedule = %new.id, "messages were scheduled");
-            made.store(true, Ordering::Relaxed);
-            let taken = Taken::new(new.dispatch_id, Some(new.id), &wanted);
-            Ok::<_, ApiError>(Answer { status: StatusCode::CREATED, body: to_json(&taken)? })
-        })
-    })
-    .await?;
-    if is_new.load(Ordering::Relaxed) {
-        count(Kind::Schedule);
-    }
-    Ok(answer)
-}
-
-/// The message objects that a campaign declares, where the call has none of its own.
-async fn declared(
-    app: &App,
-    caller: &Caller,
-    members: &Members,
-) -> Result<Option<Map<String, Value>>, ApiError> {
-    let Some(id) = request::campaign_asked(members) else { return Ok(None) };
-    let mut tx = app.calls.snapshot().await?;
-    let campaign = campaigns::by_id(&mut tx, caller.workspace.id, id).await?;
-    let messages = campaign.and_then(|mut campaign| campaign.content.remove("messages"));
-    Ok(match messages {
-        Some(Value::Object(messages)) => Some(messages),
-        _ => None,
-    })
-}
-
-fn to_json(value: &impl Serialize) -> Result<String, ApiError> {
-    serde_json::to_string(value)
-        .map_err(|error| ApiError::Internal(format!("what was asked cannot be written: {error}")))
-}
-
-fn count(kind: Kind) {
+pub(crate) fn count(kind: Kind) {
     metrics::counter!("longshore_orders_total", "kind" => kind.name()).increment(1);
 }

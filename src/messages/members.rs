@@ -6,10 +6,10 @@ use serde_json::{Map, Value};
 
 use super::order::{Named, Who};
 use crate::audience::Audience;
-use crate::tracking::message::{Identifier, UserAlias};
-use crate::users::json;
+use crate::users::identifier::{Identifier, UserAlias};
 use crate::users::profile::{Alias, check};
 use crate::users::rows::Kind;
+use kit::json;
 
 /// Users that one request may name.
 pub const MOST_USERS: usize = 50;

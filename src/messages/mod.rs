@@ -14,23 +14,19 @@
 //! declares of channels, and [`inbound`] what comes back.
 
 pub mod api;
-pub mod channel;
 pub mod channels;
 pub mod content;
 pub mod dispatch;
-pub mod inbound;
 pub mod live_activity;
 pub mod members;
-mod openapi;
+pub(crate) mod openapi;
 pub mod order;
 pub mod outgoing;
-pub mod recipient;
-pub mod relay;
 pub mod request;
-pub mod settings;
 pub mod template;
-pub mod transactional;
+pub mod unsubscribe_token;
+pub mod waves;
+pub mod when;
 
-pub use channel::Channel;
 pub use outgoing::{MessageId, Outcome, Outgoing};
-pub use recipient::Recipient;
+pub use when::{Timing, When};

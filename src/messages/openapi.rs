@@ -1,5 +1,6 @@
 //! The calls that send and schedule messages, as they are described.
 
+use crate::gateway::openapi::shapes::Time;
 use axum::http::{Method, StatusCode};
 use schemars::SchemaGenerator;
 use serde_json::{Value, json};
@@ -12,15 +13,14 @@ use super::request::{
     ARCHIVED_CAMPAIGN, INVALID_CAMPAIGN, MOST_SEND_ID, NO_MESSAGE, PAUSED_CAMPAIGN,
     UNKNOWN_SEGMENT, read_schedule, read_send,
 };
-use super::settings::{ApiCampaign, Settings};
 use crate::audience::openapi::ConnectedAudience;
+use crate::campaigns::{ApiCampaign, ApiCampaigns};
 use crate::gateway::openapi::Tag;
 use crate::gateway::openapi::shapes::{
     Identifier, UserAlias, error_with, members, or_null, saying, shape,
 };
 use crate::gateway::{Access, ApiError, Operation};
-use crate::schedules;
-use crate::schedules::openapi::ScheduleObject;
+use crate::workspaces::settings::Settings;
 
 const TAG: Tag = Tag {
     name: "Messages",
@@ -52,12 +52,12 @@ pub(super) fn send() -> Operation {
             json!({ "dispatch_id": DISPATCH, "send_id": "spring", "message": "success" }),
         );
     let operation = refuses_targets(operation, to_users(), |body| {
-        read_send(&members(body), &settings()).map(drop).map_err(ApiError::from)
+        read_send(&members(body), &settings(), &campaigns()).map(drop).map_err(ApiError::from)
     });
     operation.refuses(&ApiError::TooLarge, "Written anew it has too many bytes")
 }
 
-pub(super) fn schedule() -> Operation {
+pub(crate) fn schedule() -> Operation {
     let operation = Operation::new(Method::POST, "scheduleMessages", TAG, "Schedule messages")
         .by(Access::Key(SCHEDULE))
         .about(
@@ -83,10 +83,12 @@ pub(super) fn schedule() -> Operation {
             }),
         );
     let operation = refuses_targets(operation, on_a_morning(), |body| {
-        read_schedule(&members(body), None, &settings()).map(drop).map_err(ApiError::from)
+        read_schedule(&members(body), None, &settings(), &campaigns())
+            .map(drop)
+            .map_err(ApiError::from)
     });
     operation.refuses(
-        &ApiError::Invalid(schedules::api::PAST.into()),
+        &ApiError::Invalid(super::when::PAST.into()),
         "The time is past, in every zone where that counts",
     )
 }
@@ -139,14 +141,14 @@ fn refuses_targets(
         .refuses(&ApiError::InvalidMany(NO_MESSAGE.into(), no_message), "Nothing can be sent")
 }
 
-/// A workspace that has the segment and the campaign of the examples.
+/// A workspace that has the segment of the examples, and its campaigns.
 fn settings() -> Settings {
+    Settings { segments: [SEGMENT].into(), ..Settings::default() }
+}
+
+fn campaigns() -> ApiCampaigns {
     let campaign = CAMPAIGN.parse().map(|id: Uuid| (id, ApiCampaign::default()));
-    Settings {
-        segments: [SEGMENT].into(),
-        api_campaigns: campaign.into_iter().collect(),
-        ..Settings::default()
-    }
+    campaign.into_iter().collect()
 }
 
 fn webhook() -> Value {
@@ -263,6 +265,30 @@ fn override_capping() -> Value {
     json!({
         "type": ["boolean", "null"], "default": false,
         "description": "Frequency capping is not looked at.",
+    })
+}
+
+shape! {
+    /// When it is sent. A time is past once it is in every zone, if it is meant in each user's
+    /// own.
+    pub ScheduleObject = |generator| json!({
+        "type": "object",
+        "properties": {
+            "time": generator.subschema_for::<Time>(),
+            "in_local_time": {
+                "type": ["boolean", "null"], "default": false,
+                "description": "The time is read without its zone, and meant in each user's own, or in \
+                                the workspace's where they have none. Who is in a zone where it was \
+                                past by an hour or more already is sent nothing.",
+            },
+            "at_optimal_time": {
+                "type": ["boolean", "null"], "default": false,
+                "description": "Likewise, at the hour of that day in which the user was most often \
+                                active, of those still to come; at the time given where nothing \
+                                is known. Goes before `in_local_time`.",
+            },
+        },
+        "required": ["time"],
     })
 }
 

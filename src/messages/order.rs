@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::schedules::Timing;
+use crate::messages::Timing;
 use store::text_enum;
 
 /// An order to send. It is JSON in the log and in its dispatch's row.
@@ -97,7 +97,7 @@ pub enum SubscriptionState {
 }
 
 /// A part of those whom an order is for, where it is sent to each at a time of their own: who is
-/// due by now, and was not sent to before ([`crate::schedules::waves`]). A user whose time moves
+/// due by now, and was not sent to before ([`crate::messages::waves`]). A user whose time moves
 /// between two waves is in the next one that comes after it, so that nobody is lost or doubled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wave {

@@ -6,8 +6,9 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::content::Rendered;
-use super::settings::Settings;
-use super::{Channel, Recipient};
+use crate::users::Recipient;
+use crate::workspaces::Channel;
+use crate::workspaces::settings::Settings;
 
 /// Which message it is: the same however often it is handed over, so that who receives it can
 /// tell a repeat. A dispatch sends a user at most one message by a channel.

@@ -8,11 +8,12 @@ use uuid::Uuid;
 use super::content::{Content, Place, Problem};
 use super::members::{self, MOST_USERS, Members, member};
 use super::order::{Kind, Named, Order, SubscriptionState, Target};
-use super::settings::{ApiCampaign, Settings};
+use crate::campaigns::{ApiCampaign, ApiCampaigns};
 use crate::gateway::ApiError;
 use crate::gateway::idempotency::Received;
-use crate::schedules::When;
+use crate::messages::When;
 use crate::workspaces::Budget;
+use crate::workspaces::settings::Settings;
 use kit::words::beginning;
 
 /// Characters of a `send_id`.
@@ -81,10 +82,14 @@ impl From<Refused> for ApiError {
 
 /// The members of `POST /messages/send`. Here and below the error names the member that is
 /// wrong; unknown ones are ignored, and an explicit null means absent.
-pub fn read_send(body: &Members, settings: &Settings) -> Result<Wanted, Refused> {
+pub fn read_send(
+    body: &Members,
+    settings: &Settings,
+    campaigns: &ApiCampaigns,
+) -> Result<Wanted, Refused> {
     let ignores_capping = members::switch(body, "override_frequency_capping")?;
     let messages = members::object(body, "messages")?;
-    read(body, messages, Place::Send, ignores_capping, settings)
+    read(body, messages, Place::Send, ignores_capping, settings, campaigns)
 }
 
 /// The members of `POST /messages/schedule/create`. Whether the time is past is not looked at.
@@ -93,12 +98,13 @@ pub fn read_schedule(
     body: &Members,
     declared: Option<&Map<String, Value>>,
     settings: &Settings,
+    campaigns: &ApiCampaigns,
 ) -> Result<(When, Wanted), Refused> {
     let schedule = member(body, "schedule").ok_or("schedule is required")?;
     let when = When::read(schedule)?;
     let ignores_capping = members::switch(body, "override_messaging_limits")?;
     let messages = members::object(body, "messages")?.or(declared);
-    let wanted = read(body, messages, Place::Schedule, ignores_capping, settings)?;
+    let wanted = read(body, messages, Place::Schedule, ignores_capping, settings, campaigns)?;
     Ok((when, wanted))
 }
 
@@ -130,12 +136,13 @@ fn read(
     place: Place,
     ignores_capping: bool,
     settings: &Settings,
+    campaigns: &ApiCampaigns,
 ) -> Result<Wanted, Refused> {
     let (users, broadcast) = (users(body)?, members::switch(body, "broadcast")?);
     let is_named = [USERS[0], USERS[1]].iter().any(|name| names_somebody(body, name));
     let segment_id = segment(body, settings)?;
     let audience = members::audience(body, "audience")?.map(|audience| audience.to_json());
-    let (campaign, send_id) = (campaign(body, settings)?, send_id(body)?);
+    let (campaign, send_id) = (campaign(body, campaigns)?, send_id(body)?);
     let subscription_state = subscription_state(body)?;
     let is_limited = segment_id.is_some() || audience.is_some();
     match (broadcast, users.is_empty()) {
@@ -231,11 +238,11 @@ pub(super) fn segment(body: &Members, settings: &Settings) -> Result<Option<Uuid
 
 fn campaign<'s>(
     body: &Members,
-    settings: &'s Settings,
+    campaigns: &'s ApiCampaigns,
 ) -> Result<Option<(Uuid, &'s ApiCampaign)>, String> {
     let Some(id) = members::text(body, "campaign_id")? else { return Ok(None) };
     let id = Uuid::try_parse(id).map_err(|_| INVALID_CAMPAIGN)?;
-    let campaign = settings.api_campaigns.get(&id).ok_or(INVALID_CAMPAIGN)?;
+    let campaign = campaigns.get(&id).ok_or(INVALID_CAMPAIGN)?;
     match campaign {
         campaign if campaign.is_archived => Err(ARCHIVED_CAMPAIGN.into()),
         campaign if campaign.is_paused => Err(PAUSED_CAMPAIGN.into()),

@@ -1,4 +1,4 @@
-//! `POST /canvas/trigger/schedule/create` and `…/delete`.
+//! `POST /canvas/trigger/schedule/create` and `…/delete`, and the route of scheduled messages.
 
 use axum::Extension;
 use axum::extract::State;
@@ -7,30 +7,32 @@ use axum::routing::post;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use super::messages;
 use super::request::{self, CanvasRequest};
 use super::{State as ScheduleState, cancel, openapi, rows};
 use crate::app::App;
 use crate::campaigns;
 use crate::gateway::idempotency::{self, Answer};
 use crate::gateway::{self, ApiError, Caller, IdempotencyKey, JsonText, Routes};
+use crate::messages::api::SCHEDULE;
+use crate::messages::when::PAST;
 use store::Tx;
 use store::claims;
 
 pub(super) const CREATE: &str = "canvas.trigger.schedule.create";
 pub(super) const DELETE: &str = "canvas.trigger.schedule.delete";
 
-pub(crate) const PAST: &str = "schedule.time is in the past";
 pub(super) const SENT: &str = "The schedule has been sent already";
 
-/// The routes of Canvas schedules.
+/// The routes of schedules.
 pub fn routes() -> Routes {
     let create = gateway::protected(CREATE, post(create));
     let delete = gateway::protected(DELETE, post(delete));
-    Routes::new().route("/canvas/trigger/schedule/create", create, [openapi::create()]).route(
-        "/canvas/trigger/schedule/delete",
-        delete,
-        [openapi::delete()],
-    )
+    let messages = gateway::protected(SCHEDULE, post(messages::schedule));
+    Routes::new()
+        .route("/canvas/trigger/schedule/create", create, [openapi::create()])
+        .route("/canvas/trigger/schedule/delete", delete, [openapi::delete()])
+        .route("/messages/schedule/create", messages, [crate::messages::openapi::schedule()])
 }
 
 async fn create(

@@ -11,10 +11,11 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::rows::{self, Fired};
-use super::waves::{self, Progress, Step};
-use super::{Schedule, State, Timing, order};
+use super::{Schedule, State, order};
 use crate::app::App;
+use crate::messages::Timing;
 use crate::messages::dispatch;
+use crate::messages::waves::{self, Progress, Step};
 use kit::clock::{format_time, hours, millis};
 use kit::retry::{self, Retry};
 use store::claims::{self, Claim, ClaimError};

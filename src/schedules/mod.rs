@@ -9,14 +9,14 @@
 
 pub mod api;
 pub mod fire;
+mod messages;
 pub(crate) mod openapi;
 mod order;
 pub(crate) mod request;
 pub(crate) mod rows;
-pub mod waves;
-mod when;
 
 use crate::kinds;
+use crate::messages::{Timing, When, waves};
 use serde::Serialize;
 use uuid::Uuid;
 
@@ -26,7 +26,6 @@ use store::claims::{self};
 use store::{StoreError, Tx, from_row, text_enum};
 
 pub use rows::{New, by_id, list};
-pub use when::{Timing, When};
 
 text_enum! {
     /// How far a scheduled send has come.

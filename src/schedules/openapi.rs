@@ -3,15 +3,17 @@
 use axum::http::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::api::{CREATE, DELETE, PAST, SENT, no_canvas, no_schedule};
+use super::api::{CREATE, DELETE, SENT, no_canvas, no_schedule};
 use super::request::{CanvasRequest, read_delete};
 use crate::audience::openapi::ConnectedAudience;
 use crate::gateway::openapi::Tag;
 use crate::gateway::openapi::shapes::{
-    Identifier, Success, Time, UserAlias, members, or_null, saying, shape,
+    Identifier, Success, UserAlias, members, or_null, saying, shape,
 };
 use crate::gateway::{Access, ApiError, Operation};
 use crate::messages::members::MOST_USERS;
+use crate::messages::openapi::ScheduleObject;
+use crate::messages::when::PAST;
 
 const TAG: Tag =
     Tag { name: "Canvas schedules", about: "Sends of a Canvas that wait for their time." };
@@ -112,30 +114,6 @@ shape! {
             ],
         })
     }
-}
-
-shape! {
-    /// When it is sent. A time is past once it is in every zone, if it is meant in each user's
-    /// own.
-    pub ScheduleObject = |generator| json!({
-        "type": "object",
-        "properties": {
-            "time": generator.subschema_for::<Time>(),
-            "in_local_time": {
-                "type": ["boolean", "null"], "default": false,
-                "description": "The time is read without its zone, and meant in each user's own, or in \
-                                the workspace's where they have none. Who is in a zone where it was \
-                                past by an hour or more already is sent nothing.",
-            },
-            "at_optimal_time": {
-                "type": ["boolean", "null"], "default": false,
-                "description": "Likewise, at the hour of that day in which the user was most often \
-                                active, of those still to come; at the time given where nothing \
-                                is known. Goes before `in_local_time`.",
-            },
-        },
-        "required": ["time"],
-    })
 }
 
 shape! {

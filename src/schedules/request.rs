@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::When;
+use crate::messages::When;
 use crate::messages::members::{self, Members, User, member, required_text};
 use crate::messages::order::Named;
 

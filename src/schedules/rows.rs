@@ -2,8 +2,9 @@
 
 use uuid::Uuid;
 
-use super::waves::Progress;
-use super::{Filter, Schedule, State, When};
+use super::{Filter, Schedule, State};
+use crate::messages::When;
+use crate::messages::waves::Progress;
 use store::{StoreError, Tx, execute, on};
 
 macro_rules! select {

@@ -9,16 +9,17 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::auth::{protected, protected_discovery};
-use super::error::{ScimError, ScimType};
 use super::patch::Patch;
 use super::projection::Projection;
 use super::query::Query;
 use super::resource::{self, AppGroup, User};
 use super::rows::{self, NewUser, StoredUser};
 use super::schema::{self, Attributes, LIST, USER};
-use super::{CONTENT_TYPE, discovery, openapi};
+use super::{discovery, openapi};
 use crate::app::App;
 use crate::gateway::idempotency::Answer;
+use crate::gateway::scim::CONTENT_TYPE;
+use crate::gateway::scim::{ScimError, ScimType};
 use crate::gateway::{ApiError, IdempotencyKey, JsonText, Routes, idempotency};
 use crate::workspaces;
 use store::{StoreError, Tx};
@@ -41,7 +42,7 @@ pub fn routes() -> Routes {
         .merge(discovery_routes())
         .route("/{*rest}", any(nothing), [])
         .route("/", any(nothing), [])
-        .below(super::PATH)
+        .below(crate::gateway::scim::PATH)
 }
 
 fn discovery_routes() -> Routes {

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::PATH;
 use super::query::PAGE;
 use super::resource::AppGroup;
 use super::schema::{APP_GROUP_ID, APP_GROUP_NAME, Attribute, Kind, LIST, USER, USER_ATTRIBUTES};
+use crate::gateway::scim::PATH;
 
 const SCHEMA: &str = "urn:ietf:params:scim:schemas:core:2.0:Schema";
 const RESOURCE_TYPE: &str = "urn:ietf:params:scim:schemas:core:2.0:ResourceType";

@@ -3,8 +3,8 @@
 
 use std::borrow::Cow;
 
-use super::error::{ScimError, ScimType};
 use super::schema::without_urn;
+use crate::gateway::scim::{ScimError, ScimType};
 
 /// The most comparisons in one filter.
 pub const MOST: usize = 20;

@@ -17,7 +17,6 @@
 pub mod api;
 mod auth;
 mod discovery;
-pub mod error;
 pub mod filter;
 mod openapi;
 pub(crate) mod patch;
@@ -34,9 +33,3 @@ pub use rows::{
 };
 
 use query::Query;
-
-/// What the paths of its calls begin with.
-pub const PATH: &str = "/scim/v2";
-
-/// The type of its answers.
-pub const CONTENT_TYPE: &str = "application/scim+json";

@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 
 use super::api::{changed, no_such};
 use super::auth::NO_ORIGIN;
-use super::error::{ScimError, ScimType};
 use super::query::PAGE;
 use super::shapes::{
     ListResponse, PatchRequest, ResourceTypeList, ResourceTypeResource, SchemaList, SchemaResource,
@@ -14,6 +13,7 @@ use super::shapes::{
 use super::{Query, discovery, schema};
 use crate::gateway::openapi::Tag;
 use crate::gateway::openapi::shapes::members;
+use crate::gateway::scim::{ScimError, ScimType};
 use crate::gateway::{Access, ApiError, Operation};
 
 const TAG: Tag = Tag {
@@ -94,7 +94,7 @@ fn example_user() -> Value {
     user["meta"] = json!({
         "resourceType": "User", "created": "2026-11-21T08:00:00.000Z",
         "lastModified": "2026-11-21T08:00:00.000Z", "version": "W/\"1\"",
-        "location": format!("{BASE}{}/Users/{ID}", super::PATH),
+        "location": format!("{BASE}{}/Users/{ID}", crate::gateway::scim::PATH),
     });
     user
 }

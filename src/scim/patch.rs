@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::error::{ScimError, ScimType};
 use super::filter::Filter;
 use super::schema::{self, Attribute, Attributes, Kind, PATCH, invalid};
+use crate::gateway::scim::{ScimError, ScimType};
 use kit::words::beginning;
 
 /// The most operations in one request.

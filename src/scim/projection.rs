@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::error::{ScimError, ScimType};
 use super::schema::{Attributes, invalid, without_urn};
+use crate::gateway::scim::{ScimError, ScimType};
 
 /// What is answered always.
 const ALWAYS: [&str; 2] = ["schemas", "id"];

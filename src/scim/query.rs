@@ -3,10 +3,10 @@
 use serde_json::Value;
 use url::form_urlencoded;
 
-use super::error::ScimError;
 use super::filter::{Filter, refused};
 use super::projection::Projection;
 use super::schema::{self, Attributes, SEARCH, invalid};
+use crate::gateway::scim::ScimError;
 
 /// The most users of one page.
 pub const PAGE: i64 = 100;

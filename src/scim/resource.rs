@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use uuid::{Builder, Uuid};
 
-use super::PATH;
-use super::error::ScimError;
 use super::rows::StoredUser;
 use super::schema::{self, APP_GROUP_ID, APP_GROUP_NAME, Attributes, USER, invalid};
 use crate::gateway::ApiError;
+use crate::gateway::scim::PATH;
+use crate::gateway::scim::ScimError;
 use kit::clock::format_time;
 
 /// The most bytes of a user, as JSON.

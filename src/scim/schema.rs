@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::error::{ScimError, ScimType};
+use crate::gateway::scim::{ScimError, ScimType};
 
 pub const USER: &str = "urn:ietf:params:scim:schemas:core:2.0:User";
 /// The schema in which RFC 7643 has [`DEPARTMENT`]: clients write it there, too.

@@ -6,8 +6,9 @@ use serde_json::{Map, Value, json};
 
 use super::Kind;
 use super::apply::{ApplyError, Dropped, Ingest, Tally};
-use super::message::{Batch, Identifier, Object, UserAlias, VERSION};
+use super::message::{Batch, Object, VERSION};
 use super::object::{self, IDENTIFIERS, Taken};
+use crate::users::identifier::{Identifier, UserAlias};
 use store::Tx;
 
 /// What says who is meant and what is done, and so is nothing to be set.

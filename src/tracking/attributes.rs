@@ -8,8 +8,8 @@ use serde_json::value::RawValue;
 use super::message::{Attributes, Entries, Json};
 use super::object::{Place, Reader};
 use super::values::Checked;
-use crate::users::json::{self, Members};
 use crate::users::profile::{Field, FieldError, check};
+use kit::json::{self, Members};
 
 const CUSTOM: &str = "custom_attributes";
 

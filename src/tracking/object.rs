@@ -5,12 +5,13 @@ use std::fmt::Display;
 
 use serde_json::value::RawValue;
 
-use super::message::{Event, Identifier, Object, Purchase};
+use super::message::{Event, Object, Purchase};
 use super::properties::RESERVED_ON_PURCHASES;
 use super::values::{self, Checked};
 use super::{Kind, attributes, properties};
-use crate::users::json::{self, Members};
+use crate::users::identifier::Identifier;
 use crate::users::profile::{self, check};
+use kit::json::{self, Members};
 use kit::words::beginning;
 
 /// Bytes that an event or a purchase may have as it is sent: a message has room for it.

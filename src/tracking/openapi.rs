@@ -1,5 +1,6 @@
 //! `POST /users/track` as it is described.
 
+use kit::money;
 use std::sync::LazyLock;
 
 use axum::http::{Method, StatusCode};
@@ -17,9 +18,8 @@ use crate::gateway::openapi::shapes::{
     Email, Identifier, Json, NO_NUL, Time, UserAlias, error_with, or_null, saying, shape, text,
 };
 use crate::gateway::{Access, ApiError, Operation};
-use crate::users::money::MILLION;
 use crate::users::profile::{Field, MAX_BYTES, MAX_TEXT, check, codes};
-use crate::workspaces;
+use kit::money::MILLION;
 
 const TAG: Tag = Tag { name: "Tracking", about: "What customers' servers say about their users." };
 
@@ -348,7 +348,7 @@ static CURRENCIES: LazyLock<Vec<String>> = LazyLock::new(|| {
     let letters = || 'A'..='Z';
     let pairs = letters().flat_map(|a| letters().map(move |b| (a, b)));
     let codes = pairs.flat_map(|(a, b)| letters().map(move |c| format!("{a}{b}{c}")));
-    codes.filter(|code| workspaces::check_currency(code).is_ok()).collect()
+    codes.filter(|code| money::check_currency(code).is_ok()).collect()
 });
 
 /// The properties of an event or a purchase.

@@ -10,8 +10,9 @@ use crate::topics;
 use std::collections::{BTreeMap, HashMap};
 
 use super::intake::Request;
-use super::message::{Batch, Identifier, Object, VERSION};
+use super::message::{Batch, Object, VERSION};
 use super::object::Taken;
+use crate::users::identifier::Identifier;
 use log::{MAX_MESSAGE_BYTES, NewMessage, partition_of};
 
 /// Bytes of a payload: what a message may have, and room for the request's id.

@@ -7,9 +7,9 @@ use serde_json::value::RawValue;
 use super::message::Json;
 use super::object::{Place, Reader};
 use super::values::Checked;
-use crate::users::json::{self, Members};
 use crate::users::profile::check;
 use kit::clock::is_date_and_time;
+use kit::json::{self, Members};
 
 /// Names that no property of a purchase may have.
 pub const RESERVED_ON_PURCHASES: &[&str] =

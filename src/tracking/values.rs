@@ -5,12 +5,11 @@ use std::borrow::Cow;
 
 use uuid::Uuid;
 
-use super::message::UserAlias;
-use crate::users::json;
-use crate::users::money;
+use crate::users::identifier::UserAlias;
 use crate::users::profile::{MAX_TEXT, check};
-use crate::workspaces;
 use kit::clock;
+use kit::json;
+use kit::money;
 
 /// Purchases that one object may stand for.
 pub const MOST_QUANTITY: u8 = 100;
@@ -60,7 +59,7 @@ pub fn currency(json: &str) -> Checked<Cow<'_, str>> {
     if text.len() != 3 {
         return Err("expected an ISO 4217 code of three upper-case letters".to_owned());
     }
-    workspaces::check_currency(&text)?;
+    money::check_currency(&text)?;
     Ok(text)
 }
 

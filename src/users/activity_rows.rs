@@ -8,7 +8,9 @@ use uuid::Uuid;
 use super::activity::Activity;
 use super::keys::first_key;
 use super::large_rows;
-use super::rows::{SQLITE_ROWS, find_in_postgres, json_array, slice, slices};
+use super::rows::{SQLITE_ROWS, find_in_postgres};
+use crate::users::service_id::{slice, slices};
+use store::json_array;
 use store::{Room, StoreError, Tx, on};
 
 /// A user's activity, and where it is.

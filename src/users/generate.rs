@@ -15,9 +15,10 @@ use rand::{Rng as _, RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
 use self::words::Place;
-use super::json::push_string;
-use super::{BUCKETS, money, service_id};
+use super::{BUCKETS, service_id};
 use kit::clock::format_time;
+use kit::json::push_string;
+use kit::money;
 
 const DAY_MS: i64 = 86_400_000;
 const ACTIVITY_DAYS: i64 = 88;

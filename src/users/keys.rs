@@ -5,8 +5,9 @@ use std::collections::HashSet;
 use sqlx::{Sqlite, Transaction};
 use uuid::Uuid;
 
-use super::rows::{json_array, slice};
 use super::service_id;
+use crate::users::service_id::slice;
+use store::json_array;
 use store::{StoreError, Tx};
 
 /// Bits of a key below the milliseconds: what tells users of one millisecond apart.

@@ -4,7 +4,9 @@
 use uuid::Uuid;
 
 use super::activity_rows::StoredActivity;
-use super::rows::{self, For, StoredUser, find_in_postgres, json_array, slices};
+use super::rows::{self, For, StoredUser, find_in_postgres};
+use crate::users::service_id::slices;
+use store::json_array;
 use store::{Room, StoreError, Tx};
 
 /// Bytes of a document or of activity that are read at once; of more it is asked first how

@@ -18,19 +18,19 @@
 //! | [`erase`] | finding one user, and erasing |
 //! | [`sweep`] | forgetting what is no longer kept of users whom nobody writes |
 
+pub mod recipient;
 use uuid::Uuid;
 
 pub mod activity;
 pub(crate) mod activity_rows;
 pub mod devices;
-pub mod erase;
+pub mod find;
 pub mod generate;
+pub mod identifier;
 pub mod import;
-pub(crate) mod json;
 pub(crate) mod keys;
 pub mod large_rows;
 pub mod moment;
-pub mod money;
 pub(crate) mod name_locks;
 pub mod profile;
 pub mod record;
@@ -39,11 +39,9 @@ pub mod scan;
 pub mod service_id;
 pub mod sweep;
 
-/// `random_bucket` is 0 to one less than this.
-pub const BUCKETS: u16 = 10_000;
+pub use recipient::Recipient;
 
-/// A workspace's users are cut into this many slices by `random_bucket / 100`.
-pub const SLICES: i16 = 100;
+pub use crate::workspaces::groups::{BUCKETS, SLICES};
 
 /// Where a user stands in the order of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

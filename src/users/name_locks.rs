@@ -9,8 +9,8 @@ use std::borrow::Cow;
 use sqlx::{Postgres, Transaction};
 use uuid::Uuid;
 
-use super::erase::Name;
 use super::rows::Kind;
+use crate::users::find::Name;
 use store::{StoreError, Tx};
 
 /// Among the kinds of identifiers, that of emails, which are there as locks alone.

@@ -11,13 +11,12 @@ pub(crate) mod codes;
 
 use serde_json::value::RawValue;
 
-use super::json::{self, Members};
+use kit::json::{self, Members};
 
 /// Bytes that a document may have.
 pub const MAX_BYTES: usize = 1 << 20;
 
-/// Characters that a name, an identifier or another short text may have.
-pub const MAX_TEXT: usize = 255;
+pub use kit::words::MAX_TEXT;
 
 macro_rules! fields {
     ($($variant:ident $name:literal,)+) => {

@@ -9,10 +9,11 @@ use jiff::civil::Date;
 use uuid::Uuid;
 
 use super::activity::{Activity, Summary, WINDOW_DAYS};
-use super::json::{self, Members};
 use super::profile::{Alias, Field, FieldError, MAX_BYTES, MAX_TEXT, Profile};
-use super::{money, service_id};
+use super::service_id;
 use kit::clock::parse_time;
+use kit::json::{self, Members};
+use kit::money;
 
 /// A line of an import, checked.
 #[derive(Clone, Debug)]

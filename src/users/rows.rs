@@ -2,14 +2,16 @@
 //!
 //! PostgreSQL is given arrays, SQLite lists of values and JSON arrays.
 
+use super::service_id::{slice, slices};
 use crate::topics;
 use std::collections::HashSet;
+use store::json_array;
 
 use sqlx::postgres::PgRow;
 use sqlx::{FromRow, Postgres, QueryBuilder, Sqlite, Transaction};
 use uuid::Uuid;
 
-use super::{large_rows, service_id};
+use super::large_rows;
 use log::message_ids::REMEMBERED;
 use store::{StoreError, Tx, execute, on};
 
@@ -43,13 +45,6 @@ pub struct Identifier {
     pub kind: Kind,
     pub value: String,
     pub service_id: Uuid,
-}
-
-/// The slice that a stored user lies in.
-pub fn slice(id: &Uuid) -> Result<i16, StoreError> {
-    service_id::bucket(id)
-        .map(service_id::slice_of)
-        .ok_or_else(|| StoreError::Corrupt(format!("{id} is not a service_id of Longshore")))
 }
 
 // Looking up ---------------------------------------------------------------------------
@@ -595,12 +590,4 @@ pub async fn remove_user(tx: &mut Tx, workspace: i32, user: &StoredUser) -> Resu
         }
     }
     Ok(())
-}
-
-pub(super) fn slices<'a>(ids: impl Iterator<Item = &'a Uuid>) -> Result<Vec<i16>, StoreError> {
-    ids.map(slice).collect()
-}
-
-pub(crate) fn json_array<T: serde::Serialize>(values: &[T]) -> Result<String, StoreError> {
-    serde_json::to_string(values).map_err(|error| StoreError::Corrupt(error.to_string()))
 }

@@ -8,6 +8,7 @@
 //! order of creation.
 
 use std::sync::{Mutex, PoisonError};
+use store::StoreError;
 
 use rand::RngExt as _;
 use uuid::{Uuid, Variant};
@@ -76,6 +77,18 @@ impl Generator {
     pub fn next_anywhere(&self, now_ms: i64) -> Uuid {
         self.next(now_ms, rand::rng().random_range(0..BUCKETS))
     }
+}
+
+/// The slice that a stored user lies in.
+pub fn slice(id: &Uuid) -> Result<i16, StoreError> {
+    bucket(id)
+        .map(slice_of)
+        .ok_or_else(|| StoreError::Corrupt(format!("{id} is not a service_id of Longshore")))
+}
+
+/// The slices of several.
+pub fn slices<'a>(ids: impl Iterator<Item = &'a Uuid>) -> Result<Vec<i16>, StoreError> {
+    ids.map(slice).collect()
 }
 
 #[cfg(test)]

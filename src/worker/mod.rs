@@ -1,20 +1,14 @@
 //! Which roles run, message to domain, claims to domain, drain.
 
-pub mod batches;
-pub mod messages;
 mod roles;
-pub mod shares;
 mod trim;
-
-use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use tracing::Instrument as _;
 
 use crate::app::App;
-use kit::retry::{self, Retry};
-use log::LogError;
+use crate::engine::spawn;
+use kit::retry::Retry;
 
 /// A kind of work that a worker does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, clap::ValueEnum)]
@@ -90,22 +84,6 @@ async fn watch(mut loops: JoinSet<()>, shutdown: &CancellationToken) -> Result<(
         }
     }
     result
-}
-
-/// The pause before a log that gave nothing is tried again, and the longest.
-const RECONNECT: Duration = Duration::from_millis(500);
-const LONGEST_RECONNECT: Duration = Duration::from_secs(10);
-
-/// Waits before the log is tried again, longer each time.
-async fn wait_for_log(error: &LogError, failures: &mut u32, shutdown: &CancellationToken) {
-    tracing::warn!(%error, "no messages can be taken; trying again");
-    *failures = failures.saturating_add(1);
-    retry::wait(retry::pause(*failures, RECONNECT, LONGEST_RECONNECT), shutdown).await;
-}
-
-/// Spawns a loop with the current span.
-fn spawn(loops: &mut JoinSet<()>, work: impl Future<Output = ()> + Send + 'static) {
-    loops.spawn(work.in_current_span());
 }
 
 #[cfg(test)]

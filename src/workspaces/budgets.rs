@@ -18,7 +18,7 @@ const fn limit(requests: u32, seconds: u32) -> Limit {
 
 impl Limit {
     /// The least limit that refuses nothing that one of two others lets in.
-    pub(super) fn of_either(first: Self, second: Self) -> Self {
+    pub(crate) fn of_either(first: Self, second: Self) -> Self {
         let seconds = first.seconds.max(second.seconds);
         let requests = |of: Self| {
             // Windows that do not fit into the longer one begin before it, and end after it.
@@ -34,7 +34,7 @@ impl Limit {
 
 const MINUTE: u32 = 60;
 const HOUR: u32 = 3_600;
-pub(super) const DAY: u32 = 86_400;
+pub(crate) const DAY: u32 = 86_400;
 
 /// What requests are counted against: one for each endpoint, but for those that share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -107,7 +107,7 @@ impl Budget {
     }
 
     /// The workspaces' budget of that name; the error says which there are.
-    pub(super) fn parse(name: &str) -> Result<Self, String> {
+    pub(crate) fn parse(name: &str) -> Result<Self, String> {
         Self::OF_WORKSPACES.into_iter().find(|budget| budget.name() == name).ok_or_else(|| {
             let names = Self::OF_WORKSPACES.map(Self::name).join(", ");
             format!("there is no such budget; there are: {names}")
@@ -127,7 +127,7 @@ impl Budget {
 
     /// What calls that need a permission are counted against before their body is read, where it
     /// decides between two others.
-    pub(super) fn before_body(permission: &str) -> Option<(Self, [Self; 2])> {
+    pub(crate) fn before_body(permission: &str) -> Option<(Self, [Self; 2])> {
         let either = [Self::MessagesSend, Self::MessagesSendAudience];
         (permission == "messages.send").then_some((Self::MessagesSendAny, either))
     }

@@ -4,8 +4,8 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::Segment;
-use crate::messages::Channel;
-use crate::messages::settings::SubscriptionGroup;
+use crate::workspaces::Channel;
+use crate::workspaces::settings::SubscriptionGroup;
 use store::documents::parsed;
 use store::{StoreError, Tx, execute, on};
 

@@ -1,17 +1,16 @@
 //! What a workspace declares of channels: the parts that hold secrets, sealed at rest, and the
 //! settings that all of it makes.
 
+use crate::outbound;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use url::{Host, Url};
 
-use super::{DeclaredApp, channel_rows, rows, values};
-use crate::campaigns;
+use super::{DeclaredApp, channel_rows, rows};
 use crate::config::Config;
-use crate::deliveries;
-use crate::messages::settings::{
-    CappingRule, Email, Provider, Secret, Settings, SigningSecrets, SubscriptionGroup,
+use crate::workspaces::settings::{
+    CappingRule, Email, Provider, Secret, Settings, SigningSecrets, SubscriptionGroup, WHSEC,
 };
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use kit::secrets::{SecretError, SecretKey, random_bytes};
@@ -72,7 +71,7 @@ impl Part {
     }
 
     /// What the list of changes says of a part whose secret was created.
-    pub(super) fn created(self, created: &Created) -> Option<&'static str> {
+    pub(crate) fn created(self, created: &Created) -> Option<&'static str> {
         created.contains_key(self.secret_path()).then_some(match self {
             Self::Callbacks | Self::Webhooks => "made, since the file has none",
             _ => "secret made, since the file has none",
@@ -127,16 +126,16 @@ impl DeclaredPart {
     }
 
     /// Where messages go, without what is secret of it.
-    pub(super) fn place(&self) -> String {
+    pub(crate) fn place(&self) -> String {
         match self {
             Self::Email(email) => email.relay().map(|relay| relay.place()).unwrap_or_default(),
-            Self::Provider(provider) => deliveries::shown(&provider.url),
+            Self::Provider(provider) => outbound::shown(&provider.url),
             Self::Secret(_) | Self::Signing(_) => String::new(),
         }
     }
 
     /// The members that differ.
-    pub(super) fn difference(&self, new: &Self) -> String {
+    pub(crate) fn difference(&self, new: &Self) -> String {
         let members = match (self, new) {
             (Self::Email(is), Self::Email(new)) => vec![
                 ("smtp", Email { smtp: new.smtp.clone(), ..is.clone() } != *is),
@@ -180,7 +179,7 @@ pub type Created = BTreeMap<&'static str, String>;
 
 /// What is declared, with the secrets that the file leaves out: the current ones, or new ones,
 /// which it answers too.
-pub(super) fn completed(declared: &Channels, current: &Channels) -> (Channels, Created) {
+pub(crate) fn completed(declared: &Channels, current: &Channels) -> (Channels, Created) {
     let (mut channels, mut created) = (declared.clone(), Created::new());
     for part in Part::ALWAYS {
         channels.entry(part).or_insert_with(|| DeclaredPart::Signing(SigningSecrets::default()));
@@ -193,7 +192,7 @@ pub(super) fn completed(declared: &Channels, current: &Channels) -> (Channels, C
         *secret = current.and_then(|current| current.secret.clone());
         secret.get_or_insert_with(|| {
             let bytes = random_bytes::<32>();
-            let text = format!("{}{}", values::WHSEC, BASE64_STANDARD.encode(bytes));
+            let text = format!("{}{}", WHSEC, BASE64_STANDARD.encode(bytes));
             created.insert(part.secret_path(), text);
             Secret(bytes.into())
         });
@@ -203,7 +202,7 @@ pub(super) fn completed(declared: &Channels, current: &Channels) -> (Channels, C
 
 /// The part that has a secret of the webhooks. Whoever may send messages has these sign what they
 /// like, so with a shared secret they could pass for whatever it signs besides.
-pub(super) fn shares_with_webhooks(channels: &Channels) -> Option<Part> {
+pub(crate) fn shares_with_webhooks(channels: &Channels) -> Option<Part> {
     let webhooks = channels.get(&Part::Webhooks)?;
     let is_shared = |channel: &DeclaredPart| {
         channel.secrets().any(|secret| webhooks.secrets().any(|own| own == secret))
@@ -213,7 +212,7 @@ pub(super) fn shares_with_webhooks(channels: &Channels) -> Option<Part> {
 }
 
 /// The settings that channels make together with what is no secret; without what calls may name.
-pub(super) fn assemble(
+pub(crate) fn assemble(
     channels: &Channels,
     frequency_capping: Vec<CappingRule>,
     subscription_groups: Vec<SubscriptionGroup>,
@@ -250,7 +249,7 @@ pub(super) fn assemble(
     }
 }
 
-/// What a workspace sends by: [`settings::of`](crate::messages::settings::of) keeps it.
+/// What a workspace sends by: [`settings::of`](crate::workspaces::settings::of) keeps it.
 pub async fn settings(
     tx: &mut Tx,
     secrets: &SecretKey,
@@ -268,13 +267,12 @@ pub async fn settings(
     let apps = rows::apps(tx, workspace).await?;
     Ok(Settings {
         segments: channel_rows::segment_ids(tx, workspace).await?.into_iter().collect(),
-        api_campaigns: campaigns::of_calls(tx, workspace).await?.into_iter().collect(),
         ..assemble(&channels, capping.unwrap_or_default(), groups, apps, config)
     })
 }
 
 /// The parts that are stored.
-pub(super) async fn stored(
+pub(crate) async fn stored(
     tx: &mut Tx,
     secrets: &SecretKey,
     workspace: i32,
@@ -307,7 +305,7 @@ fn callback_context(workspace: i32) -> String {
     format!("callback secret of workspace {workspace}")
 }
 
-pub(super) async fn put(
+pub(crate) async fn put(
     tx: &mut Tx,
     secrets: &SecretKey,
     workspace: i32,
@@ -328,7 +326,7 @@ pub(super) async fn put(
 }
 
 /// Seals everything of a workspace anew under the current key.
-pub(super) async fn reseal(
+pub(crate) async fn reseal(
     tx: &mut Tx,
     secrets: &SecretKey,
     workspace: i32,
@@ -340,11 +338,11 @@ pub(super) async fn reseal(
 }
 
 /// What is to be said of addresses that nothing is sent to as long as they are private.
-pub(super) fn private_addresses(channels: &Channels, config: &Config) -> Vec<String> {
+pub(crate) fn private_addresses(channels: &Channels, config: &Config) -> Vec<String> {
     let addresses =
         channels.iter().filter_map(|(part, channel)| channel.address().map(|at| (part, at)));
     let refused = addresses.filter_map(|(part, (member, url))| {
-        let error = deliveries::check_kept(url, config).err()?;
+        let error = outbound::check_kept(url, config).err()?;
         let path = part.path();
         Some(format!(
             "{path}.{member} {error}: until LONGSHORE_ALLOW_PRIVATE has its network, nothing is \
@@ -381,7 +379,7 @@ fn is_loopback(url: &Url) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::messages::settings::StatusPostback;
+    use crate::workspaces::settings::StatusPostback;
 
     fn provider(url: &str, secret: &str) -> Provider {
         Provider { url: url.into(), signing: Secret(secret.as_bytes().into()).into() }

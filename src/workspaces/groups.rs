@@ -5,8 +5,13 @@ use rand::seq::index;
 use uuid::Uuid;
 
 use super::rows;
-use crate::users::SLICES;
 use store::{StoreError, Tx};
+
+/// `random_bucket` is 0 to one less than this.
+pub const BUCKETS: u16 = 10_000;
+
+/// A workspace's users are cut into this many slices by `random_bucket / 100`.
+pub const SLICES: i16 = 100;
 
 /// A live group has up to this many percent; above it, it is said to be unusual.
 pub const USUAL_PERCENT: i32 = 15;

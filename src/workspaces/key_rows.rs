@@ -14,7 +14,7 @@ use store::documents::parsed;
 use store::{StoreError, Tx, from_row, on};
 
 /// The active key of that hash, with its workspace.
-pub(super) async fn find(tx: &mut Tx, hash: &[u8]) -> Result<Option<KeyMatch>, StoreError> {
+pub(crate) async fn find(tx: &mut Tx, hash: &[u8]) -> Result<Option<KeyMatch>, StoreError> {
     let row: Option<(Uuid, i32, String, String)> = on!(&mut *tx, c => sqlx::query_as(
         "SELECT id, workspace_id, permissions, allow FROM api_keys
          WHERE hash = $1 AND revoked_at IS NULL",
@@ -31,7 +31,7 @@ pub(super) async fn find(tx: &mut Tx, hash: &[u8]) -> Result<Option<KeyMatch>, S
 }
 
 /// The hashes of all active keys.
-pub(super) async fn hashes(tx: &mut Tx) -> Result<HashSet<Hash>, StoreError> {
+pub(crate) async fn hashes(tx: &mut Tx) -> Result<HashSet<Hash>, StoreError> {
     let hashes: Vec<Vec<u8>> = on!(tx, c => sqlx::query_scalar(
         "SELECT hash FROM api_keys WHERE revoked_at IS NULL",
     )
@@ -41,7 +41,7 @@ pub(super) async fn hashes(tx: &mut Tx) -> Result<HashSet<Hash>, StoreError> {
 
 /// Writes a key; false where an active key has that name in the workspace, or that secret
 /// anywhere.
-pub(super) async fn insert(
+pub(crate) async fn insert(
     tx: &mut Tx,
     id: Uuid,
     hash: &[u8],
@@ -61,7 +61,7 @@ pub(super) async fn insert(
 }
 
 /// Gives an active key other permissions and addresses.
-pub(super) async fn update(
+pub(crate) async fn update(
     tx: &mut Tx,
     id: Uuid,
     permissions: &[String],
@@ -127,7 +127,7 @@ pub async fn list(tx: &mut Tx, workspace: Option<i32>) -> Result<Vec<KeyInfo>, S
 }
 
 /// Ends a key; false where it has been ended already.
-pub(super) async fn revoke(tx: &mut Tx, id: Uuid, now: i64) -> Result<bool, StoreError> {
+pub(crate) async fn revoke(tx: &mut Tx, id: Uuid, now: i64) -> Result<bool, StoreError> {
     let revoked = on!(tx, c => sqlx::query(
         "UPDATE api_keys SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL",
     )
@@ -135,7 +135,7 @@ pub(super) async fn revoke(tx: &mut Tx, id: Uuid, now: i64) -> Result<bool, Stor
     Ok(revoked == 1)
 }
 
-pub(super) async fn used(tx: &mut Tx, id: Uuid, now: i64) -> Result<(), StoreError> {
+pub(crate) async fn used(tx: &mut Tx, id: Uuid, now: i64) -> Result<(), StoreError> {
     on!(tx, c => sqlx::query(
         "UPDATE api_keys SET last_used_at = $2
          WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < $2)",

@@ -94,7 +94,7 @@ pub struct KeyInfo {
     /// The workspace's name.
     pub workspace: String,
     pub name: String,
-    pub(super) hash: Vec<u8>,
+    pub(crate) hash: Vec<u8>,
     pub permissions: Vec<String>,
     pub allow: Vec<IpNet>,
     pub declared: bool,
@@ -105,7 +105,7 @@ pub struct KeyInfo {
 
 impl KeyInfo {
     /// Whether this is the key with that secret.
-    pub(super) fn has_secret(&self, secret: &str) -> bool {
+    pub(crate) fn has_secret(&self, secret: &str) -> bool {
         self.hash == hash(secret)
     }
 }
@@ -174,7 +174,7 @@ pub(crate) fn check_name(name: &str) -> Result<(), KeyError> {
     if (1..=100).contains(&length) && is_plain { Ok(()) } else { Err(KeyError::Name) }
 }
 
-pub(super) fn check_permissions(permissions: &[String]) -> Result<(), KeyError> {
+pub(crate) fn check_permissions(permissions: &[String]) -> Result<(), KeyError> {
     if permissions.is_empty() {
         return Err(KeyError::NoPermissions);
     }

@@ -5,6 +5,9 @@
 //! [`Budget`] what their requests count against, [`groups`] the global control group,
 //! [`storage`] where a workspace's own exports go, [`channels`] what its messages go by.
 
+pub mod channel;
+pub mod relay;
+pub mod settings;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -13,34 +16,25 @@ use serde::Serialize;
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::messages::settings::CappingRule;
+use crate::workspaces::settings::CappingRule;
 use kit::retry::Retry;
 use store::{StoreError, Tx};
 
-pub mod apply;
-mod budgets;
-mod channel_rows;
+pub mod budgets;
+pub mod channel_rows;
 pub mod channels;
-pub mod company;
-mod expand;
-pub mod file;
 pub mod groups;
-mod key_rows;
+pub mod key_rows;
 pub mod keys;
-mod plan;
-mod rows;
-mod schema;
+pub mod rows;
 pub mod storage;
-mod values;
 
 pub use budgets::{Budget, Limit};
+pub use channel::Channel;
 pub use channel_rows::segment;
 pub use groups::ControlGroup;
-pub use plan::networks;
 pub use rows::{by_id, by_name, control_group, ids, list};
-pub use schema::json_schema;
 pub use storage::{StorageError, open_storage};
-pub use values::{check_currency, network};
 
 /// A workspace: the space that a key belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]

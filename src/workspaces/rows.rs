@@ -100,7 +100,7 @@ pub async fn list(tx: &mut Tx) -> Result<Vec<Workspace>, StoreError> {
 
 /// Makes a workspace that has nothing yet, with the defaults of `workspace` beside its id;
 /// answers the id, or none where one of that name was just made by somebody else.
-pub(super) async fn insert(
+pub(crate) async fn insert(
     tx: &mut Tx,
     workspace: &Workspace,
     now: i64,
@@ -123,7 +123,7 @@ pub(super) async fn insert(
 }
 
 /// Writes what a workspace is, under its id.
-pub(super) async fn update(tx: &mut Tx, workspace: &Workspace) -> Result<(), StoreError> {
+pub(crate) async fn update(tx: &mut Tx, workspace: &Workspace) -> Result<(), StoreError> {
     on!(tx, c => sqlx::query(
         "UPDATE workspaces SET
              currency = $2, exchange_rates = $3, time_zone = $4, ip_allowlist = $5,
@@ -142,14 +142,14 @@ pub(super) async fn update(tx: &mut Tx, workspace: &Workspace) -> Result<(), Sto
 }
 
 /// Makes whoever else wants to change the workspace wait for the end of this transaction.
-pub(super) async fn lock(tx: &mut Tx, workspace: i32) -> Result<(), StoreError> {
+pub(crate) async fn lock(tx: &mut Tx, workspace: i32) -> Result<(), StoreError> {
     on!(tx, c => sqlx::query("UPDATE workspaces SET name = name WHERE id = $1")
         .bind(workspace).execute(c).await?.rows_affected());
     Ok(())
 }
 
 /// The sealed callback secret; empty while there is none.
-pub(super) async fn callback_secret(
+pub(crate) async fn callback_secret(
     tx: &mut Tx,
     workspace: i32,
 ) -> Result<Option<Vec<u8>>, StoreError> {
@@ -157,7 +157,7 @@ pub(super) async fn callback_secret(
         .bind(workspace).fetch_optional(c).await?))
 }
 
-pub(super) async fn set_callback_secret(
+pub(crate) async fn set_callback_secret(
     tx: &mut Tx,
     workspace: i32,
     sealed: &[u8],
@@ -168,7 +168,7 @@ pub(super) async fn set_callback_secret(
 }
 
 /// A storage's kind and its sealed settings.
-pub(super) async fn storage(
+pub(crate) async fn storage(
     tx: &mut Tx,
     id: Uuid,
 ) -> Result<Option<(String, Vec<u8>)>, StoreError> {
@@ -177,19 +177,19 @@ pub(super) async fn storage(
 }
 
 /// The sealed settings of every storage.
-pub(super) async fn storages(tx: &mut Tx) -> Result<Vec<(Uuid, Vec<u8>)>, StoreError> {
+pub(crate) async fn storages(tx: &mut Tx) -> Result<Vec<(Uuid, Vec<u8>)>, StoreError> {
     Ok(on!(tx, c => sqlx::query_as("SELECT id, config FROM storages ORDER BY id")
         .fetch_all(c).await?))
 }
 
 /// Writes the same settings, sealed anew.
-pub(super) async fn reseal_storage(tx: &mut Tx, id: Uuid, sealed: &[u8]) -> Result<(), StoreError> {
+pub(crate) async fn reseal_storage(tx: &mut Tx, id: Uuid, sealed: &[u8]) -> Result<(), StoreError> {
     on!(tx, c => sqlx::query("UPDATE storages SET config = $2 WHERE id = $1")
         .bind(id).bind(sealed).execute(c).await?.rows_affected());
     Ok(())
 }
 
-pub(super) async fn insert_storage(
+pub(crate) async fn insert_storage(
     tx: &mut Tx,
     id: Uuid,
     workspace: i32,
@@ -223,7 +223,7 @@ pub async fn control_group(
 }
 
 /// Makes `group` the one active group of the workspace.
-pub(super) async fn activate(
+pub(crate) async fn activate(
     tx: &mut Tx,
     workspace: i32,
     group: &ControlGroup,
@@ -244,7 +244,7 @@ pub(super) async fn activate(
 }
 
 /// How many users a slice has.
-pub(super) async fn users_in_slice(
+pub(crate) async fn users_in_slice(
     tx: &mut Tx,
     workspace: i32,
     slice: i16,
@@ -264,7 +264,7 @@ struct AppRow {
 }
 from_row! { AppRow { id, name, platform, bundle_id, activity_types } }
 
-pub(super) async fn apps(tx: &mut Tx, workspace: i32) -> Result<Vec<DeclaredApp>, StoreError> {
+pub(crate) async fn apps(tx: &mut Tx, workspace: i32) -> Result<Vec<DeclaredApp>, StoreError> {
     on!(tx, c => sqlx::query_as::<_, AppRow>(
         "SELECT id, name, platform, bundle_id, activity_types FROM apps
          WHERE workspace_id = $1 ORDER BY name, id",
@@ -285,7 +285,7 @@ pub(super) async fn apps(tx: &mut Tx, workspace: i32) -> Result<Vec<DeclaredApp>
 }
 
 /// Writes an app; false where another workspace has one of that id.
-pub(super) async fn put_app(
+pub(crate) async fn put_app(
     tx: &mut Tx,
     workspace: i32,
     app: &DeclaredApp,
@@ -304,7 +304,7 @@ pub(super) async fn put_app(
     Ok(written == 1)
 }
 
-pub(super) async fn delete_app(tx: &mut Tx, workspace: i32, id: Uuid) -> Result<(), StoreError> {
+pub(crate) async fn delete_app(tx: &mut Tx, workspace: i32, id: Uuid) -> Result<(), StoreError> {
     on!(tx, c => sqlx::query("DELETE FROM apps WHERE workspace_id = $1 AND id = $2")
         .bind(workspace).bind(id).execute(c).await?.rows_affected());
     Ok(())

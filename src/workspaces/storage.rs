@@ -57,7 +57,7 @@ impl Settings {
     }
 
     /// What changes on the way to `new`, in words, without credentials.
-    pub(super) fn difference(&self, new: &Self) -> String {
+    pub(crate) fn difference(&self, new: &Self) -> String {
         if self.place() == new.place() {
             return "credentials or addressing changed".into();
         }
@@ -131,7 +131,7 @@ pub async fn settings(
 }
 
 /// Stores settings under a new id.
-pub(super) async fn insert(
+pub(crate) async fn insert(
     tx: &mut Tx,
     secrets: &SecretKey,
     workspace: i32,

@@ -14,10 +14,12 @@ use log::Message;
 use longshore::app::App;
 use longshore::catalogs::apply::{ApplyEdits, ApplyError};
 use longshore::catalogs::{items, known, rows, sweep};
+use longshore::engine::batches::Handler as _;
 use longshore::setup;
-use longshore::worker::batches::Handler as _;
-use longshore::workspaces::apply::{Options, apply};
-use longshore::workspaces::{file, only_or_named};
+use longshore::workspace_file::apply::apply;
+use longshore::workspace_file::change::Options;
+use longshore::workspace_file::file;
+use longshore::workspaces::only_or_named;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 

@@ -7,11 +7,11 @@ use std::collections::BTreeSet;
 use std::io::Cursor;
 
 use log::Message;
+use longshore::engine::batches::Handler as _;
+use longshore::erase;
 use longshore::exports::{Job, part, plan};
 use longshore::tracking::apply::Ingest;
-use longshore::users::erase;
 use longshore::users::import::{Importer, Input};
-use longshore::worker::batches::Handler as _;
 use longshore::workspaces::{Workspace, by_id};
 use serde_json::{Value, json};
 use store::Tx;

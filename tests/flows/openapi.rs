@@ -7,7 +7,6 @@ mod world;
 use std::collections::BTreeSet;
 
 use flate2::read::GzDecoder;
-use longshore::messages::inbound;
 use reqwest::Method;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -611,7 +610,11 @@ async fn reports(world: &World, seen: &mut Seen) {
     }
     seen.see(world.signed("/feedback/fax", "{}"), 404).await;
     let key = world.fleet.config().secret_key().expect("a secret key");
-    let token = inbound::unsubscribe_token(&key, 1, Uuid::parse_str(UNKNOWN).expect("an id"));
+    let token = longshore::messages::unsubscribe_token::token(
+        &key,
+        1,
+        Uuid::parse_str(UNKNOWN).expect("an id"),
+    );
     for method in [Method::GET, Method::POST] {
         let at = |token: &str| {
             let url = format!("{}/email/unsubscribe/{token}", world.fleet.base());

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use kit::bell::Bell;
 use kit::retry::Retry;
-use longshore::worker::shares::{self, Handler, Options};
+use longshore::engine::shares::{self, Handler, Options};
 use secrecy::ExposeSecret as _;
 use store::Store;
 use store::claims::{self, Claim, ClaimError, Kind};

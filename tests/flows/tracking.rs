@@ -10,14 +10,14 @@ use kit::clock::Clock;
 use kit::retry::Retry as _;
 use log::Message;
 use longshore::app::App;
+use longshore::engine::batches::Handler as _;
+use longshore::erase;
 use longshore::kinds;
 use longshore::topics;
 use longshore::tracking::apply::{ApplyError, Ingest};
 use longshore::users::activity::{Activity, MAX_BYTES, MAX_PROPERTIES};
-use longshore::users::erase;
 use longshore::users::import::{Importer, Input};
 use longshore::users::sweep;
-use longshore::worker::batches::Handler as _;
 use longshore::workspaces::{Workspace, by_id};
 use serde_json::{Value, json};
 use store::claims::{self};
@@ -117,7 +117,9 @@ impl World {
     }
 
     async fn show(&self, id: &str) -> Value {
-        let shown = erase::show(&self.app.store, &self.app.clock, &self.workspace, id).await;
+        let shown =
+            longshore::users::find::show(&self.app.store, &self.app.clock, &self.workspace, id)
+                .await;
         serde_json::from_str(&shown.unwrap()).unwrap()
     }
 

@@ -10,8 +10,9 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Child, Command, Stdio};
 
 use kit::clock::Clock;
+use longshore::erase;
 use longshore::users::activity::Activity;
-use longshore::users::erase::{self, FindError};
+use longshore::users::find::FindError;
 use longshore::users::generate::Users;
 use longshore::users::import::{BadLine, Importer, Input, Progress, Summary};
 use longshore::users::moment::Moment;
@@ -162,7 +163,8 @@ impl World {
     }
 
     async fn show(&self, id: &str) -> Result<Value, FindError> {
-        let shown = erase::show(self.store(), &self.clock, &self.workspace, id).await?;
+        let shown =
+            longshore::users::find::show(self.store(), &self.clock, &self.workspace, id).await?;
         Ok(serde_json::from_str(&shown).unwrap())
     }
 

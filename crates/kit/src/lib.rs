@@ -16,6 +16,8 @@ pub mod bell;
 pub mod clock;
 pub mod compute;
 pub mod faults;
+pub mod json;
+pub mod money;
 pub mod panics;
 pub mod private;
 pub mod retry;

@@ -2,6 +2,13 @@
 
 use std::borrow::Cow;
 
+/// Characters of an identifier, a name or an email address.
+pub const MAX_TEXT: usize = 255;
+
+/// Characters of an email address before its `@`, and of a label of its host (RFC 5321, 4.5.3.1).
+pub const MAX_LOCAL: usize = 64;
+pub const MAX_LABEL: usize = 63;
+
 /// `1 user`, `2,000 users`.
 pub fn count(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })

@@ -422,6 +422,11 @@ pub async fn answered_in_turn<T: Send + 'static>(
     answered(work, tokio::time::sleep(patience)).await
 }
 
+/// Values as the JSON that `json_each` of SQLite reads, in place of an array.
+pub fn json_array<T: serde::Serialize>(values: &[T]) -> Result<String, StoreError> {
+    serde_json::to_string(values).map_err(|error| StoreError::Corrupt(error.to_string()))
+}
+
 /// What every pool of SQLite connections begins with: a connection that believes to be in a
 /// transaction still is given up. SQLite itself rolls back where the disk is full, which sqlx
 /// does not notice, and nothing could ever begin on that connection again.

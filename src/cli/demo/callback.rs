@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::CommandResult;
-use crate::deliveries::signature;
+use crate::outbound::signature;
 
 /// How long the callback may take once the export is done.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -10,11 +10,11 @@ use reqwest::{Method, StatusCode};
 
 use super::{Finding, PATIENCE, bounded, declared};
 use crate::config::Config;
-use crate::deliveries::{Request, Sender, Unanswered, check_kept};
 use crate::messages::channels::email::{Connector, Patience, Step, Trouble};
-use crate::messages::relay::{Relay, Tls};
-use crate::messages::settings::Settings;
+use crate::outbound::{Request, Sender, Unanswered, check_kept};
 use crate::setup::migrations::MIGRATIONS;
+use crate::workspaces::relay::{Relay, Tls};
+use crate::workspaces::settings::Settings;
 use crate::workspaces::{self, StorageError};
 use kit::clock::Clock;
 use kit::secrets::SecretKey;

@@ -1,11 +1,11 @@
 //! Who may make a call, and what every call so protected can be refused for.
 
+use crate::gateway::scim;
 use serde_json::{Value, json};
 
 use super::operation::{Refusal, Worded};
-use crate::deliveries::signature;
 use crate::gateway::{ApiError, auth};
-use crate::scim;
+use crate::outbound::signature;
 use crate::workspaces::{Budget, Limit};
 
 /// Who may make a call.
@@ -61,7 +61,7 @@ impl Access {
     /// An error in the words of the call's protocol.
     pub(super) fn worded(self, error: ApiError) -> Worded {
         match self.is_scim() {
-            true => scim::error::ScimError::from(error).worded(),
+            true => scim::ScimError::from(error).worded(),
             false => error.worded(),
         }
     }

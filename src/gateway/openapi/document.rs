@@ -15,8 +15,8 @@ use super::operation::{Answer, Body, Operation, Refusals, Shape, Tag};
 use super::shapes::Error;
 use super::webhook::{self, Webhook};
 use crate::config::Config;
+use crate::gateway::scim::ScimErrorBody;
 use crate::gateway::{ApiError, idempotency};
-use crate::scim::error::ScimErrorBody;
 
 pub(super) const VERSION: &str = "3.1.1";
 

@@ -3,8 +3,7 @@
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Value, json};
 
-use crate::users::profile::MAX_TEXT;
-use crate::users::profile::check::{MAX_LABEL, MAX_LOCAL};
+use kit::words::{MAX_LABEL, MAX_LOCAL, MAX_TEXT};
 
 /// Declares a type that stands for a schema: of what is read by hand. Its documentation is the
 /// description.

@@ -4,7 +4,15 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Value, json};
 
 use super::operation::{Shape, Tag};
-use crate::deliveries::signature::{ID, SIGNATURE, TIMESTAMP, TOLERANCE};
+use crate::outbound::signature::{ID, SIGNATURE, TIMESTAMP, TOLERANCE};
+
+/// The section of what is sent to addresses of others.
+pub const SENT_TO_OTHERS: Tag = Tag {
+    name: "What is sent to others",
+    about: "Signed requests to addresses that the workspace declares or a call gives. None is \
+            ever made into a private network, unless the operator allows it, and none follows a \
+            redirect.",
+};
 
 /// A POST that is signed as Standard Webhooks are.
 pub struct Webhook {

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use reqwest::StatusCode;
 
-use crate::deliveries::{Answered, Unanswered};
 use crate::messages::Outcome;
+use crate::outbound::{Answered, Unanswered};
 
 /// The longest that a receiver is believed to need.
 const LONGEST_WAIT: Duration = Duration::from_secs(3_600);

@@ -13,8 +13,9 @@ use std::time::Instant;
 
 pub use email::{check_mailbox, check_mailboxes};
 
-use super::{Channel, Outcome, Outgoing};
+use super::{Outcome, Outgoing};
 use crate::app::App;
+use crate::workspaces::Channel;
 
 /// Headers of its own that an email or a webhook may have.
 pub const MOST_HEADERS: usize = 50;

@@ -4,24 +4,16 @@
 use serde_json::json;
 
 use super::providers::{Handed, Said};
-use crate::exports::Failure;
 use crate::gateway::openapi::shapes::shape;
-use crate::gateway::openapi::{Tag, Webhook};
+use crate::gateway::openapi::{SENT_TO_OTHERS, Webhook};
 use kit::clock::format_time;
-
-const TAG: Tag = Tag {
-    name: "What is sent to others",
-    about: "Signed requests to addresses that the workspace declares or a call gives. None is \
-            ever made into a private network, unless the operator allows it, and none follows a \
-            redirect.",
-};
 
 const MESSAGE: &str =
     "0192f1d0c3a47b0e8f5a3c9d2e1b0a96.0190b9a61c0070008000000000000000.apple_push";
 
 /// All of them.
-pub fn webhooks() -> [Webhook; 3] {
-    [provider(), postback(), callback()]
+pub fn webhooks() -> [Webhook; 2] {
+    [provider(), postback()]
 }
 
 fn provider() -> Webhook {
@@ -52,7 +44,7 @@ fn provider() -> Webhook {
     });
     Webhook::new::<Handed<'static>>(
         "providerMessage",
-        TAG,
+        SENT_TO_OTHERS,
         "A message for the provider of push, SMS or WhatsApp",
     )
     .about(
@@ -140,7 +132,7 @@ fn postback() -> Webhook {
     });
     Webhook::new::<StatusPostback>(
         "statusPostback",
-        TAG,
+        SENT_TO_OTHERS,
         "The state that a transactional email has come to",
     )
     .about(
@@ -150,51 +142,6 @@ fn postback() -> Webhook {
     .example("The relay has it", sent)
     .example("The recipient's provider refuses it", bounced)
     .retried()
-}
-
-shape! {
-    /// That an export has ended, and how.
-    ExportCallback = |_| json!({
-        "oneOf": [
-            {
-                "type": "object",
-                "properties": {
-                    "success": { "const": true },
-                    "url": {
-                        "type": "string", "format": "uri",
-                        "description": "The download address, where the workspace has no storage \
-                                        of its own.",
-                    },
-                },
-                "required": ["success"],
-            },
-            {
-                "type": "object",
-                "properties": {
-                    "success": { "const": false },
-                    "error": { "type": "string", "description": "Why it failed." },
-                },
-                "required": ["success", "error"],
-            },
-        ],
-    })
-}
-
-fn callback() -> Webhook {
-    let done = json!({
-        "success": true,
-        "url": "https://longshore.example.com/users/export/9d2261c4-4cf3-44b0-909b-455baf540288-1795249898/download?signature=dqIqj_fo",
-    });
-    let failed = json!({ "success": false, "error": Failure::internal("").message });
-    Webhook::new::<ExportCallback>("exportCallback", TAG, "An export has ended")
-        .about(
-            "To the `callback_endpoint` of the request for it, signed with `callbacks.secret` of \
-             the workspace, which signs nothing else. Webhooks that messages send are signed \
-             with `webhooks.secret`, under the message's id.",
-        )
-        .example("Behind a download address", done)
-        .example("It failed", failed)
-        .retried()
 }
 
 #[cfg(test)]
@@ -207,6 +154,6 @@ mod tests {
     #[test]
     fn examples_name_messages_and_webhooks_have_names_of_their_own() {
         assert!(MessageId::parse(MESSAGE).is_some());
-        assert_eq!(webhooks().map(|one| one.name()).into_iter().collect::<BTreeSet<_>>().len(), 3);
+        assert_eq!(webhooks().map(|one| one.name()).into_iter().collect::<BTreeSet<_>>().len(), 2);
     }
 }

@@ -4,7 +4,8 @@
 //! What a provider is given and what it may answer is described with the API (`webhooks`:
 //! [`super::openapi`]); the types here are what is written and read.
 
-use crate::deliveries::Sender;
+use crate::outbound;
+use crate::outbound::Sender;
 use reqwest::{Method, StatusCode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,12 +14,14 @@ use uuid::Uuid;
 
 use super::http;
 use crate::app::App;
-use crate::deliveries::{self, Request, Unanswered, signature};
-use crate::messages::settings::Settings;
-use crate::messages::{Channel, Outcome, Outgoing};
+use crate::messages::{Outcome, Outgoing};
+use crate::outbound::signature;
+use crate::outbound::{Request, Unanswered};
 use crate::sms::{self, PhoneNumber};
 use crate::users::devices::{self, Gone};
+use crate::workspaces::Channel;
 use crate::workspaces::Platform;
+use crate::workspaces::settings::Settings;
 use kit::clock::format_time;
 use store::StoreError;
 
@@ -116,7 +119,7 @@ pub async fn send(app: &App, message: &Outgoing<'_>) -> Outcome {
     };
     let later = |reason: String| Outcome::Later { reason, after: None };
     // What may be reached is the operator's to change, and the provider's address too.
-    let url = match deliveries::check_kept(&provider.url, &app.config) {
+    let url = match outbound::check_kept(&provider.url, &app.config) {
         Ok(url) => url,
         Err(why) => return later(format!("the provider's address {why}")),
     };

@@ -2,7 +2,8 @@
 //! the message's id with a secret that signs nothing else, never into a private network that is
 //! not allowed (`allow_private`) and never after a redirect.
 
-use crate::deliveries::Sender;
+use crate::outbound;
+use crate::outbound::Sender;
 use axum::http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::Method;
 use serde_json::{Map, Value};
@@ -11,8 +12,9 @@ use url::Url;
 use super::{MOST_HEADERS, http};
 use crate::app::App;
 use crate::config::Config;
-use crate::deliveries::{self, Request, signature};
 use crate::messages::{Outcome, Outgoing};
+use crate::outbound::Request;
+use crate::outbound::signature;
 
 /// Bytes of a request's body.
 const MOST_BYTES: usize = 1 << 20;
@@ -60,7 +62,7 @@ pub async fn send(app: &App, message: &Outgoing<'_>) -> Outcome {
 /// Reads the object; the error says what is wrong with it.
 fn read(object: &Map<String, Value>, config: &Config) -> Result<Request, String> {
     let url = object.get("url").and_then(Value::as_str).unwrap_or_default().trim();
-    let url: Url = deliveries::check_address(url, config).map_err(|why| format!("url {why}"))?;
+    let url: Url = outbound::check_address(url, config).map_err(|why| format!("url {why}"))?;
     let method = match object.get("request_method").and_then(Value::as_str) {
         Some("GET") => Method::GET,
         Some("POST") => Method::POST,
@@ -147,7 +149,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_sent_is_refused() {
-        let long = format!("https://acme.example/{}", "x".repeat(deliveries::LONGEST));
+        let long = format!("https://acme.example/{}", "x".repeat(outbound::LONGEST));
         for (change, text) in [
             (json!({ "url": "" }), "url must be a valid URL"),
             (json!({ "url": null }), "url must be a valid URL"),

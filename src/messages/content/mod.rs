@@ -16,8 +16,8 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::Channel;
 use super::template::{Scope, Stop, Work, guarded};
+use crate::workspaces::Channel;
 use piece::Piece;
 pub use read::{MAX_BYTES, MAX_DEPTH, MAX_VALUES};
 

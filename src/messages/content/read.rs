@@ -7,11 +7,11 @@ use uuid::Uuid;
 use super::piece::{Lines, Piece};
 use super::table::{EXPIRE_AT, Kind, MAX_SECONDS, Member, TIME_TO_LIVE, members};
 use super::{Content, Message, Place, Problem};
-use crate::deliveries::check_within;
-use crate::messages::Channel;
 use crate::messages::channels::{self, MOST_HEADERS};
-use crate::messages::settings::Settings;
 use crate::messages::template::Template;
+use crate::outbound::check_within;
+use crate::workspaces::Channel;
+use crate::workspaces::settings::Settings;
 use kit::words::beginning;
 
 /// Values within a message object, itself not counted.

@@ -1,7 +1,7 @@
 //! The members of each channel's message object that are known: what is read by, and what is
 //! described to callers. Others are kept and passed on.
 
-use crate::messages::Channel;
+use crate::workspaces::Channel;
 
 /// A member of a message object.
 #[derive(Debug)]

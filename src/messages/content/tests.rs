@@ -4,7 +4,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::*;
-use crate::messages::settings::{Email, Provider, Secret, Settings, SubscriptionGroup};
+use crate::workspaces::settings::{Email, Provider, Secret, Settings, SubscriptionGroup};
 
 const GROUP: Uuid = Uuid::from_u128(0x5a5a);
 

@@ -6,9 +6,9 @@ use std::collections::HashMap;
 use uuid::Uuid;
 
 use super::message_rows::{self, Common};
-use crate::messages::Channel;
-use crate::messages::settings::CappingRule;
 use crate::users::service_id;
+use crate::workspaces::Channel;
+use crate::workspaces::settings::CappingRule;
 use store::{StoreError, Tx};
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;

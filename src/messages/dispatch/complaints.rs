@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 
 use uuid::Uuid;
 
-use super::message_rows::{RowState, Settled};
-use super::settle::Counts;
-use crate::messages::Channel;
+use super::message_rows::Settled;
+use crate::messages::dispatch::states::Counts;
+use crate::messages::dispatch::states::RowState;
+use crate::workspaces::Channel;
 
 /// Between two lines about the same.
 const EVERY: Duration = Duration::from_secs(60);

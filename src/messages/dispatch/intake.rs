@@ -2,8 +2,8 @@
 
 use super::begin;
 use crate::app::App;
+use crate::engine::batches::Handler;
 use crate::messages::order::Order;
-use crate::worker::batches::Handler;
 use kit::bell::Bell;
 use kit::retry::Retry;
 use log::{Message, PayloadError};

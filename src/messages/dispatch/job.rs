@@ -13,12 +13,13 @@ use crate::app::App;
 use crate::audience::{Audience, AudienceError, Matcher};
 use crate::messages::content::{Content, Place};
 use crate::messages::order::{Kind, Order, Wave};
-use crate::messages::settings::{self, Settings};
-use crate::messages::{Channel, Recipient};
-use crate::schedules::waves;
+use crate::messages::waves;
+use crate::users::Recipient;
 use crate::users::activity::Activity;
 use crate::users::service_id;
 use crate::workspaces;
+use crate::workspaces::Channel;
+use crate::workspaces::settings::{self, Settings};
 use store::Tx;
 use store::documents::parsed;
 
@@ -117,7 +118,7 @@ impl Job {
 
     /// Whether a user's activity is looked at.
     pub fn needs_activity(&self, wave: Option<&Wave>) -> bool {
-        let is_optimal = |wave: &Wave| wave.timing == crate::schedules::Timing::Optimal;
+        let is_optimal = |wave: &Wave| wave.timing == crate::messages::Timing::Optimal;
         self.audiences.iter().any(Matcher::needs_activity) || wave.is_some_and(is_optimal)
     }
 

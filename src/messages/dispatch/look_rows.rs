@@ -4,7 +4,7 @@
 use serde::Serialize;
 use uuid::Uuid;
 
-use crate::messages::Channel;
+use crate::workspaces::Channel;
 use kit::clock::{serialize_optional_time, serialize_time};
 use store::{StoreError, Tx, from_row, on};
 

@@ -1,30 +1,15 @@
 //! The SQL of messages, in bulk: PostgreSQL is given arrays, SQLite JSON arrays.
 
+use super::states::RowState;
 use std::collections::HashMap;
 
 use uuid::Uuid;
 
 use super::part_rows::Part;
-use crate::deliveries::kept;
-use crate::messages::Channel;
-use crate::users::rows::json_array;
-use store::{StoreError, Tx, execute, from_row, on, text_enum};
-
-text_enum! {
-    /// What a message's row says of it.
-    #[derive(PartialOrd, Ord, Hash)]
-    pub(super) enum RowState {
-        /// To be handed over.
-        Pending = "pending",
-        /// To be handed over again.
-        Waiting = "waiting",
-        Sent = "sent",
-        Unreachable = "unreachable",
-        Aborted = "aborted",
-        Failed = "failed",
-        Bounced = "bounced",
-    }
-}
+use crate::outbound::kept;
+use crate::workspaces::Channel;
+use store::json_array;
+use store::{StoreError, Tx, execute, from_row, on};
 
 /// A message to note.
 #[derive(Clone, Debug)]

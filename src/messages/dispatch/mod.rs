@@ -36,6 +36,7 @@ mod rows;
 mod send;
 mod settle;
 mod state;
+pub mod states;
 pub mod sweep;
 pub(crate) mod telemetry;
 
@@ -50,7 +51,7 @@ use self::complaints::Complaints;
 use super::order::{Order, Wave};
 use crate::app::App;
 use store::claims::{self};
-use store::{StoreError, Tx, text_enum};
+use store::{StoreError, Tx};
 
 pub use error::DispatchError;
 pub use intake::BeginOrders;
@@ -64,6 +65,7 @@ pub use report_rows::{
     Console, Listed, Receipt, Statistics, console, list, one, open_messages, receipts, statistics,
 };
 pub use state::cancel;
+pub use states::State;
 
 /// What a process shares out among all dispatches that it works on.
 pub struct Engine {
@@ -83,27 +85,6 @@ impl Engine {
             named: Semaphore::new(sends),
             complaints: Complaints::default(),
         }
-    }
-}
-
-text_enum! {
-    /// How far a dispatch has come.
-    #[derive(clap::ValueEnum)]
-    #[value(rename_all = "snake_case")]
-    pub enum State {
-        /// Its users are to be cut into parts.
-        Planning = "planning",
-        Running = "running",
-        Done = "done",
-        /// Nothing more is sent; the note says why.
-        Failed = "failed",
-        Cancelled = "cancelled",
-    }
-}
-
-impl State {
-    pub fn is_final(self) -> bool {
-        matches!(self, Self::Done | Self::Failed | Self::Cancelled)
     }
 }
 

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use super::error::DispatchError;
 use super::rows::{self, Planned};
-use super::{State, job, part_rows, state};
+use super::{job, part_rows, state};
 use crate::app::App;
+use crate::messages::dispatch::states::State;
 use crate::messages::order::Wave;
 use crate::users::scan::{self, Cuts};
 use crate::users::{Position, SLICES};

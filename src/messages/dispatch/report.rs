@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use uuid::Uuid;
 
-use super::message_rows::RowState;
-use super::report_rows::Added;
-use super::settle::Counts;
 use super::{job, part_rows, report_rows, rows};
-use crate::messages::{Channel, MessageId};
+use crate::messages::MessageId;
+use crate::messages::dispatch::states::Added;
+use crate::messages::dispatch::states::Counts;
+use crate::messages::dispatch::states::RowState;
+use crate::workspaces::Channel;
 use store::{StoreError, Tx};
 
 /// What a channel says of a message some time after it took it.

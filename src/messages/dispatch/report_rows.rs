@@ -1,46 +1,23 @@
 //! The SQL of what is told of dispatches: lists, statistics, receipts, the console.
 
+use super::states::Added;
 use std::ops::AddAssign;
 
 use serde::Serialize;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::State;
 use super::left_out::LeftOut;
-use super::message_rows::RowState;
 use super::report::Report;
+use crate::messages::MessageId;
+use crate::messages::dispatch::states::State;
 use crate::messages::order::Kind;
-use crate::messages::{Channel, MessageId};
-use crate::users::rows::json_array;
+use crate::workspaces::Channel;
 use kit::clock::{serialize_optional_time, serialize_time};
+use store::json_array;
 use store::{StoreError, Tx, execute, from_row, on};
 
 // Statistics ---------------------------------------------------------------------------
-
-/// How many messages came to what: what is added to a row of statistics.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Added {
-    pub sent: i64,
-    pub delivered: i64,
-    pub bounced: i64,
-    pub unreachable: i64,
-    pub aborted: i64,
-    pub failed: i64,
-}
-
-impl Added {
-    pub fn add(&mut self, state: RowState, count: i64) {
-        match state {
-            RowState::Pending | RowState::Waiting => {}
-            RowState::Sent => self.sent += count,
-            RowState::Unreachable => self.unreachable += count,
-            RowState::Aborted => self.aborted += count,
-            RowState::Failed => self.failed += count,
-            RowState::Bounced => self.bounced += count,
-        }
-    }
-}
 
 impl AddAssign for Added {
     fn add_assign(&mut self, other: Self) {

@@ -13,9 +13,10 @@ use uuid::Uuid;
 
 use super::batch::{Batch, Due, User};
 use super::job::Job;
-use super::message_rows::{RowState, Settled};
+use super::message_rows::Settled;
 use crate::app::App;
 use crate::messages::content::Rendered;
+use crate::messages::dispatch::states::RowState;
 use crate::messages::order::Named;
 use crate::messages::template::{Scope, Stop};
 use crate::messages::{MessageId, Outcome, Outgoing, channels};
@@ -222,7 +223,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::messages::{Channel, Recipient};
+    use crate::users::Recipient;
+    use crate::workspaces::Channel;
 
     #[test]
     fn few_large_messages_are_held_at_once() {

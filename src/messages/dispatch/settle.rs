@@ -1,5 +1,6 @@
 //! What messages came to, counted: in the transaction that says it of each.
 
+use super::states::Counts;
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
@@ -8,10 +9,9 @@ use tokio::time::{Instant, timeout_at};
 
 use super::complaints::{self, Reasons};
 use super::error::DispatchError;
-use super::message_rows::{self, Common, RowState, Settled};
-use super::report_rows::Added;
+use super::message_rows::{self, Common, Settled};
 use super::{Engine, job, part_rows, report_rows};
-use crate::messages::Channel;
+use crate::messages::dispatch::states::Added;
 use crate::messages::order::Order;
 use kit::fail_point;
 use kit::retry::{Retry as _, Tries};
@@ -19,34 +19,6 @@ use store::{StoreError, Tx};
 
 /// How long what became of a message waits for that of others, to be written down with it.
 const WITHIN: Duration = Duration::from_secs(1);
-
-/// How many messages came to what, in all and by channel.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Counts {
-    pub totals: Added,
-    pub by_channel: BTreeMap<(Channel, RowState), i64>,
-}
-
-impl Counts {
-    pub fn add(&mut self, channel: Channel, state: RowState) {
-        self.totals.add(state, 1);
-        *self.by_channel.entry((channel, state)).or_default() += 1;
-    }
-
-    /// Whether nothing came to an end.
-    fn is_empty(&self) -> bool {
-        self.totals == Added::default()
-    }
-
-    /// Tells metrics, once all is committed.
-    pub fn emit(&self) {
-        for ((channel, state), count) in &self.by_channel {
-            let labels = [("channel", channel.name()), ("outcome", state.name())];
-            metrics::counter!("longshore_dispatch_messages_total", &labels)
-                .increment(count.unsigned_abs());
-        }
-    }
-}
 
 /// Counts what messages came to, in their part and in their campaign's statistics.
 pub(super) async fn count(

@@ -1,6 +1,6 @@
 //! What dispatches count.
 
-use super::State;
+use crate::messages::dispatch::states::State;
 
 /// A dispatch that ended: how, and how long after it was taken. Counted before the transaction
 /// commits, so one that does not may be counted again.

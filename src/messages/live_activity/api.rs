@@ -16,7 +16,7 @@ use crate::app::App;
 use crate::gateway::error::Said;
 use crate::gateway::idempotency::Received;
 use crate::gateway::{self, ApiError, Caller, IdempotencyKey, JsonText, Routes, idempotency};
-use crate::messages::settings;
+use crate::workspaces::settings;
 use log::NewMessage;
 
 pub(super) const PERMISSION: &str = "messages.live_activity.start";

@@ -11,7 +11,7 @@ use crate::gateway::openapi::shapes::{Identifier, Success, Time, members, or_nul
 use crate::gateway::{Access, ApiError, Operation};
 use crate::messages::members::MOST_USERS;
 use crate::messages::request::UNKNOWN_SEGMENT;
-use crate::messages::settings::Settings;
+use crate::workspaces::settings::Settings;
 
 const TAG: Tag = Tag { name: "Live activities", about: "Activities of iOS apps." };
 

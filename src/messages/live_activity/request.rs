@@ -4,15 +4,15 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::gateway::Caller;
-use crate::messages::Channel;
 use crate::messages::content::Content;
 use crate::messages::members::{self, Members, User, member};
 use crate::messages::order::{Kind, Order, SubscriptionState, Target};
 use crate::messages::request::segment;
-use crate::messages::settings::Settings;
-use crate::users::json;
+use crate::workspaces::Channel;
+use crate::workspaces::settings::Settings;
 use crate::workspaces::{DeclaredApp, Platform};
 use kit::clock::parse_time;
+use kit::json;
 
 /// Bytes of compact JSON of what the push service is given: it takes 4 KB itself, and says so.
 pub(super) const MOST_BYTES: usize = 50 << 10;
@@ -198,7 +198,7 @@ mod tests {
 
     use super::*;
     use crate::messages::order::Who;
-    use crate::messages::settings::{Provider, Secret};
+    use crate::workspaces::settings::{Provider, Secret};
 
     const APP: &str = "7d1f3c1a-54b1-4c0e-9b1e-2f6f8a1d0c33";
     /// A segment, and an Android app.

@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 
 use super::super::message::{Attributes, Entries};
 use super::decimal::sum;
-use crate::users::json::{self, Members};
+use kit::json::{self, Members};
 
 /// What an object says of one custom attribute.
 #[derive(Clone, Copy, Debug)]

@@ -1,6 +1,6 @@
 //! The sum of two JSON numbers as people add them: 0.1 and 0.2 are 0.3.
 
-use crate::users::json;
+use kit::json;
 
 /// Places after the point, and zeros before it, that are added digit by digit; what has more is
 /// added as a double.

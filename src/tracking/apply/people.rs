@@ -13,12 +13,13 @@ use std::collections::{HashMap, HashSet};
 
 use uuid::Uuid;
 
-use super::super::message::{Attributes, Identifier, Object};
+use super::super::message::{Attributes, Object};
 use super::ApplyError;
 use super::draft::{Draft, TooLarge};
 use super::tally::Dropped;
 use super::wanted::{Wanted, compared};
-use crate::users::erase::{Name, who};
+use crate::users::find::{Name, who};
+use crate::users::identifier::Identifier;
 use crate::users::profile::{Alias, Field, Profile};
 use crate::users::rows::{self, For, Kind, StoredUser};
 use crate::users::service_id::{self, Generator};

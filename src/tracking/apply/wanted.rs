@@ -5,7 +5,8 @@ use std::collections::HashMap;
 
 use uuid::Uuid;
 
-use super::super::message::{Identifier, Object};
+use super::super::message::Object;
+use crate::users::identifier::Identifier;
 use crate::users::profile::Field;
 use crate::users::service_id;
 

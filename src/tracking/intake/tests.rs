@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::tracking::message::Batch;
-use crate::users::json;
+use kit::json;
 use log::partition_of;
 
 mod any;

@@ -253,7 +253,7 @@ impl People {
         let mut people: Vec<Person> =
             self.people.into_iter().filter(|person| person.change.is_some()).collect();
         people.sort_unstable_by_key(|person| {
-            (rows::slice(&person.service_id).unwrap_or(i16::MAX), person.service_id)
+            (service_id::slice(&person.service_id).unwrap_or(i16::MAX), person.service_id)
         });
         write_identifiers(tx, workspace, &people).await?;
         let keys = keys_of(tx, &people).await?;

@@ -1,5 +1,6 @@
 //! What each field may hold (src/gateway/README.md, The user record).
 
+use kit::words::{MAX_LABEL, MAX_LOCAL};
 use std::borrow::Cow;
 
 use jiff::civil::Date;
@@ -8,8 +9,8 @@ use uuid::Uuid;
 
 use super::{Alias, Field, FieldError, MAX_TEXT, codes};
 use crate::users::BUCKETS;
-use crate::users::json::{self, Members, Text};
 use kit::clock::{format_time, parse_time};
+use kit::json::{self, Members, Text};
 
 pub const SUBSCRIPTION: &[&str] = &["opted_in", "subscribed", "unsubscribed"];
 pub const GROUP_STATES: &[&str] = &["subscribed", "unsubscribed"];
@@ -107,10 +108,6 @@ fn is_e164(text: &str) -> bool {
             && !digits.starts_with('0')
     })
 }
-
-/// Characters that the parts of an address may have (RFC 5321).
-pub const MAX_LOCAL: usize = 64;
-pub const MAX_LABEL: usize = 63;
 
 /// An address by its form: `local@domain`, without quotes, comments or address literals, where
 /// letters may be of any script. Whether mail gets there is another question.

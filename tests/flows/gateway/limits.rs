@@ -4,7 +4,8 @@ use std::time::Instant;
 
 use futures::StreamExt as _;
 use jiff::Timestamp;
-use longshore::workspaces::{Budget, apply, file};
+use longshore::workspace_file::{apply, file};
+use longshore::workspaces::Budget;
 use reqwest::header::HeaderMap;
 use secrecy::ExposeSecret as _;
 use store::Store;

@@ -9,9 +9,11 @@ mod webhooks;
 use longshore::app::App;
 use longshore::config::Config;
 use longshore::messages::content::Rendered;
-use longshore::messages::settings::{self, Email, Secret, Settings};
-use longshore::messages::{Channel, MessageId, Outcome, Outgoing, Recipient, channels};
+use longshore::messages::{MessageId, Outcome, Outgoing, channels};
+use longshore::users::Recipient;
 use longshore::users::service_id;
+use longshore::workspaces::Channel;
+use longshore::workspaces::settings::{self, Email, Secret, Settings};
 use serde_json::{Value, json};
 use uuid::Uuid;
 

@@ -6,11 +6,13 @@ mod world;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use longshore::messages::dispatch::{self, LeftOut, Report, State};
+use longshore::erase;
+use longshore::messages::MessageId;
+use longshore::messages::dispatch::states::State;
+use longshore::messages::dispatch::{self, LeftOut, Report};
 use longshore::messages::order::{Kind, Order, SubscriptionState, Target, Who};
-use longshore::messages::{Channel, MessageId};
-use longshore::users::erase;
 use longshore::workspaces;
+use longshore::workspaces::Channel;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;

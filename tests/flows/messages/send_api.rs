@@ -48,6 +48,11 @@ pub struct World {
     pub calls: Calls,
 }
 
+/// The calls that send and schedule.
+pub fn routes() -> longshore::gateway::Routes {
+    api::routes().merge(longshore::schedules::api::routes())
+}
+
 /// Two workspaces: of the first, everything but providers.
 pub fn file() -> String {
     let key = |secret: &str| {
@@ -116,7 +121,7 @@ pub fn tier() -> Value {
 impl World {
     pub async fn new(store: TestStore) -> Self {
         let place = Installation::open(store, &file(), |_| {}).await;
-        let world = Self { calls: Calls::new(&place.app, api::routes(), KEY), place };
+        let world = Self { calls: Calls::new(&place.app, routes(), KEY), place };
         world.at(NOW);
         world
     }

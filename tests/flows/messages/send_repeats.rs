@@ -4,11 +4,10 @@
 use std::collections::BTreeSet;
 
 use longshore::app::App;
-use longshore::messages::api;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::send_api::{CAMPAIGN, KEY, NOW, SEGMENT, SEND, World, body, file, to};
+use super::send_api::{CAMPAIGN, KEY, NOW, SEGMENT, SEND, World, body, file, routes, to};
 use crate::support::calls::{Answered, Calls};
 use crate::support::stores::{on_both_stores, on_pool};
 
@@ -45,7 +44,7 @@ async fn a_send_under_a_key_is_taken_once(world: World) {
     let without = file().replace(SEGMENT, &Uuid::new_v4().to_string());
     world.place.apply(&without, true).await;
     let another = App::open((*world.place.app.config).clone()).await.unwrap();
-    let forgetful = Calls::new(&another, api::routes(), KEY);
+    let forgetful = Calls::new(&another, routes(), KEY);
     assert_eq!(forgetful.post_once(SEND, "c", &to_segment).await, first);
     assert_eq!(forgetful.post(SEND, &to_segment).await.0, 400);
 }

@@ -1,6 +1,6 @@
 //! A gateway with something of everything.
 
-use longshore::deliveries::signature;
+use longshore::outbound::signature;
 use reqwest::{Method, RequestBuilder};
 use serde_json::json;
 use uuid::Uuid;

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use longshore::app::App;
 use longshore::scim::resource::User;
 use longshore::scim::tokens::{self, NewToken};
-use longshore::workspaces::apply::{self, Applied, Options};
-use longshore::workspaces::file;
+use longshore::workspace_file::apply::{self, Applied};
+use longshore::workspace_file::change::Options;
+use longshore::workspace_file::file;
 use longshore::{scim, setup};
 use uuid::Uuid;
 
@@ -63,7 +64,8 @@ impl World {
             applied.map_err(|error| error.to_string())?;
         }
         let company = declared.company.expect("a company");
-        let applied = apply::apply_company(&self.app, &company, options).await;
+        let applied =
+            longshore::workspace_file::company::apply_company(&self.app, &company, options).await;
         applied.map_err(|error| error.to_string())
     }
 

@@ -6,7 +6,7 @@ use std::process::Output;
 use longshore::app::App;
 use longshore::config::Config;
 use longshore::setup;
-use longshore::workspaces::{apply, file};
+use longshore::workspace_file::{apply, file};
 
 use super::stores::TestStore;
 use super::{process, servers};
@@ -28,12 +28,14 @@ impl Installation {
         let app = App::open(config).await.expect("all opens");
         setup::run(&app).await.expect("it becomes an installation");
         let declared = file::read(yaml, &|_| None).expect("a workspace file");
-        let options = apply::Options::default();
+        let options = longshore::workspace_file::change::Options::default();
         for declaration in &declared.workspaces {
             apply::apply(&app, declaration, options).await.expect("it applies");
         }
         if let Some(company) = &declared.company {
-            apply::apply_company(&app, company, options).await.expect("it applies");
+            longshore::workspace_file::company::apply_company(&app, company, options)
+                .await
+                .expect("it applies");
         }
         let mut tx = app.store.snapshot().await.unwrap();
         let workspace =
@@ -43,7 +45,7 @@ impl Installation {
 
     /// Applies a file again; answers what changed, and what was noted.
     pub async fn apply(&self, yaml: &str, prune: bool) -> Vec<String> {
-        let options = apply::Options { dry_run: false, prune };
+        let options = longshore::workspace_file::change::Options { dry_run: false, prune };
         let mut said = Vec::new();
         for declaration in file::read(yaml, &|_| None).expect("a workspace file").workspaces {
             let applied = apply::apply(&self.app, &declaration, options).await.expect("it applies");

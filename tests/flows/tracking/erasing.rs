@@ -1,6 +1,6 @@
 //! Who is erased stays erased, whatever was taken in before.
 
-use longshore::users::erase::FindError;
+use longshore::users::find::FindError;
 
 use super::*;
 

@@ -1,5 +1,6 @@
 //! From a rendered message object to an email (src/gateway/README.md, Message objects).
 
+use crate::messages::unsubscribe_token;
 use std::time::{Duration, SystemTime};
 
 use lettre::Address;
@@ -13,8 +14,8 @@ use super::conversation::{Content, Letter};
 use super::{message_id, plain};
 use crate::app::App;
 use crate::messages::channels::MOST_HEADERS;
-use crate::messages::settings::Email;
 use crate::messages::{Outcome, Outgoing};
+use crate::workspaces::settings::Email;
 
 /// Headers that are not the customer's to set, nor any that begin so.
 const RESERVED: [&str; 13] = [
@@ -93,11 +94,8 @@ fn write(
         builder = builder.raw_header(header);
     }
     if !message.is_transactional {
-        let token = crate::messages::inbound::unsubscribe_token(
-            &app.secrets,
-            message.workspace_id,
-            message.id.service_id,
-        );
+        let token =
+            unsubscribe_token::token(&app.secrets, message.workspace_id, message.id.service_id);
         let url = format!("<{}/email/unsubscribe/{token}>", app.config.public_base());
         for (name, value) in [
             ("List-Unsubscribe", url),

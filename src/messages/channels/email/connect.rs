@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 use tokio::sync::OnceCell;
 
 use super::conversation::{Step, Trouble, within};
-use crate::messages::relay::{Login, Relay, Tls};
+use crate::workspaces::relay::{Login, Relay, Tls};
 
 /// Connects to a relay.
 pub struct Connector {

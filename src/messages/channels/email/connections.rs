@@ -19,7 +19,7 @@ use super::connect::{Connector, Patience};
 use super::conversation::{Letter, Trouble, hand_over, start_over};
 use crate::config::{Config, Smtp};
 use crate::messages::Outcome;
-use crate::messages::relay::Relay;
+use crate::workspaces::relay::Relay;
 
 /// Between looks for connections that are not used.
 const LOOK_EVERY: Duration = Duration::from_secs(1);

@@ -9,8 +9,8 @@ use lettre::transport::smtp::commands::{Data, Mail, Rcpt, Rset};
 use lettre::transport::smtp::extension::{Extension, MailBodyParameter, MailParameter};
 
 use super::connect::Patience;
-use crate::deliveries::kept;
 use crate::messages::Outcome;
+use crate::outbound::kept;
 
 /// An email as it is handed over.
 #[derive(Clone, Debug)]

@@ -14,7 +14,8 @@ pub use conversation::{Step, Trouble};
 pub use plain::escaped;
 
 use crate::app::App;
-use crate::messages::{Channel, MessageId, Outcome, Outgoing};
+use crate::messages::{MessageId, Outcome, Outgoing};
+use crate::workspaces::Channel;
 
 /// Hands an email to the relay.
 pub async fn send(app: &App, message: &Outgoing<'_>) -> Outcome {

@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use super::{NOTHING_VALID, NOW, batches, refused, take, taken, with};
 use crate::tracking::Kind;
-use crate::tracking::message::{Identifier, Json, Object};
+use crate::tracking::message::{Json, Object};
+use crate::users::identifier::Identifier;
 use kit::clock;
 
 /// A JSON number with its exact value in millionths, rounded half to even.

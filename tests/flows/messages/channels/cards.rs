@@ -1,8 +1,9 @@
 //! Content cards: stored once, read until they expire, gone with their user.
 
 use kit::clock::from_ms;
+use longshore::messages::Outcome;
 use longshore::messages::channels::cards;
-use longshore::messages::{Channel, Outcome};
+use longshore::workspaces::Channel;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;

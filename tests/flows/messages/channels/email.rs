@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use longshore::messages::{Channel, Outcome, inbound};
+use longshore::messages::Outcome;
+use longshore::workspaces::Channel;
 use serde_json::json;
 
 use super::{Message, World, reason};
@@ -61,7 +62,7 @@ async fn an_email_is_whole(store: TestStore) {
     let link = header("List-Unsubscribe");
     let token = link.strip_prefix("<https://longshore.example.com/api/email/unsubscribe/");
     let token = token.and_then(|token| token.strip_suffix('>')).expect("a link");
-    let whose = inbound::unsubscribe::read(&world.app().secrets, token);
+    let whose = longshore::messages::unsubscribe_token::read(&world.app().secrets, token);
     assert_eq!(whose, Some((world.place.workspace, message.id.service_id)));
     assert_eq!(header("List-Unsubscribe-Post"), "List-Unsubscribe=One-Click");
     // Not where there is nothing to unsubscribe from.

@@ -1,7 +1,8 @@
 //! Push, SMS and WhatsApp: what providers are given, and what their answers bring about.
 
-use longshore::messages::settings::{Provider, Secret, SubscriptionGroup};
-use longshore::messages::{Channel, Outcome};
+use longshore::messages::Outcome;
+use longshore::workspaces::Channel;
+use longshore::workspaces::settings::{Provider, Secret, SubscriptionGroup};
 use longshore::workspaces::{DeclaredApp, Platform};
 use serde_json::{Value, json};
 use uuid::Uuid;

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use longshore::messages::settings::Secret;
-use longshore::messages::{Channel, Outcome};
+use longshore::messages::Outcome;
+use longshore::workspaces::Channel;
+use longshore::workspaces::settings::Secret;
 use serde_json::{Value, json};
 
 use super::{Message, World, webhook_secret};

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::io::Cursor;
 
-use longshore::messages::dispatch::{self, Listed, State};
+use longshore::messages::dispatch::states::State;
+use longshore::messages::dispatch::{self, Listed};
 use longshore::messages::order::{Kind, Named, Order, SubscriptionState, Target, Who};
-use longshore::users::erase;
 use longshore::users::import::{Importer, Input};
 use longshore::worker::{self, Role};
 use longshore::workspaces::{self, Workspace};
@@ -214,7 +214,8 @@ impl World {
 
     pub async fn service_id(&self, external_id: &str) -> Uuid {
         let (store, clock) = (&self.place.app.store, &self.place.app.clock);
-        let shown = erase::show(store, clock, &self.workspace, external_id).await.unwrap();
+        let shown =
+            longshore::users::find::show(store, clock, &self.workspace, external_id).await.unwrap();
         let shown: Value = serde_json::from_str(&shown).unwrap();
         shown["service_id"].as_str().unwrap().parse().unwrap()
     }

@@ -4,9 +4,10 @@
 use longshore::app::App;
 use longshore::deliveries;
 use longshore::kinds;
-use longshore::messages::transactional::reports::Change;
-use longshore::messages::transactional::{State, reported, rows};
-use longshore::messages::{Channel, MessageId};
+use longshore::messages::MessageId;
+use longshore::transactional::reports::Change;
+use longshore::transactional::{State, reported, rows};
+use longshore::workspaces::Channel;
 use serde_json::Value;
 use std::time::Duration;
 use store::claims::{self};

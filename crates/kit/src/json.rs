@@ -1,0 +1,501 @@
+//! JSON as text: profiles are kept as they came, numbers to the last digit, so values are
+//! looked at and passed on without being turned into something else.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::fmt;
+
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+pub use self::repeats::{last_wins, repeated_name};
+use crate::words::beginning;
+
+mod repeats;
+
+const TOO_DEEP: &str = "is nested too deeply";
+
+/// Members that an object usually has at most.
+const FEW: usize = 16;
+
+/// Levels of arrays and objects that a value may have, so that a profile or an order to send with
+/// the value in it can be read again: readers stop at 127.
+pub const MOST_LEVELS: usize = 100;
+
+/// Members that an object may have that somebody sends: to hold one takes ten times the bytes
+/// that it was sent in.
+pub const MOST_MEMBERS: usize = 10_000;
+
+/// An object's members in their order, each value as its text.
+#[derive(Default)]
+pub struct Members<'a>(pub Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'a> Members<'a> {
+    /// The value of a member, null too.
+    pub fn get(&self, name: &str) -> Option<&'a str> {
+        self.0.iter().find(|(n, _)| n == name).map(|(_, value)| value.get())
+    }
+
+    /// A name that is there twice, if any.
+    pub fn repeated(&self) -> Option<&str> {
+        let names = || self.0.iter().map(|(name, _)| name.as_ref());
+        if self.0.len() <= FEW {
+            let is_repeated = |(at, name): &(usize, &str)| names().take(*at).any(|n| n == *name);
+            return names().enumerate().find(is_repeated).map(|(_, name)| name);
+        }
+        let mut seen = HashSet::with_capacity(self.0.len());
+        names().find(|name| !seen.insert(*name))
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        AtMost(usize::MAX).deserialize(deserializer)
+    }
+}
+
+/// Members, so many at most.
+struct AtMost(usize);
+
+impl<'de> DeserializeSeed<'de> for AtMost {
+    type Value = Members<'de>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Members<'de>, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for AtMost {
+    type Value = Members<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
+        let mut members = Vec::with_capacity(FEW / 2);
+        while let Some((Text(name), value)) = map.next_entry()? {
+            if members.len() == self.0 {
+                return Err(A::Error::custom(format_args!("has more than {} members", self.0)));
+            }
+            members.push((name, value));
+        }
+        Ok(Members(members))
+    }
+}
+
+/// A string without a NUL character, borrowed where it has no escapes.
+pub struct Text<'a>(pub Cow<'a, str>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct TextVisitor;
+
+        impl<'de> Visitor<'de> for TextVisitor {
+            type Value = Text<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string")
+            }
+
+            fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Self::Value, E> {
+                without_nul(text)?;
+                Ok(Text(Cow::Borrowed(text)))
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+                without_nul(text)?;
+                Ok(Text(Cow::Owned(text.to_owned())))
+            }
+        }
+
+        deserializer.deserialize_str(TextVisitor)
+    }
+}
+
+/// How many characters a string has, also one that no reader can read: then a half of a
+/// surrogate pair counts as one.
+pub struct Length(pub usize);
+
+impl<'de> Deserialize<'de> for Length {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct LengthVisitor;
+
+        impl Visitor<'_> for LengthVisitor {
+            type Value = Length;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string")
+            }
+
+            fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Length, E> {
+                let is_first = |byte: &&u8| **byte & 0b1100_0000 != 0b1000_0000;
+                Ok(Length(bytes.iter().filter(is_first).count()))
+            }
+        }
+
+        deserializer.deserialize_bytes(LengthVisitor)
+    }
+}
+
+/// Any value that every reader can read: no NUL character, no half of a surrogate pair, no
+/// number past what a double holds, nesting within reason; and of which `text` accepts every
+/// string, given with whether it is inside an array.
+#[derive(Clone, Copy)]
+struct Sound<F> {
+    text: F,
+    in_array: bool,
+}
+
+impl<'de, F: TextCheck> DeserializeSeed<'de> for Sound<F> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+trait TextCheck: Fn(&str, bool) -> Result<(), &'static str> + Copy {}
+
+impl<F: Fn(&str, bool) -> Result<(), &'static str> + Copy> TextCheck for F {}
+
+impl<'de, F: TextCheck> Visitor<'de> for Sound<F> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
+        without_nul(text)?;
+        (self.text)(text, self.in_array).map_err(E::custom)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
+        while seq.next_element_seed(Self { in_array: true, ..self })?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while map.next_key::<Text<'_>>()?.is_some() {
+            map.next_value_seed(self)?;
+        }
+        Ok(())
+    }
+}
+
+fn without_nul<E: Error>(text: &str) -> Result<(), E> {
+    if text.contains('\0') { Err(E::custom("has a NUL character")) } else { Ok(()) }
+}
+
+/// Parses a value; the error says what is wrong, without the value and where in the line.
+pub fn parse<'a, T: Deserialize<'a>>(json: &'a str) -> Result<T, String> {
+    serde_json::from_str(json).map_err(|error| in_words(&error))
+}
+
+/// Parses an object of `most` members at most; the error as that of [`parse`].
+pub fn members(json: &str, most: usize) -> Result<Members<'_>, String> {
+    let mut deserializer = serde_json::Deserializer::from_str(json);
+    let members = AtMost(most).deserialize(&mut deserializer);
+    members
+        .and_then(|members| deserializer.end().map(|()| members))
+        .map_err(|error| in_words(&error))
+}
+
+fn in_words(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let text = text.rsplit_once(" at line ").map_or(text.as_str(), |(text, _)| text);
+    match text.rsplit_once(", expected ") {
+        Some((_, "a sequence")) => "expected an array".to_owned(),
+        Some((_, expected)) => format!("expected {expected}"),
+        None if text == "recursion limit exceeded" => TOO_DEEP.to_owned(),
+        None => text.to_owned(),
+    }
+}
+
+/// [`members`] of an object that has no name twice.
+pub fn unique_members(json: &str, most: usize) -> Result<Members<'_>, String> {
+    let members = members(json, most)?;
+    match members.repeated() {
+        Some(name) => Err(duplicate(name)),
+        None => Ok(members),
+    }
+}
+
+/// What is said of a name that an object has twice. Names are a customer's, and may be long.
+pub fn duplicate(name: &str) -> String {
+    const MOST: usize = 64;
+    format!("{}: duplicate field", beginning(name, MOST))
+}
+
+/// Whether every reader can read the value, and reads the same: no object has a name twice.
+pub fn check(json: &str) -> Result<(), String> {
+    check_texts(json, |_, _| Ok(()))
+}
+
+/// Whether every reader can read the value.
+pub fn check_readable(json: &str) -> Result<(), String> {
+    readable(json, |_, _| Ok(()))
+}
+
+/// [`check`], and whether `text` accepts every string that is not a name; it is told whether
+/// the string is inside an array, at any depth.
+pub fn check_texts(
+    json: &str,
+    text: impl Fn(&str, bool) -> Result<(), &'static str> + Copy,
+) -> Result<(), String> {
+    readable(json, text)?;
+    repeated_name(json).map_or(Ok(()), |name| Err(duplicate(&name)))
+}
+
+fn readable(
+    json: &str,
+    text: impl Fn(&str, bool) -> Result<(), &'static str> + Copy,
+) -> Result<(), String> {
+    let mut deserializer = serde_json::Deserializer::from_str(json);
+    Sound { text, in_array: false }
+        .deserialize(&mut deserializer)
+        .and_then(|()| deserializer.end())
+        .map_err(|error| in_words(&error))?;
+    check_levels(json)
+}
+
+/// Whether valid JSON has no more than [`MOST_LEVELS`].
+pub fn check_levels(json: &str) -> Result<(), String> {
+    if depth(json) > MOST_LEVELS { Err(TOO_DEEP.to_owned()) } else { Ok(()) }
+}
+
+/// Hands over the pieces of valid JSON that remain without the white space between its parts.
+pub fn compact(json: &str, mut piece: impl FnMut(&str)) {
+    let mut from = 0;
+    walk(json, |at, byte| {
+        if byte.is_ascii_whitespace() {
+            piece(&json[from..at]);
+            from = at + 1;
+        }
+    });
+    piece(&json[from..]);
+}
+
+/// Appends valid JSON without the white space between its parts.
+pub fn push_compact(out: &mut String, json: &str) {
+    compact(json, |piece| out.push_str(piece));
+}
+
+/// Valid JSON without the white space between its parts, copied only where it has some.
+pub fn compacted(json: &str) -> Cow<'_, str> {
+    if !json.bytes().any(|byte| byte.is_ascii_whitespace()) {
+        return Cow::Borrowed(json);
+    }
+    let mut out = String::with_capacity(json.len());
+    push_compact(&mut out, json);
+    Cow::Owned(out)
+}
+
+/// Appends a string with its quotes.
+pub fn push_string(out: &mut String, text: &str) {
+    // A string becomes JSON whatever it holds.
+    out.push_str(&serde_json::to_string(text).unwrap_or_default());
+}
+
+/// Valid JSON for a person to read: a member a line, every number as it is written.
+pub fn pretty(json: &str) -> String {
+    let mut compact = String::with_capacity(json.len());
+    push_compact(&mut compact, json);
+    let (mut out, mut from, mut depth) = (String::with_capacity(json.len() * 2), 0, 0usize);
+    let next = compact.as_bytes();
+    walk(&compact, |at, byte| match byte {
+        b'{' | b'[' if !matches!(next.get(at + 1), Some(b'}' | b']')) => {
+            depth += 1;
+            break_line(&mut out, &compact[from..=at], depth);
+            from = at + 1;
+        }
+        b',' => {
+            break_line(&mut out, &compact[from..=at], depth);
+            from = at + 1;
+        }
+        b'}' | b']' if at > 0 && !matches!(next[at - 1], b'{' | b'[') => {
+            depth = depth.saturating_sub(1);
+            break_line(&mut out, &compact[from..at], depth);
+            from = at;
+        }
+        b':' => {
+            out.push_str(&compact[from..=at]);
+            out.push(' ');
+            from = at + 1;
+        }
+        _ => {}
+    });
+    out.push_str(&compact[from..]);
+    out
+}
+
+fn break_line(out: &mut String, text: &str, depth: usize) {
+    out.push_str(text);
+    out.push('\n');
+    out.extend(std::iter::repeat_n("  ", depth));
+}
+
+/// How many arrays and objects are around the innermost one of valid JSON, itself counted; 0 of
+/// what is neither.
+pub fn depth(json: &str) -> usize {
+    let (mut depth, mut most) = (0_usize, 0);
+    walk(json, |_, byte| match byte {
+        b'{' | b'[' => {
+            depth += 1;
+            most = most.max(depth);
+        }
+        b'}' | b']' => depth = depth.saturating_sub(1),
+        _ => {}
+    });
+    most
+}
+
+/// Whether a member of valid JSON, however deep inside, has such a name, or one that no reader
+/// can read.
+pub fn any_name(json: &str, mut is_such: impl FnMut(&str) -> bool) -> bool {
+    // The last two quotes before a colon are those of the name.
+    let (mut quotes, mut found) = ([0, 0], false);
+    walk(json, |at, byte| match byte {
+        b'"' => quotes = [quotes[1], at],
+        b':' if !found => {
+            let name = parse::<Text<'_>>(&json[quotes[0]..=quotes[1]]);
+            found = name.map_or(true, |Text(name)| is_such(&name));
+        }
+        _ => {}
+    });
+    found
+}
+
+/// Hands over each byte that is outside of strings, and the quotes around them, with its place.
+fn walk(json: &str, mut each: impl FnMut(usize, u8)) {
+    let (mut in_string, mut escaped) = (false, false);
+    for (at, byte) in json.bytes().enumerate() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => {
+                in_string = !in_string;
+                each(at, byte);
+            }
+            _ if in_string => {}
+            _ => each(at, byte),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_has_room_for_what_it_is_kept_in() {
+        let cases = [
+            ("[", "]", MOST_LEVELS),
+            ("{\"a\":", "}", MOST_LEVELS),
+            // Brackets in texts are no levels.
+            ("[\"]]\",{\"[\":", "}]", MOST_LEVELS / 2),
+        ];
+        for (open, close, levels) in cases {
+            let value = |levels: usize| format!("{}1{}", open.repeat(levels), close.repeat(levels));
+            let most = value(levels);
+            assert_eq!(check(&most), Ok(()), "{most}");
+            let kept = format!(r#"{{"target":{{"users":[{{"properties":{{"a":{most}}}}}]}}}}"#);
+            serde_json::from_str::<serde_json::Value>(&kept).unwrap();
+            assert_eq!(check(&value(levels + 1)), Err(TOO_DEEP.to_owned()));
+        }
+    }
+
+    #[test]
+    fn white_space_goes_and_everything_else_stays() {
+        let mut out = String::new();
+        push_compact(&mut out, "{ \"a b\\\" \" : [ 1.10 ,\t-0e+0 ] ,\r\n\"ü\": {} }");
+        assert_eq!(out, "{\"a b\\\" \":[1.10,-0e+0],\"ü\":{}}");
+    }
+
+    #[test]
+    fn depth_counts_what_is_open_at_once() {
+        for (json, expected) in
+            [("1", 0), (r#""[{""#, 0), ("[]", 1), (r#"[[],{"a":["]"]}]"#, 3), ("[[]][[[", 3)]
+        {
+            assert_eq!(depth(json), expected, "{json}");
+        }
+    }
+
+    #[test]
+    fn names_are_seen_at_any_depth() {
+        let has_dot = |json: &str| any_name(json, |name| name.contains('.'));
+        for yes in [
+            r#"{"a.b":1}"#,
+            r#"[{"a":[{"\u002e" :1}]}]"#,
+            r#"{"\"":":","x":{".":{}}}"#,
+            r#"{"x":{"$serde_json::private::RawValue":"!"},"a.b":1}"#,
+            r#"{"\ud800":1}"#,
+        ] {
+            assert!(has_dot(yes), "{yes}");
+        }
+        for no in [r#"{"a":"b.c:\".\":"}"#, r#"["a.b", ":", {"a" : ".:"}]"#, "1.5", "{}"] {
+            assert!(!has_dot(no), "{no}");
+        }
+        let levels = 100_000;
+        assert!(has_dot(&format!("{}{{\".\":1}}{}", "[".repeat(levels), "]".repeat(levels))));
+    }
+
+    #[test]
+    fn a_string_has_its_characters() {
+        for (json, expected) in [
+            (r#""""#, 0),
+            (r#""aé😀""#, 3),
+            (r#""\u00e9\ud83d\ude00\n""#, 3),
+            (r#""a\u0000b""#, 3),
+            (r#""\ud800x\udc00""#, 3),
+        ] {
+            assert_eq!(parse::<Length>(json).unwrap().0, expected, "{json}");
+        }
+    }
+
+    #[test]
+    fn pretty_is_the_same_value() {
+        let json = r#"{"a":[1.10,{"b":{}}],"c":[],"d":"{,}:[ ]"}"#;
+        let pretty = pretty(json);
+        assert_eq!(
+            pretty,
+            "{\n  \"a\": [\n    1.10,\n    {\n      \"b\": {}\n    }\n  ],\n  \"c\": [],\n  \
+             \"d\": \"{,}:[ ]\"\n}"
+        );
+        let mut again = String::new();
+        push_compact(&mut again, &pretty);
+        assert_eq!(again, json);
+    }
+
+    #[test]
+    fn what_some_reader_cannot_read_is_refused() {
+        for bad in [r#""\u0000""#, r#"["\ud800"]"#, "1e999", r#"{"\u0000":1}"#, "[1,]"] {
+            assert!(check(bad).is_err(), "{bad}");
+        }
+        assert!(check(&format!("{}{}", "[".repeat(1000), "]".repeat(1000))).is_err());
+        for good in ["12345678901234567890123", r#"{"a":[null,true,"\ud83d\ude00",1.10]}"#] {
+            assert_eq!(check(good), Ok(()), "{good}");
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Money: decimal in the texts that come and go, an integer of millionths within.
+
+use iso_currency::Currency;
+
+/// Millionths in one unit of a currency.
+pub const MILLION: i64 = 1_000_000;
+
+/// Reads a JSON number exactly, never by way of binary floating point. Digits past the
+/// sixth after the point are rounded, half to even. None where it is not a number or does
+/// not fit.
+pub fn parse(number: &str) -> Option<i64> {
+    let (negative, number) = match number.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, number),
+    };
+    let (mantissa, exponent) = match number.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, exponent.parse::<i32>().ok()?),
+        None => (number, 0),
+    };
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = format!("{whole}{fraction}");
+    if whole.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let digits = digits.trim_start_matches('0');
+    if digits.is_empty() {
+        return Some(0);
+    }
+    // The value in millionths is `digits` with the point moved by `shift` places.
+    let shift = i64::from(exponent) - i64::try_from(fraction.len()).ok()? + 6;
+    let length = i64::try_from(digits.len()).ok()? + shift;
+    if length > 19 {
+        return None;
+    }
+    let millionths = if shift >= 0 {
+        format!("{digits}{}", "0".repeat(shift as usize)).parse().ok()?
+    } else {
+        round(digits, length)?
+    };
+    if negative { i64::checked_neg(millionths) } else { Some(millionths) }
+}
+
+/// The first `length` of the digits, rounded by the others.
+fn round(digits: &str, length: i64) -> Option<i64> {
+    let Ok(length) = usize::try_from(length) else { return Some(0) };
+    let (kept, cut) = digits.split_at(length);
+    let kept: i64 = if kept.is_empty() { 0 } else { kept.parse().ok()? };
+    let half = cut.starts_with('5') && cut[1..].bytes().all(|digit| digit == b'0');
+    let up = if half { kept % 2 == 1 } else { cut.as_bytes().first() >= Some(&b'5') };
+    kept.checked_add(i64::from(up))
+}
+
+/// Writes millionths as a JSON number, no longer than it must be: `12.5`, `-0.000001`, `3`.
+pub fn format(millionths: i64) -> String {
+    let sign = if millionths < 0 { "-" } else { "" };
+    let (units, rest) =
+        (millionths.unsigned_abs() / 1_000_000, millionths.unsigned_abs() % 1_000_000);
+    if rest == 0 {
+        return format!("{sign}{units}");
+    }
+    let text = format!("{sign}{units}.{rest:06}");
+    text.trim_end_matches('0').to_owned()
+}
+
+/// Whether a text is an active code of ISO 4217 that is money: no metals, no codes for
+/// testing.
+pub fn check_currency(text: &str) -> Result<(), String> {
+    match Currency::from_code(text) {
+        // Has a successor for accounting, and is in use beside it.
+        Some(Currency::VES) => Ok(()),
+        Some(currency) if currency.is_special() => {
+            Err(format!("{text} is no currency that anything is paid in"))
+        }
+        Some(currency) => match currency.is_superseded() {
+            Some(new) => Err(format!("{text} was replaced by {}", new.code())),
+            None => Ok(()),
+        },
+        None => Err(format!("{text:?} is no ISO 4217 currency code, such as USD")),
+    }
+}
+
+/// A decimal above 0 with at most six decimals, as millionths.
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_again(millionths in -i64::MAX..i64::MAX) {
+            prop_assert_eq!(parse(&format(millionths)), Some(millionths));
+        }
+
+        #[test]
+        fn any_text_is_read_or_refused(text in "[-+0-9eE.]{0,12}") {
+            let _ = parse(&text);
+        }
+    }
+
+    #[test]
+    fn millionths_are_written_as_decimals() {
+        for (millionths, text) in [
+            (0, "0"),
+            (1, "0.000001"),
+            (12_500_000, "12.5"),
+            (100_000_000, "100"),
+            (-1_050_000, "-1.05"),
+            (i64::MAX, "9223372036854.775807"),
+            (i64::MIN, "-9223372036854.775808"),
+        ] {
+            assert_eq!(format(millionths), text);
+        }
+    }
+
+    #[test]
+    fn numbers_are_read_exactly() {
+        for (text, millionths) in [
+            ("0.1", 100_000),
+            ("-12.5", -12_500_000),
+            ("1e3", 1_000_000_000),
+            ("25E-1", 2_500_000),
+            ("0.0000005", 0),
+            ("0.0000015", 2),
+            ("0.00000051", 1),
+            ("0.00000049", 0),
+            ("1e-400", 0),
+            ("0e400", 0),
+            ("9223372036854.775807", i64::MAX),
+        ] {
+            assert_eq!(parse(text), Some(millionths), "{text}");
+        }
+        for text in ["9223372036854.775808", "1e400", "", ".5", "1x", "--1"] {
+            assert_eq!(parse(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Messages whose payload is a JSON object with an array, taken apart by its elements and put
+//! together again, with all that the payload says beside them, known to this program or not.
+
+use serde_json::value::RawValue;
+
+use kit::json::{self, Members};
+use log::Message;
+
+/// A message for each element of `array`, in their order; the message itself where there are
+/// fewer than two, or it cannot be taken apart.
+pub fn split(message: &Message, array: &str) -> Vec<Message> {
+    match parts(&message.payload, array) {
+        Some((members, elements)) if elements.len() > 1 => elements
+            .into_iter()
+            .map(|element| with_payload(message, payload(&members, array, &[element])))
+            .collect(),
+        _ => vec![message.clone()],
+    }
+}
+
+/// The message with the elements of several that one was [`split`] into.
+pub fn join(parts: &[&Message], array: &str) -> Message {
+    match joined(parts, array) {
+        Some(payload) => with_payload(parts[0], payload),
+        // What cannot be taken apart is one part only.
+        None => parts[0].clone(),
+    }
+}
+
+fn joined(messages: &[&Message], array: &str) -> Option<Vec<u8>> {
+    let (members, mut all) = parts(&messages[0].payload, array)?;
+    for message in &messages[1..] {
+        all.extend(parts(&message.payload, array)?.1);
+    }
+    Some(payload(&members, array, &all))
+}
+
+fn parts<'a>(payload: &'a [u8], array: &str) -> Option<(Members<'a>, Vec<&'a RawValue>)> {
+    let members: Members<'_> = serde_json::from_slice(payload).ok()?;
+    let elements = serde_json::from_str(members.get(array)?).ok()?;
+    Some((members, elements))
+}
+
+fn payload(members: &Members<'_>, array: &str, elements: &[&RawValue]) -> Vec<u8> {
+    let elements: Vec<&str> = elements.iter().map(|element| element.get()).collect();
+    let elements = format!("[{}]", elements.join(","));
+    let members = members.0.iter().map(|(name, value)| {
+        let value = if name == array { &elements } else { value.get() };
+        let mut member = String::with_capacity(name.len() + value.len() + 3);
+        json::push_string(&mut member, name);
+        member + ":" + value
+    });
+    format!("{{{}}}", members.collect::<Vec<_>>().join(",")).into_bytes()
+}
+
+fn with_payload(message: &Message, payload: Vec<u8>) -> Message {
+    let Message { topic, partition, offset, appended_at, key, payload: _, request_id } = message;
+    Message {
+        topic: *topic,
+        partition: *partition,
+        offset: *offset,
+        appended_at: *appended_at,
+        key: key.clone(),
+        payload,
+        request_id: request_id.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topics;
+
+    fn message(payload: &str) -> Message {
+        Message {
+            topic: topics::TRACKING,
+            partition: 3,
+            offset: 7,
+            appended_at: 5,
+            key: b"key".to_vec(),
+            payload: payload.as_bytes().to_vec(),
+            request_id: "request".to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_message_is_taken_apart_and_put_together() {
+        let whole = message(r#"{"v":1,"more":{"a":1.10},"list":[{"n":1.10},[2],"\"3"],"z":null}"#);
+        let parts = split(&whole, "list");
+        let expected = [r#"{"n":1.10}"#, "[2]", r#""\"3""#].map(|element| {
+            message(&format!(r#"{{"v":1,"more":{{"a":1.10}},"list":[{element}],"z":null}}"#))
+        });
+        assert_eq!(parts, expected);
+        let parts: Vec<&Message> = parts.iter().collect();
+        assert_eq!(join(&parts, "list"), whole);
+        let some = message(r#"{"v":1,"more":{"a":1.10},"list":[{"n":1.10},"\"3"],"z":null}"#);
+        assert_eq!(join(&[parts[0], parts[2]], "list"), some);
+        for single in ["", "{}", "[]", r#"{"list":{}}"#, r#"{"list":[]}"#, r#"{"list":[1]}"#] {
+            let single = message(single);
+            assert_eq!(split(&single, "list"), std::slice::from_ref(&single));
+            assert_eq!(join(&[&single], "list"), single);
+        }
+    }
+}

@@ -1,0 +1,522 @@
+//! One batch, from being taken to its end.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::RwLock;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use super::failure::{Failure, caught};
+use super::work::{Done, Work};
+use super::{Handler, Options};
+use crate::app::App;
+use crate::engine::messages::rows;
+use kit::fail_point;
+use kit::retry;
+use log::message_ids::{self, REMEMBERED, Scope};
+use log::offsets::{self, Place};
+use log::{Ack, Batch, Topic};
+use store::claims;
+use store::{StoreError, answered};
+
+/// Noted beginnings without a clean end after which messages are tried alone.
+const SUSPECT: i32 = 2;
+
+/// Of these, beginnings alone after which a message is not tried any more: one may have been
+/// that of a worker which ended for another reason just then.
+const CONVICTED: i32 = 2;
+
+/// The longest pause between tries.
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
+/// How long a transaction may take, from a connection to its commit. One that takes longer
+/// is left to its end: the guard tells whether it came to one.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A try that failed after longer took long by what it had to do.
+const LONG: Duration = Duration::from_secs(60);
+
+/// Tries after which operators are told what a partition waits for.
+const TOLD: u32 = 3;
+
+/// Between looks for remembered ids that are too old.
+const SWEEP_EVERY: Duration = Duration::from_secs(10 * 60);
+
+/// What all batches of a runner share.
+pub(super) struct Shared<H> {
+    pub app: App,
+    pub group: &'static str,
+    pub handler: H,
+    pub options: Options,
+    /// Held for reading by a try; for writing by one that must be alone. Nobody who waits
+    /// for something else has it.
+    pub alone: RwLock<()>,
+    /// By partition: when ids were swept.
+    pub swept: Mutex<HashMap<i32, Instant>>,
+    /// What partitions wait for, told to operators.
+    pub waiting: Mutex<BTreeMap<i32, String>>,
+    pub shutdown: CancellationToken,
+}
+
+/// How a batch ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// All of it is applied or buried.
+    Done,
+    /// The worker must end, or the partition went: whoever has it next goes on.
+    HandedBack,
+    /// The store says that the partition is elsewhere than this worker thinks.
+    Lost,
+}
+
+/// Sees a batch through; it is acknowledged when all of it is done.
+pub(super) async fn see_through<H: Handler>(
+    shared: Arc<Shared<H>>,
+    batch: Batch,
+    ack: Ack,
+) -> Ending {
+    let began = Instant::now();
+    let batch = Arc::new(batch);
+    let place = batch.place.clone();
+    let mut attempt =
+        Attempt { shared: shared.clone(), batch: batch.clone(), ack, place, noted: None };
+    let ending = attempt.run().await;
+    if ending == Ending::Done {
+        shared.sweep_ids(&batch).await;
+        fail_point!("batch::done");
+        attempt.ack.done();
+    } else {
+        attempt.forget_or_warn().await;
+    }
+    shared.goes_on(batch.place.partition);
+    let topic = batch.messages[0].topic.name();
+    let outcome = match ending {
+        Ending::Done => "done",
+        Ending::HandedBack => "handed_back",
+        Ending::Lost => "lost",
+    };
+    metrics::counter!("longshore_batches_total", "topic" => topic, "outcome" => outcome)
+        .increment(1);
+    metrics::histogram!("longshore_batch_messages", "topic" => topic)
+        .record(batch.messages.len() as f64);
+    metrics::histogram!("longshore_batch_seconds", "topic" => topic).record(began.elapsed());
+    ending
+}
+
+/// What became of some messages of a batch.
+enum Step {
+    Passed,
+    /// They fail together: each half by itself may not.
+    Halve,
+    Ended(Ending),
+}
+
+/// How the notes of former attempts say that a batch is to be tried.
+enum Care {
+    Usual,
+    /// Message by message, while nothing else is under way.
+    Alone,
+    /// Its first message ended workers that had nothing else under way.
+    Bury(i32),
+}
+
+/// How messages are tried.
+#[derive(Clone, Debug)]
+pub(super) enum Manner {
+    Together,
+    /// A message part by part: what fails of it is buried.
+    InParts,
+    /// A message is buried untried.
+    Bury(String),
+}
+
+impl Manner {
+    /// The next one for a message that failed for good.
+    fn after(&self, reason: String) -> Self {
+        match self {
+            Self::Together => Self::InParts,
+            Self::InParts | Self::Bury(_) => Self::Bury(reason),
+        }
+    }
+}
+
+struct Attempt<H> {
+    shared: Arc<Shared<H>>,
+    batch: Arc<Batch>,
+    ack: Ack,
+    /// Up to where everything is applied.
+    place: Place,
+    /// The message of which a note is in the store, by its index.
+    noted: Option<usize>,
+}
+
+impl<H: Handler> Attempt<H> {
+    async fn run(&mut self) -> Ending {
+        let care = match self.batch.is_first {
+            true => match self.judge().await {
+                Ok(care) => care,
+                Err(ending) => return ending,
+            },
+            false => Care::Usual,
+        };
+        if let Care::Alone = care {
+            tracing::warn!("it ended workers: its messages are tried one by one");
+            return self.one_by_one().await;
+        }
+        let mut first = 0;
+        if let Care::Bury(attempts) = care {
+            let reason = format!(
+                "it ended its worker {attempts} times, the last {CONVICTED} while nothing else was \
+                 under way"
+            );
+            if let Step::Ended(ending) = self.step(0..1, Manner::Bury(reason), false).await {
+                return ending;
+            }
+            first = 1;
+        } else if self.batch.is_first
+            && let Some(ending) = self.note_first().await
+        {
+            return ending;
+        }
+        self.in_pieces(first..self.batch.messages.len()).await
+    }
+
+    /// Applies messages together, and in smaller and smaller pieces where that fails.
+    async fn in_pieces(&mut self, all: Range<usize>) -> Ending {
+        let mut pieces = vec![all];
+        while let Some(piece) = pieces.pop() {
+            match self.step(piece.clone(), Manner::Together, false).await {
+                Step::Passed => {}
+                Step::Halve => {
+                    let middle = piece.start + piece.len() / 2;
+                    pieces.push(middle..piece.end);
+                    pieces.push(piece.start..middle);
+                }
+                Step::Ended(ending) => return ending,
+            }
+        }
+        Ending::Done
+    }
+
+    async fn one_by_one(&mut self) -> Ending {
+        for index in 0..self.batch.messages.len() {
+            let step = self.step(index..index + 1, Manner::Together, true).await;
+            if let Step::Ended(ending) = step {
+                return ending;
+            }
+        }
+        Ending::Done
+    }
+
+    /// Tries to apply messages until they are, or cannot be together.
+    async fn step(&mut self, mut piece: Range<usize>, mut manner: Manner, alone: bool) -> Step {
+        let mut tries = 0;
+        loop {
+            piece.start = piece.start.max(self.passed());
+            if piece.is_empty() {
+                return Step::Passed;
+            }
+            let (pause, text) = match self.once(&piece, &manner, alone).await {
+                Ok(()) => {
+                    self.shared.goes_on(self.place.partition);
+                    return Step::Passed;
+                }
+                Err(Failure::Lasting(_) | Failure::TooMuch(_) | Failure::Newer(_))
+                    if piece.len() > 1 =>
+                {
+                    return Step::Halve;
+                }
+                Err(Failure::TooMuch(_)) if matches!(manner, Manner::Together) => {
+                    manner = Manner::InParts;
+                    continue;
+                }
+                Err(Failure::Lasting(reason)) if !matches!(manner, Manner::Bury(_)) => {
+                    manner = manner.after(reason);
+                    continue;
+                }
+                Err(Failure::Stopped) => return Step::Ended(Ending::HandedBack),
+                Err(Failure::Moved) => (0, "the partition is not where it was".to_owned()),
+                Err(Failure::Newer(text)) => {
+                    // Told at once: nothing but an upgrade helps.
+                    tries = tries.max(TOLD - 1);
+                    (1, text)
+                }
+                Err(Failure::Passing(text) | Failure::TooMuch(text) | Failure::Lasting(text)) => {
+                    (1, text)
+                }
+            };
+            tries += pause;
+            if let Some(ending) = self.wait(tries, &text).await {
+                return Step::Ended(ending);
+            }
+            // What the store has is what counts: this try may have come through unanswered.
+            if let Some(ending) = self.look().await {
+                return Step::Ended(ending);
+            }
+        }
+    }
+
+    /// One try. A note that says alone is in the store only while nothing else is at work:
+    /// what others do must not be blamed on the message.
+    async fn once(
+        &mut self,
+        piece: &Range<usize>,
+        manner: &Manner,
+        alone: bool,
+    ) -> Result<(), Failure> {
+        let shared = self.shared.clone();
+        if !alone {
+            let _at_work = shared.unless_stopped(shared.alone.read()).await?;
+            return self.commit(piece, manner).await;
+        }
+        let _alone = shared.unless_stopped(shared.alone.write()).await?;
+        let tried = match self.note(piece.start, true).await {
+            Ok(true) => self.commit(piece, manner).await,
+            Ok(false) => Err(Failure::Moved),
+            Err(error) => Err(error.into()),
+        };
+        if tried.is_err() {
+            self.forget_or_warn().await;
+        }
+        tried
+    }
+
+    /// Pauses before the next try; how to end, if there is to be none.
+    async fn wait(&self, tries: u32, error: &str) -> Option<Ending> {
+        if tries > 0 {
+            tracing::warn!(error, tries, "the batch is tried again");
+            if tries >= TOLD {
+                self.shared.waits(self.batch.messages[0].topic, &self.place, error);
+            }
+            let pause = retry::pause(tries, self.shared.options.pause, LONGEST_PAUSE);
+            retry::wait(pause, &self.shared.shutdown).await;
+        }
+        let gone = self.shared.shutdown.is_cancelled() || !self.ack.is_ours();
+        gone.then_some(Ending::HandedBack)
+    }
+
+    /// The first message that is not applied.
+    fn passed(&self) -> usize {
+        self.batch.messages.partition_point(|message| message.offset < self.place.next)
+    }
+
+    /// Reads where the partition is: on by what was applied, or away from this batch.
+    async fn look(&mut self) -> Option<Ending> {
+        let mut tries = 0;
+        loop {
+            let (shared, batch) = (self.shared.clone(), self.batch.clone());
+            let place = async move {
+                let Place { partition, consumer_group: group, .. } = &batch.place;
+                let mut tx = shared.app.store.snapshot().await?;
+                offsets::place(&mut tx, group, batch.messages[0].topic, *partition).await
+            };
+            let place: Result<_, StoreError> = answered(place, sleep(PATIENCE)).await;
+            match place {
+                Ok(Some(place))
+                    if place.log_id == self.place.log_id
+                        && (self.place.next..=self.batch.next()).contains(&place.next) =>
+                {
+                    self.place = place;
+                    return None;
+                }
+                Ok(place) => {
+                    tracing::warn!(?place, expected = ?self.place, "the partition was moved");
+                    return Some(Ending::Lost);
+                }
+                Err(error) => {
+                    tries += 1;
+                    if let Some(ending) = self.wait(tries, &error.to_string()).await {
+                        return Some(ending);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Applies messages together with the offset after them.
+    async fn commit(&mut self, piece: &Range<usize>, manner: &Manner) -> Result<(), Failure> {
+        let began = Instant::now();
+        let work = Work {
+            shared: self.shared.clone(),
+            batch: self.batch.clone(),
+            piece: piece.clone(),
+            place: self.place.clone(),
+            noted: self.noted.filter(|noted| piece.contains(noted)),
+            manner: manner.clone(),
+        };
+        let next = work.next();
+        let done = caught(answered(work.run(), sleep(PATIENCE))).await;
+        let Done { new, repeated, buried } = done.map_err(|failure| match failure {
+            Failure::Passing(text) if began.elapsed() >= LONG => Failure::TooMuch(text),
+            failure => failure,
+        })?;
+        self.place.next = next;
+        self.noted = self.noted.filter(|noted| !piece.contains(noted));
+        let outcome = if buried.is_some() { "dead_letter" } else { "done" };
+        if let Some(reason) = buried {
+            tracing::error!(offset = next - 1, reason, "the message is a dead letter now");
+        }
+        let topic = self.batch.messages[0].topic.name();
+        for (outcome, count) in [(outcome, new), ("repeated", repeated)] {
+            metrics::counter!("longshore_messages_total", "topic" => topic, "outcome" => outcome)
+                .increment(count);
+        }
+        Ok(())
+    }
+
+    /// How the notes of former attempts say that the first message is to be tried.
+    async fn judge(&mut self) -> Result<Care, Ending> {
+        let mut tries = 0;
+        loop {
+            let (shared, batch) = (self.shared.clone(), self.batch.clone());
+            let attempts = async move {
+                let mut tx = shared.app.store.snapshot().await?;
+                rows::attempts(&mut tx, shared.group, &batch.messages[0]).await
+            };
+            let attempts: Result<_, StoreError> = answered(attempts, sleep(PATIENCE)).await;
+            match attempts {
+                Ok(attempts) => {
+                    self.noted = (attempts.count > 0).then_some(0);
+                    return Ok(match attempts.count {
+                        count if attempts.alone >= CONVICTED => Care::Bury(count),
+                        count if attempts.alone > 0 || count >= SUSPECT => Care::Alone,
+                        _ => Care::Usual,
+                    });
+                }
+                Err(error) => {
+                    tries += 1;
+                    if let Some(ending) = self.wait(tries, &error.to_string()).await {
+                        return Err(ending);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Notes that the first message is begun; how to end, if that cannot be.
+    async fn note_first(&mut self) -> Option<Ending> {
+        let shared = self.shared.clone();
+        let mut tries = 0;
+        loop {
+            let noted = match shared.unless_stopped(shared.alone.read()).await {
+                Ok(_at_work) => self.note(0, false).await,
+                Err(_) => return Some(Ending::HandedBack),
+            };
+            let error = match noted {
+                Ok(true) => return None,
+                Ok(false) => {
+                    tracing::warn!(expected = ?self.place, "the partition was moved");
+                    return Some(Ending::Lost);
+                }
+                Err(error) => error,
+            };
+            tries += 1;
+            if let Some(ending) = self.wait(tries, &error.to_string()).await {
+                return Some(ending);
+            }
+        }
+    }
+
+    /// Notes that a message is begun, unless the partition is not where it was: whoever moved
+    /// it would never remove the note.
+    async fn note(&mut self, index: usize, alone: bool) -> Result<bool, StoreError> {
+        let (shared, batch) = (self.shared.clone(), self.batch.clone());
+        let place = self.place.clone();
+        // It may be there even where the answer is lost.
+        self.noted = Some(index);
+        fail_point!("batch::begun");
+        let note = async move {
+            let mut tx = shared.app.store.write().await?;
+            let message = &batch.messages[index];
+            let is_there = offsets::advance(&mut tx, message.topic, &place, place.next).await?;
+            if is_there {
+                rows::note(&mut tx, shared.group, message, alone).await?;
+                tx.commit().await?;
+            }
+            Ok(is_there)
+        };
+        answered(note, sleep(PATIENCE)).await
+    }
+
+    /// A note that stays behind makes the next worker more careful, and nothing else.
+    async fn forget_or_warn(&mut self) {
+        let Some(index) = self.noted else { return };
+        let (shared, batch) = (self.shared.clone(), self.batch.clone());
+        let forget = async move {
+            let mut tx = shared.app.store.write().await?;
+            rows::forget(&mut tx, shared.group, &batch.messages[index]).await?;
+            tx.commit().await
+        };
+        let forgotten: Result<(), StoreError> = answered(forget, sleep(PATIENCE)).await;
+        if let Err(error) = forgotten {
+            tracing::warn!(%error, "the note of a batch could not be removed");
+        }
+    }
+}
+
+impl<H> Shared<H> {
+    /// What `lock` waits for, unless the worker must end before.
+    async fn unless_stopped<T>(&self, lock: impl Future<Output = T>) -> Result<T, Failure> {
+        tokio::select! {
+            biased;
+            locked = lock => Ok(locked),
+            () = self.shutdown.cancelled() => Err(Failure::Stopped),
+        }
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, BTreeMap<i32, String>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn waits(&self, topic: Topic, place: &Place, error: &str) {
+        let (topic, Place { partition, next, .. }) = (topic.name(), place);
+        let text = format!("partition {partition} of {topic} waits at offset {next}: {error}");
+        self.waiting().insert(*partition, text);
+    }
+
+    fn goes_on(&self, partition: i32) {
+        self.waiting().remove(&partition);
+    }
+
+    /// What partitions wait for, a line each.
+    pub fn told(&self) -> Vec<String> {
+        self.waiting().values().cloned().collect()
+    }
+}
+
+impl<H: Handler> Shared<H> {
+    /// Forgets the ids of messages that are long past, now and then: by the messages' time,
+    /// but not before they are past by the database's clock, too.
+    async fn sweep_ids(self: &Arc<Self>, batch: &Batch) {
+        let (first, partition) = (&batch.messages[0], batch.place.partition);
+        {
+            let mut swept = self.swept.lock().unwrap_or_else(PoisonError::into_inner);
+            let now = Instant::now();
+            if swept.get(&partition).is_some_and(|last| now.duration_since(*last) < SWEEP_EVERY) {
+                return;
+            }
+            swept.insert(partition, now);
+        }
+        let (shared, topic, appended_at) = (self.clone(), first.topic, first.appended_at);
+        let sweep = async move {
+            let scope = Scope { group: shared.group, topic, partition };
+            loop {
+                let mut tx = shared.app.store.write().await?;
+                let now = appended_at.min(claims::now(&mut tx).await?);
+                let before = now.saturating_sub(REMEMBERED);
+                let more = message_ids::sweep(&mut tx, scope, before).await?;
+                tx.commit().await?;
+                if !more {
+                    return Ok(());
+                }
+            }
+        };
+        let swept: Result<(), StoreError> = answered(sweep, sleep(PATIENCE)).await;
+        if let Err(error) = swept {
+            tracing::warn!(%error, "ids of messages could not be swept; later again");
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! One transaction: some messages, and the offset after them.
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+use super::Handler;
+use super::attempt::{Manner, Shared};
+use super::failure::Failure;
+use super::parts::{Failed, Parts};
+use crate::engine::messages::rows;
+use kit::fail_point;
+use log::message_ids::{self, Scope};
+use log::offsets::{self, Place};
+use log::{Batch, Message};
+use store::Tx;
+use store::claims;
+
+pub(super) struct Work<H> {
+    pub shared: Arc<Shared<H>>,
+    pub batch: Arc<Batch>,
+    /// The messages, by their indexes; one, where the manner is that of one.
+    pub piece: Range<usize>,
+    pub place: Place,
+    /// The message of which a note goes, by its index.
+    pub noted: Option<usize>,
+    pub manner: Manner,
+}
+
+/// What is committed.
+pub(super) struct Done {
+    pub new: u64,
+    /// Messages that had been applied before.
+    pub repeated: u64,
+    /// Why something of the only message is a dead letter.
+    pub buried: Option<String>,
+}
+
+/// What is to be done with new messages.
+enum Todo<'m, H: Handler> {
+    Nothing,
+    Together(H::Prepared<'m>),
+    InParts(Parts<'m, H>),
+    Bury(Failed),
+}
+
+impl<H: Handler> Work<H> {
+    fn messages(&self) -> &[Message] {
+        &self.batch.messages[self.piece.clone()]
+    }
+
+    /// The offset after the messages.
+    pub fn next(&self) -> i64 {
+        self.messages().last().map_or(self.place.next, |message| message.offset + 1)
+    }
+
+    fn scope(&self) -> Scope<'_> {
+        Scope::of(self.shared.group, &self.messages()[0])
+    }
+
+    /// The messages that were not applied under their id before. Whatever is remembered
+    /// between this look and the transaction moves the partition, and so ends this try.
+    async fn new_messages(&self) -> Result<Cow<'_, [Message]>, Failure> {
+        let messages = self.messages();
+        let ids: Vec<Uuid> = messages.iter().filter_map(message_ids::id_of).collect();
+        if ids.is_empty() {
+            return Ok(Cow::Borrowed(messages));
+        }
+        let mut seen = {
+            let mut tx = self.shared.app.store.snapshot().await?;
+            message_ids::known(&mut tx, self.scope(), &ids).await?
+        };
+        let new: Vec<bool> = messages
+            .iter()
+            .map(|message| message_ids::id_of(message).is_none_or(|id| seen.insert(id)))
+            .collect();
+        if new.iter().all(|new| *new) {
+            return Ok(Cow::Borrowed(messages));
+        }
+        let new = messages.iter().zip(new).filter(|(_, new)| *new);
+        let new = new.map(|(message, _)| message.clone());
+        Ok(Cow::Owned(new.collect()))
+    }
+
+    async fn prepare<'m>(
+        &self,
+        new: &'m [Message],
+        split: &'m [Message],
+    ) -> Result<Todo<'m, H>, Failure> {
+        let handler = &self.shared.handler;
+        let Some(first) = new.first() else { return Ok(Todo::Nothing) };
+        Ok(match &self.manner {
+            Manner::Together => {
+                Todo::Together(handler.prepare(new).await.map_err(|error| Failure::of(&error))?)
+            }
+            Manner::InParts => Todo::InParts(Parts::prepare(handler, first, split).await?),
+            Manner::Bury(reason) => {
+                Todo::Bury(Failed { message: first.clone(), reason: reason.clone(), is_all: true })
+            }
+        })
+    }
+
+    pub async fn run(self) -> Result<Done, Failure> {
+        let new = self.new_messages().await?;
+        let split = match (&self.manner, new.first()) {
+            (Manner::InParts, Some(message)) => self.shared.handler.split(message),
+            _ => Vec::new(),
+        };
+        let todo = self.prepare(&new, &split).await?;
+        let mut tx = self.shared.app.store.write_by_keys().await?;
+        let topic = self.messages()[0].topic;
+        if !offsets::advance(&mut tx, topic, &self.place, self.next()).await? {
+            return Err(Failure::Moved);
+        }
+        self.remember(&mut tx, &new).await?;
+        let handler = &self.shared.handler;
+        let (applied, failed) = match todo {
+            Todo::Nothing => (Vec::new(), None),
+            Todo::Together(prepared) => {
+                let applied = handler.apply(&mut tx, &prepared).await;
+                (vec![applied.map_err(|error| Failure::of(&error))?], None)
+            }
+            Todo::InParts(parts) => parts.apply(handler, &mut tx).await?,
+            Todo::Bury(failed) => (Vec::new(), Some(failed)),
+        };
+        if let Some(failed) = &failed {
+            self.bury(&mut tx, failed).await?;
+        }
+        if let Some(noted) = self.noted {
+            rows::forget(&mut tx, self.shared.group, &self.batch.messages[noted]).await?;
+        }
+        fail_point!("batch::applied");
+        // What the commit answers may be lost, so no error of it is the last word.
+        tx.commit().await.map_err(|error| Failure::Passing(error.to_string()))?;
+        fail_point!("batch::committed");
+        applied.into_iter().for_each(|applied| handler.applied(applied));
+        let repeated = (self.messages().len() - new.len()) as u64;
+        Ok(Done { new: new.len() as u64, repeated, buried: failed.map(|failed| failed.reason) })
+    }
+
+    /// Remembers the ids of messages. One whose gateway's clock is behind must not be
+    /// forgotten before its time.
+    async fn remember(&self, tx: &mut Tx, new: &[Message]) -> Result<(), Failure> {
+        let mut ids: Vec<(Uuid, i64)> = new
+            .iter()
+            .filter_map(|new| Some((message_ids::id_of(new)?, new.appended_at)))
+            .collect();
+        if !ids.is_empty() {
+            let now = claims::now(tx).await?;
+            ids.iter_mut().for_each(|(_, at)| *at = now.max(*at));
+            message_ids::remember(tx, self.scope(), &ids).await?;
+        }
+        Ok(())
+    }
+
+    async fn bury(&self, tx: &mut Tx, failed: &Failed) -> Result<(), Failure> {
+        let (now, group) = (self.shared.app.clock.now_ms(), self.shared.group);
+        let attempts = rows::attempts(tx, group, &failed.message).await?.count.max(1);
+        rows::bury(tx, group, &failed.message, &failed.reason, attempts, now).await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,30 @@
+//! What runs work: batches of the log, and claims shared out among workers. It knows nothing of
+//! what the work is.
+
+pub mod batches;
+pub mod messages;
+pub mod shares;
+
+use std::time::Duration;
+
+use kit::retry;
+use log::LogError;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
+
+/// The pause before a log that gave nothing is tried again, and the longest.
+const RECONNECT: Duration = Duration::from_millis(500);
+const LONGEST_RECONNECT: Duration = Duration::from_secs(10);
+
+/// Waits before the log is tried again, longer each time.
+async fn wait_for_log(error: &LogError, failures: &mut u32, shutdown: &CancellationToken) {
+    tracing::warn!(%error, "no messages can be taken; trying again");
+    *failures = failures.saturating_add(1);
+    retry::wait(retry::pause(*failures, RECONNECT, LONGEST_RECONNECT), shutdown).await;
+}
+
+/// Spawns a loop with the current span.
+pub fn spawn(loops: &mut JoinSet<()>, work: impl Future<Output = ()> + Send + 'static) {
+    loops.spawn(work.in_current_span());
+}

@@ -1,0 +1,193 @@
+//! What a SCIM call can fail with, and the body that says so (RFC 7644 section 3.12).
+
+use std::borrow::Cow;
+
+use axum::body::Body;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
+
+use crate::gateway::ApiError;
+use crate::gateway::error::Said;
+use crate::gateway::openapi::shapes::shape;
+use crate::gateway::openapi::{Refusal, Worded};
+use store::StoreError;
+
+/// What the paths of its calls begin with.
+pub const PATH: &str = "/scim/v2";
+
+/// The type of its answers.
+pub const CONTENT_TYPE: &str = "application/scim+json";
+
+const ERROR: &str = "urn:ietf:params:scim:api:messages:2.0:Error";
+
+/// An error of a SCIM call: one of those that every call has, or one of the protocol's own.
+#[derive(Debug)]
+pub enum ScimError {
+    Api(ApiError),
+    Refused {
+        status: StatusCode,
+        scim_type: Option<ScimType>,
+        /// What the client reads.
+        detail: Cow<'static, str>,
+    },
+}
+
+/// What kind of error a 400 or a 409 is (table 9 of RFC 7644).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScimType {
+    InvalidFilter,
+    Uniqueness,
+    Mutability,
+    InvalidSyntax,
+    InvalidPath,
+    NoTarget,
+    InvalidValue,
+}
+
+impl ScimType {
+    const ALL: [Self; 7] = [
+        Self::InvalidFilter,
+        Self::Uniqueness,
+        Self::Mutability,
+        Self::InvalidSyntax,
+        Self::InvalidPath,
+        Self::NoTarget,
+        Self::InvalidValue,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::InvalidFilter => "invalidFilter",
+            Self::Uniqueness => "uniqueness",
+            Self::Mutability => "mutability",
+            Self::InvalidSyntax => "invalidSyntax",
+            Self::InvalidPath => "invalidPath",
+            Self::NoTarget => "noTarget",
+            Self::InvalidValue => "invalidValue",
+        }
+    }
+}
+
+shape! {
+    /// What is wrong (RFC 7644 section 3.12).
+    pub ScimErrorBody = |_| json!({
+        "type": "object",
+        "properties": {
+            "schemas": { "const": [ERROR] },
+            "status": { "type": "string", "pattern": "^[45][0-9]{2}$", "description": "The status again." },
+            "scimType": { "enum": ScimType::ALL.map(ScimType::name) },
+            "detail": { "type": "string", "description": "What is wrong, for people." },
+        },
+        "required": ["schemas", "status", "detail"],
+    })
+}
+
+impl ScimError {
+    /// A 400.
+    pub fn bad(scim_type: ScimType, detail: impl Into<Cow<'static, str>>) -> Self {
+        let scim_type = Some(scim_type);
+        Self::Refused { status: StatusCode::BAD_REQUEST, scim_type, detail: detail.into() }
+    }
+
+    /// Another status, which says enough by itself.
+    pub fn of(status: StatusCode, detail: impl Into<Cow<'static, str>>) -> Self {
+        Self::Refused { status, scim_type: None, detail: detail.into() }
+    }
+
+    /// 409: another user has the userName.
+    pub fn taken() -> Self {
+        Self::Refused {
+            status: StatusCode::CONFLICT,
+            scim_type: Some(ScimType::Uniqueness),
+            detail: "userName: another user has it".into(),
+        }
+    }
+
+    /// 404.
+    pub fn no_user() -> Self {
+        Self::of(StatusCode::NOT_FOUND, "No user has this id")
+    }
+}
+
+impl Refusal for ScimError {
+    fn worded(&self) -> Worded {
+        match self {
+            Self::Api(error) => {
+                let Worded { status, retries, .. } = error.worded();
+                Worded { status, body: body(status, None, &error.message()), retries }
+            }
+            Self::Refused { status, scim_type, detail } => {
+                Worded { status: *status, body: body(*status, *scim_type, detail), retries: false }
+            }
+        }
+    }
+}
+
+impl From<ApiError> for ScimError {
+    fn from(error: ApiError) -> Self {
+        Self::Api(error)
+    }
+}
+
+impl From<StoreError> for ScimError {
+    fn from(error: StoreError) -> Self {
+        Self::Api(error.into())
+    }
+}
+
+impl IntoResponse for ScimError {
+    fn into_response(self) -> Response {
+        match self {
+            // The router words it as the protocol does, like those that come from itself.
+            Self::Api(error) => error.into_response(),
+            Self::Refused { status, scim_type, detail } => {
+                let mut response = status.into_response();
+                put_body(&mut response, scim_type, &detail);
+                response
+            }
+        }
+    }
+}
+
+/// Whether a path is one of SCIM's, so that its errors are [worded](in_words_of_scim) so.
+pub fn is_scim(path: &str) -> bool {
+    path.strip_prefix(PATH).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// The same error in the protocol's body; any other answer as it is.
+pub fn in_words_of_scim(mut response: Response) -> Response {
+    if let Some(Said(detail)) = response.extensions_mut().remove() {
+        put_body(&mut response, None, &detail);
+    }
+    response
+}
+
+fn body(status: StatusCode, scim_type: Option<ScimType>, detail: &str) -> Value {
+    let mut body = json!({ "schemas": [ERROR], "status": status.as_str(), "detail": detail });
+    if let Some(scim_type) = scim_type {
+        body["scimType"] = scim_type.name().into();
+    }
+    body
+}
+
+fn put_body(response: &mut Response, scim_type: Option<ScimType>, detail: &str) {
+    let body = body(response.status(), scim_type, detail);
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(CONTENT_TYPE));
+    *response.body_mut() = Body::from(body.to_string());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_of_scim_are_told_from_others() {
+        for path in ["/scim/v2", "/scim/v2/", "/scim/v2/Users", "/scim/v2/x/y"] {
+            assert!(is_scim(path), "{path}");
+        }
+        for path in ["/", "/scim/v", "/scim/v22", "/users/track", "/x/scim/v2/Users"] {
+            assert!(!is_scim(path), "{path}");
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! `/email/unsubscribe/{token}`: the address in the `List-Unsubscribe` header of every email that
+//! is not transactional (RFC 8058).
+//!
+//! A token says whose it is and is signed with the secret key; it does not expire, so that an
+//! email can be unsubscribed from however old it is, for as long as the key it was signed with
+//! is known.
+
+use crate::users::identifier;
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use base64::Engine as _;
+use uuid::Uuid;
+
+use crate::app::App;
+use crate::gateway::ApiError;
+use crate::tracking::{self, message};
+use crate::users::recipient::{Recipient, Subscription};
+use crate::users::rows::{For, find_users};
+
+/// Messages that a token may have appended in a window of so many milliseconds.
+const MOST_APPENDS: u32 = 5;
+pub(super) const WINDOW: i64 = 60 * 60 * 1_000;
+
+/// POSTs of a token in a window of so many milliseconds: each looks its user up.
+const MOST_POSTS: u32 = 30;
+const POSTS_WINDOW: i64 = 60 * 1_000;
+
+/// Tokens whose POSTs and appends are remembered.
+const REMEMBERED: usize = 50_000;
+
+/// Whether the user is unsubscribed already: then a repeat needs no message. Where the store cannot
+/// say so it is not known to be.
+pub async fn is_done(app: &App, (workspace, user): (i32, Uuid)) -> bool {
+    let looked = async {
+        let mut tx = app.calls.snapshot().await.ok()?;
+        let found = find_users(&mut tx, workspace, &[user], For::Reading).await.ok()?;
+        Recipient::read(user, &found.first()?.doc).ok()
+    };
+    let found = looked.await;
+    found.is_some_and(|user| user.email_subscription() == Subscription::Unsubscribed)
+}
+
+/// How often something was lately, since the beginning of its window.
+#[derive(Clone, Copy, Default)]
+struct Count {
+    since: i64,
+    count: u32,
+}
+
+impl Count {
+    fn is_current(&self, now: i64, window: i64) -> bool {
+        self.count > 0 && (self.since..self.since + window).contains(&now)
+    }
+
+    /// Counts one more; the error where it was as often as it may be.
+    fn take(&mut self, now: i64, window: i64, most: u32) -> Result<(), ApiError> {
+        if !self.is_current(now, window) {
+            *self = Self { since: now, count: 0 };
+        }
+        if self.count == most {
+            return Err(ApiError::RateLimited((self.since + window - now + 999) / 1_000));
+        }
+        self.count += 1;
+        Ok(())
+    }
+}
+
+/// What a token did lately.
+#[derive(Clone, Copy, Default)]
+struct Lately {
+    posts: Count,
+    appends: Count,
+}
+
+/// How often each token was POSTed and had a message appended lately, in this process: until the
+/// first message has taken effect, repeats append more.
+#[derive(Default)]
+pub struct Appends(Mutex<HashMap<(i32, Uuid), Lately>>);
+
+impl Appends {
+    fn lock(&self) -> MutexGuard<'_, HashMap<(i32, Uuid), Lately>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a POST; the error where a token had all that it may have.
+    pub fn take_post(&self, whose: (i32, Uuid), now: i64) -> Result<(), ApiError> {
+        let mut all = self.lock();
+        if all.len() >= REMEMBERED && !all.contains_key(&whose) {
+            all.retain(|_, lately| {
+                lately.posts.is_current(now, POSTS_WINDOW) || lately.appends.is_current(now, WINDOW)
+            });
+            if all.len() >= REMEMBERED {
+                all.clear();
+            }
+        }
+        all.entry(whose).or_default().posts.take(now, POSTS_WINDOW, MOST_POSTS)
+    }
+
+    /// Counts an append of a token whose POST was counted; the error where it had all that it may
+    /// have.
+    pub fn take(&self, whose: (i32, Uuid), now: i64) -> Result<(), ApiError> {
+        self.lock().entry(whose).or_default().appends.take(now, WINDOW, MOST_APPENDS)
+    }
+
+    /// Takes back an append that failed.
+    pub fn give_back(&self, whose: (i32, Uuid)) {
+        if let Some(lately) = self.lock().get_mut(&whose) {
+            lately.appends.count = lately.appends.count.saturating_sub(1);
+        }
+    }
+}
+
+/// Unsubscribes a user from emails, as if that had been tracked: in order with whatever else is
+/// said of them by the same id. Done once it is durable.
+pub async fn unsubscribe(
+    app: &App,
+    (workspace, user): (i32, Uuid),
+    request_id: String,
+) -> Result<(), ApiError> {
+    let written = || -> Result<_, String> {
+        let value = message::Json::compact(r#""unsubscribed""#.into())?;
+        let attributes = message::Attributes {
+            user: identifier::Identifier::ServiceId(user),
+            update_only: true,
+            fields: message::Entries(vec![("email_subscribe".into(), value)]),
+            custom: message::Entries::default(),
+            inc: message::Entries::default(),
+            add: message::Entries::default(),
+            remove: message::Entries::default(),
+        };
+        let object = message::Object::Attributes(attributes);
+        let request = tracking::Request {
+            workspace,
+            received_at: app.clock.now_ms(),
+            partitions: app.config.log.partitions,
+            request_id,
+        };
+        tracking::messages(vec![object], &request).map_err(|error| error.to_string())
+    };
+    let messages = written()
+        .map_err(|error| ApiError::Internal(format!("a message cannot be written: {error}")))?;
+    app.log.append(messages).await?;
+    metrics::counter!("longshore_message_reports_total", "type" => "unsubscribed").increment(1);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_has_so_many_messages_appended_and_no_more() {
+        let (appends, ann, ben) = (Appends::default(), (1, Uuid::now_v7()), (1, Uuid::now_v7()));
+        let now = 1_700_000_000_000;
+        for _ in 0..MOST_APPENDS {
+            appends.take(ann, now).unwrap();
+        }
+        let error = appends.take(ann, now + 1_000).unwrap_err();
+        assert!(matches!(error, ApiError::RateLimited(3_599)), "{error:?}");
+        appends.take(ben, now).unwrap();
+        // One that failed does not count.
+        appends.give_back(ann);
+        appends.take(ann, now + 1_000).unwrap();
+        assert!(appends.take(ann, now + 1_000).is_err());
+        appends.take(ann, now + WINDOW).unwrap();
+    }
+
+    #[test]
+    fn a_token_is_posted_so_often_and_no_more() {
+        let (appends, ann, ben) = (Appends::default(), (1, Uuid::now_v7()), (1, Uuid::now_v7()));
+        let now = 1_700_000_000_000;
+        for _ in 0..MOST_POSTS {
+            appends.take_post(ann, now).unwrap();
+        }
+        let error = appends.take_post(ann, now + 1_000).unwrap_err();
+        assert!(matches!(error, ApiError::RateLimited(59)), "{error:?}");
+        appends.take_post(ben, now).unwrap();
+        appends.take_post(ann, now + POSTS_WINDOW).unwrap();
+        // What is remembered is bounded.
+        for number in 0..REMEMBERED as u128 + 10 {
+            appends.take_post((2, Uuid::from_u128(number)), now + WINDOW).unwrap();
+        }
+        assert!(appends.0.lock().unwrap().len() <= REMEMBERED);
+    }
+}

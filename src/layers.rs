@@ -1,0 +1,67 @@
+//! Modules know only those below them: the order is that of the table in the crate's page.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use regex::Regex;
+
+/// The names of modules in the table, bottom first.
+fn order() -> Vec<String> {
+    let page = include_str!("lib.rs");
+    let rows = page.lines().filter_map(|line| line.strip_prefix("//! | ")?.split_once(" | "));
+    let name = Regex::new("`([a-z_]+)`").unwrap();
+    rows.flat_map(|(names, _)| name.captures_iter(names).map(|name| name[1].to_owned())).collect()
+}
+
+fn files(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files(&path, found);
+        } else if path.extension().is_some_and(|end| end == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// The code of a file, without comments and unit tests.
+fn code(file: &Path) -> String {
+    let text = fs::read_to_string(file).unwrap();
+    let end = text.find("#[cfg(test)]\nmod tests {").unwrap_or(text.len());
+    let lines = text[..end].lines().map(|line| line.split("//").next().unwrap_or_default());
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn no_module_knows_one_above_it() {
+    let (order, source) = (order(), Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
+    let level = |name: &str| order.iter().position(|module| module == name);
+    let page = include_str!("lib.rs");
+    for module in page.lines().filter_map(|line| line.strip_prefix("pub mod ")) {
+        assert!(level(module.trim_end_matches(';')).is_some(), "{module} is not in the table");
+    }
+    let mut all = Vec::new();
+    files(&source, &mut all);
+    let one = Regex::new(r"\bcrate::([a-z_]+)").unwrap();
+    let several = Regex::new(r"\buse crate::\{([^;]*)\};").unwrap();
+    let name = Regex::new(r"(?:^|[{,])\s*([a-z_]+)").unwrap();
+    let mut upward = Vec::new();
+    for file in all {
+        let place = file.strip_prefix(&source).unwrap();
+        let own = place.iter().next().unwrap().to_str().unwrap().trim_end_matches(".rs");
+        let is_test = place.to_str().unwrap().ends_with("tests.rs");
+        let Some(own) = level(own).filter(|_| !is_test) else { continue };
+        let code = code(&file);
+        let singly = one.captures_iter(&code).map(|found| found[1].to_owned());
+        let grouped = several.captures_iter(&code).flat_map(|list| {
+            let list = list[1].to_owned();
+            name.captures_iter(&list).map(|found| found[1].to_owned()).collect::<Vec<_>>()
+        });
+        for used in singly.chain(grouped) {
+            if level(&used).is_some_and(|used| used > own) {
+                upward.push(format!("{}: crate::{used}", place.display()));
+            }
+        }
+    }
+    assert!(upward.is_empty(), "imports from above:\n{}", upward.join("\n"));
+}

@@ -1,0 +1,96 @@
+//! How far dispatches and their messages have come, and how many.
+
+use std::collections::BTreeMap;
+
+use store::text_enum;
+
+use crate::workspaces::Channel;
+
+text_enum! {
+    /// How far a dispatch has come.
+    #[derive(clap::ValueEnum)]
+    #[value(rename_all = "snake_case")]
+    pub enum State {
+        /// Its users are to be cut into parts.
+        Planning = "planning",
+        Running = "running",
+        Done = "done",
+        /// Nothing more is sent; the note says why.
+        Failed = "failed",
+        Cancelled = "cancelled",
+    }
+}
+
+impl State {
+    pub fn is_final(self) -> bool {
+        matches!(self, Self::Done | Self::Failed | Self::Cancelled)
+    }
+}
+
+text_enum! {
+    /// What a message's row says of it.
+    #[derive(PartialOrd, Ord, Hash)]
+    pub(super) enum RowState {
+        /// To be handed over.
+        Pending = "pending",
+        /// To be handed over again.
+        Waiting = "waiting",
+        Sent = "sent",
+        Unreachable = "unreachable",
+        Aborted = "aborted",
+        Failed = "failed",
+        Bounced = "bounced",
+    }
+}
+
+/// How many messages came to what: what is added to a row of statistics.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Added {
+    pub sent: i64,
+    pub delivered: i64,
+    pub bounced: i64,
+    pub unreachable: i64,
+    pub aborted: i64,
+    pub failed: i64,
+}
+
+impl Added {
+    pub fn add(&mut self, state: RowState, count: i64) {
+        match state {
+            RowState::Pending | RowState::Waiting => {}
+            RowState::Sent => self.sent += count,
+            RowState::Unreachable => self.unreachable += count,
+            RowState::Aborted => self.aborted += count,
+            RowState::Failed => self.failed += count,
+            RowState::Bounced => self.bounced += count,
+        }
+    }
+}
+
+/// How many messages came to what, in all and by channel.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Counts {
+    pub totals: Added,
+    pub by_channel: BTreeMap<(Channel, RowState), i64>,
+}
+
+impl Counts {
+    pub fn add(&mut self, channel: Channel, state: RowState) {
+        self.totals.add(state, 1);
+        *self.by_channel.entry((channel, state)).or_default() += 1;
+    }
+
+    /// Whether nothing came to an end.
+    pub fn is_empty(&self) -> bool {
+        self.totals == Added::default()
+    }
+
+    /// Tells metrics, once all is committed.
+    pub fn emit(&self) {
+        for ((channel, state), count) in &self.by_channel {
+            let labels = [("channel", channel.name()), ("outcome", state.name())];
+            metrics::counter!("longshore_dispatch_messages_total", &labels)
+                .increment(count.unsigned_abs());
+        }
+    }
+}

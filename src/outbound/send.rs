@@ -1,0 +1,279 @@
+//! One request to a receiver: where it may go, how long it may take, what is kept of the
+//! answer.
+
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ipnet::IpNet;
+use jiff::fmt::rfc2822;
+use reqwest::header::{HeaderMap, HeaderValue};
+use reqwest::redirect::Policy;
+use reqwest::{Client, Method, Response, StatusCode, header};
+use tokio::sync::OnceCell;
+use url::Url;
+
+use crate::app::Kept;
+use crate::config::Config;
+use crate::outbound::address::{Refused, Resolver};
+use crate::outbound::signature::Signed;
+use kit::clock::Clock;
+
+const USER_AGENT: &str = concat!("longshore/", env!("CARGO_PKG_VERSION"));
+
+/// Bytes of a refusing answer's body that are read, and characters of it that are kept.
+const READ_BYTES: usize = 4 << 10;
+const KEPT_CHARACTERS: usize = 500;
+
+/// How long an unused connection to a receiver is kept.
+const IDLE: Duration = Duration::from_secs(30);
+
+/// What callbacks are sent with. Cheap to clone; made ready at the first use, since it
+/// reads the system's certificates.
+#[derive(Clone, Debug)]
+pub struct Sender {
+    allowed: Arc<[IpNet]>,
+    connect_timeout: Duration,
+    timeout: Duration,
+    client: Arc<OnceCell<Client>>,
+}
+
+/// Why an attempt failed, for the operator; holds no credentials.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The receiver's status, where it answered.
+    pub status: Option<u16>,
+    pub error: String,
+}
+
+impl Failure {
+    /// A failure without an answer.
+    pub fn unanswered(error: impl Into<String>) -> Self {
+        Self { status: None, error: kept(&error.into()) }
+    }
+}
+
+/// A request that is no callback, to an address that was checked.
+pub struct Request {
+    pub method: Method,
+    pub url: Url,
+    pub headers: HeaderMap,
+    pub body: String,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unanswered {
+    /// The host's name leads into a network that may not be reached.
+    Refused(String),
+    Failed(String),
+}
+
+/// What a receiver answered, whatever its status.
+#[derive(Clone, Debug)]
+pub struct Answered {
+    pub status: StatusCode,
+    /// What its `Retry-After` asks to wait.
+    pub retry_after: Option<Duration>,
+    /// Its beginning.
+    pub body: Vec<u8>,
+    secrets: Vec<String>,
+}
+
+impl Answered {
+    /// What it said, without what is secret in the address.
+    pub fn in_words(&self) -> String {
+        let status = self.status;
+        let reason = status.canonical_reason().unwrap_or("an unknown status");
+        let mut error = format!("the receiver answered {} {reason}", status.as_u16());
+        if status.is_redirection() && status != StatusCode::NOT_MODIFIED {
+            error.push_str("; redirects are not followed");
+        }
+        let body = &self.body[..self.body.len().min(READ_BYTES)];
+        let mut text = String::from_utf8_lossy(body).into_owned();
+        for secret in &self.secrets {
+            text = text.replace(secret.as_str(), "…");
+        }
+        if !text.trim().is_empty() {
+            error = format!("{error}: {}", text.trim());
+        }
+        kept(&error)
+    }
+}
+
+impl Kept for Sender {
+    fn from_config(config: &Config) -> Self {
+        Self {
+            allowed: config.allow_private.as_slice().into(),
+            connect_timeout: Duration::from_secs(config.deliveries.connect_seconds),
+            timeout: Duration::from_secs(config.deliveries.timeout_seconds),
+            client: Arc::default(),
+        }
+    }
+}
+
+impl Sender {
+    /// POSTs `body` to `url`, which was checked; answers the status, where it was a 2xx.
+    pub async fn post(&self, url: Url, signed: Signed, body: String) -> Result<u16, Failure> {
+        let headers = signed.headers();
+        let request = Request { method: Method::POST, url, headers, body };
+        let answered = self.request(request, &Clock::system(), READ_BYTES).await;
+        match answered {
+            Ok(answer) if answer.status.is_success() => Ok(answer.status.as_u16()),
+            Ok(answer) => {
+                Err(Failure { status: Some(answer.status.as_u16()), error: answer.in_words() })
+            }
+            Err(Unanswered::Refused(error) | Unanswered::Failed(error)) => {
+                Err(Failure { status: None, error })
+            }
+        }
+    }
+
+    /// Makes a request; answers what came of it, with no more than so many bytes of its body.
+    pub async fn request(
+        &self,
+        request: Request,
+        clock: &Clock,
+        most: usize,
+    ) -> Result<Answered, Unanswered> {
+        let client = self
+            .client
+            .get_or_try_init(|| async { self.connect() })
+            .await
+            .map_err(|error| Unanswered::Failed(kept(&causes(&error))))?;
+        let secrets = secrets_of(&request.url);
+        let made = client.request(request.method, request.url).headers(request.headers);
+        let made = if request.body.is_empty() { made } else { made.body(request.body) };
+        let answer = made.send().await.map_err(|error| self.unanswered(error))?;
+        let retry_after = answer.headers().get(header::RETRY_AFTER);
+        Ok(Answered {
+            status: answer.status(),
+            retry_after: retry_after.and_then(|value| wait(value, clock)),
+            body: beginning(answer, most).await,
+            secrets,
+        })
+    }
+
+    fn connect(&self) -> Result<Client, reqwest::Error> {
+        Client::builder()
+            .user_agent(USER_AGENT)
+            .dns_resolver(Resolver { allowed: self.allowed.clone() })
+            // An address that a receiver names itself was never checked.
+            .redirect(Policy::none())
+            .no_proxy()
+            .referer(false)
+            .connect_timeout(self.connect_timeout)
+            .timeout(self.timeout)
+            .pool_idle_timeout(IDLE)
+            .build()
+    }
+
+    fn unanswered(&self, error: reqwest::Error) -> Unanswered {
+        // The address may hold a password or a token.
+        let error = error.without_url();
+        let text = match (error.is_timeout(), error.is_connect()) {
+            (true, true) => format!("not connected within {:?}", self.connect_timeout),
+            (true, false) => format!("no answer within {:?}", self.timeout),
+            _ => causes(&error),
+        };
+        match is_refused(&error) {
+            true => Unanswered::Refused(kept(&text)),
+            false => Unanswered::Failed(kept(&text)),
+        }
+    }
+}
+
+/// Whether it was this program that would not connect.
+fn is_refused(error: &(dyn Error + 'static)) -> bool {
+    error.is::<Refused>() || error.source().is_some_and(is_refused)
+}
+
+/// What a `Retry-After` asks to wait: so many seconds, or until a time.
+fn wait(value: &HeaderValue, clock: &Clock) -> Option<Duration> {
+    let text = value.to_str().ok()?.trim();
+    if let Ok(seconds) = text.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let until = rfc2822::parse(text).ok()?.timestamp();
+    // A time that is past asks for nothing.
+    Some(Duration::try_from(until.duration_since(clock.now())).unwrap_or_default())
+}
+
+/// The first bytes of a body; what cannot be read in time is left.
+async fn beginning(mut answer: Response, most: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while bytes.len() < most {
+        match answer.chunk().await {
+            Ok(Some(chunk)) => bytes.extend_from_slice(&chunk),
+            Ok(None) | Err(_) => break,
+        }
+    }
+    bytes.truncate(most);
+    bytes
+}
+
+/// What of an address a receiver may repeat and nobody may read: its user and password, its path
+/// and its query.
+fn secrets_of(url: &Url) -> Vec<String> {
+    let query = url.query().into_iter().map(str::to_owned);
+    let values = url.query_pairs().map(|(_, value)| value.into_owned());
+    let user = [Some(url.username()), url.password()].into_iter().flatten();
+    // A short value is no secret, and would make the text unreadable.
+    let named = query.chain(values).chain(user.map(str::to_owned)).filter(|one| one.len() >= 6);
+    // Nor is a step of a path that is a word.
+    let steps = url.path().split('/').filter(|step| step.len() >= 12);
+    named.chain(steps.map(str::to_owned)).collect()
+}
+
+/// An error's text with that of its causes.
+fn causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.ends_with(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        source = cause.source();
+    }
+    text
+}
+
+/// A text as it is kept: in one line, without NUL, of bounded length.
+pub fn kept(text: &str) -> String {
+    let plain = |c: char| if c.is_control() { ' ' } else { c };
+    text.chars().map(plain).take(KEPT_CHARACTERS).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_is_short_and_plain() {
+        assert_eq!(kept("a\0b\nc"), "a b c");
+        assert_eq!(kept(&"é".repeat(10_000)).chars().count(), KEPT_CHARACTERS);
+    }
+
+    #[test]
+    fn what_is_asked_to_wait_is_seconds_or_a_time() {
+        let clock = Clock::system();
+        let wait = |text: &'static str| wait(&HeaderValue::from_static(text), &clock);
+        assert_eq!(wait(" 120 "), Some(Duration::from_secs(120)));
+        assert_eq!(wait("Sun, 06 Nov 1994 08:49:37 GMT"), Some(Duration::ZERO));
+        let later = wait("Fri, 31 Dec 2100 23:59:59 GMT").unwrap();
+        assert!(later > Duration::from_secs(86_400 * 365));
+        for none in ["", "-1", "soon", "1.5"] {
+            assert_eq!(wait(none), None, "{none}");
+        }
+    }
+
+    #[test]
+    fn passwords_paths_and_queries_of_an_address_are_secrets() {
+        let url = Url::parse("https://user:pass-word@h/p?token=abcdef%21&a=1").unwrap();
+        assert_eq!(secrets_of(&url), ["token=abcdef%21&a=1", "abcdef!", "pass-word"]);
+        let url = Url::parse("https://h/services/T012/B345/hidden-in-the-path").unwrap();
+        assert_eq!(secrets_of(&url), ["hidden-in-the-path"]);
+        assert!(secrets_of(&Url::parse("https://h/p").unwrap()).is_empty());
+    }
+}

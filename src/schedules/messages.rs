@@ -1,0 +1,96 @@
+//! `POST /messages/schedule/create`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use axum::Extension;
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use crate::app::App;
+use crate::campaigns;
+use crate::gateway::idempotency::{self, Answer, Received};
+use crate::gateway::{ApiError, Caller, IdempotencyKey, JsonText};
+use crate::messages::api::{Taken, count};
+use crate::messages::members::Members;
+use crate::messages::order::Kind;
+use crate::messages::request;
+use crate::messages::when::PAST;
+use crate::workspaces::settings;
+use store::claims;
+
+pub(super) async fn schedule(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    key: Option<IdempotencyKey>,
+    body: JsonText,
+) -> Result<Answer, ApiError> {
+    let members = body.object_beside(&app)?;
+    let settings = settings::of(&app, caller.workspace.id).await?;
+    let campaigns = campaigns::of_calls(&app, caller.workspace.id).await?;
+    let declared = declared(&app, &caller, &members).await?;
+    let request = app.cores.compute_here(|| {
+        request::read_schedule(&members, declared.as_ref(), &settings, &campaigns)
+    });
+    let clock = app.clock.clone();
+    let is_new = Arc::new(AtomicBool::new(false));
+    let made = is_new.clone();
+    let answer = idempotency::transact(&app, key.as_ref(), body.as_bytes(), |tx| {
+        Box::pin(async move {
+            // Under a key, a repeat of what was taken is no longer looked at here.
+            let (when, wanted) = request?;
+            // The clock that it will be sent by, whatever a gateway's own shows.
+            let now = clock.moved(claims::now(tx).await?);
+            if when.is_past(now) {
+                return Err(ApiError::Invalid(PAST.into()));
+            }
+            let received = Received { id: Uuid::now_v7(), at: now };
+            let Caller { workspace, request_id, .. } = caller;
+            let order = wanted.order(Kind::Schedule, received, workspace.id, &request_id);
+            let new = super::New {
+                id: Uuid::now_v7(),
+                workspace_id: workspace.id,
+                dispatch_id: order.dispatch_id,
+                canvas_id: None,
+                when,
+                request: to_json(&order)?,
+                request_id,
+                created_at: now,
+            };
+            super::insert(tx, &new).await?;
+            tracing::info!(schedule = %new.id, "messages were scheduled");
+            made.store(true, Ordering::Relaxed);
+            let taken = Taken::new(new.dispatch_id, Some(new.id), &wanted);
+            Ok::<_, ApiError>(Answer { status: StatusCode::CREATED, body: to_json(&taken)? })
+        })
+    })
+    .await?;
+    if is_new.load(Ordering::Relaxed) {
+        count(Kind::Schedule);
+    }
+    Ok(answer)
+}
+
+/// The message objects that a campaign declares, where the call has none of its own.
+async fn declared(
+    app: &App,
+    caller: &Caller,
+    members: &Members,
+) -> Result<Option<Map<String, Value>>, ApiError> {
+    let Some(id) = request::campaign_asked(members) else { return Ok(None) };
+    let mut tx = app.calls.snapshot().await?;
+    let campaign = campaigns::by_id(&mut tx, caller.workspace.id, id).await?;
+    let messages = campaign.and_then(|mut campaign| campaign.content.remove("messages"));
+    Ok(match messages {
+        Some(Value::Object(messages)) => Some(messages),
+        _ => None,
+    })
+}
+
+fn to_json(value: &impl Serialize) -> Result<String, ApiError> {
+    serde_json::to_string(value)
+        .map_err(|error| ApiError::Internal(format!("what was asked cannot be written: {error}")))
+}

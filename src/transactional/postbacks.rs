@@ -1,0 +1,174 @@
+//! The postback of each state (src/gateway/README.md, Status postbacks): its body, and a delivery
+//! for it, in the transaction that makes the step. Postbacks of one email follow each other.
+
+use serde::Serialize;
+use uuid::Uuid;
+
+use super::rows::Email;
+use super::{State, time};
+use crate::app::App;
+use crate::deliveries::{self, NewDelivery, STATUS_POSTBACK};
+use crate::workspaces::settings::Settings;
+use store::{StoreError, Tx};
+
+/// The body, its members in the order of the API's guide.
+#[derive(Debug, Serialize)]
+pub struct Postback<'a> {
+    dispatch_id: String,
+    status: State,
+    metadata: Metadata<'a>,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct Metadata<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    external_send_id: Option<&'a str>,
+    campaign_api_id: Uuid,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    received_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    enqueued_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    executed_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sent_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    processed_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    delivered_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bounced_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    aborted_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+}
+
+impl<'a> Postback<'a> {
+    /// Of an email that comes to a state at a time, for a reason where it has one.
+    pub fn new(email: &'a Email, state: State, at: i64, reason: Option<&'a str>) -> Self {
+        let mut metadata = Metadata {
+            external_send_id: email.external_send_id.as_deref(),
+            campaign_api_id: email.campaign_id,
+            ..Metadata::default()
+        };
+        let reached = Some(time(at));
+        match state {
+            State::Processing => {}
+            State::Sent => {
+                metadata.received_at = Some(time(email.received_at));
+                metadata.enqueued_at = Some(time(email.enqueued_at));
+                metadata.executed_at = email.executed_at.map(time);
+                metadata.sent_at = reached;
+            }
+            State::Processed => metadata.processed_at = reached,
+            State::Delivered => metadata.delivered_at = reached,
+            State::Bounced => {
+                metadata.bounced_at = reached;
+                metadata.reason = reason;
+            }
+            State::Aborted => {
+                metadata.aborted_at = reached;
+                metadata.reason = reason;
+            }
+        }
+        Self { dispatch_id: email.dispatch_id.simple().to_string(), status: state, metadata }
+    }
+}
+
+/// Writes the delivery of a step, after that of the step before; none where the workspace declares
+/// no `email.status_postback`.
+pub async fn enqueue(
+    tx: &mut Tx,
+    app: &App,
+    settings: &Settings,
+    email: &Email,
+    postback: &Postback<'_>,
+) -> Result<Option<Uuid>, StoreError> {
+    let declared = settings.email.as_ref().and_then(|email| email.status_postback.as_ref());
+    let Some(declared) = declared else { return Ok(None) };
+    let delivery = NewDelivery {
+        workspace_id: email.workspace_id,
+        kind: STATUS_POSTBACK,
+        subject: postback.dispatch_id.clone(),
+        follows: email.postback_id,
+        url: declared.url.clone(),
+        body: serde_json::to_string(postback)
+            .map_err(|error| StoreError::Corrupt(format!("a postback: {error}")))?,
+        request_id: email.request_id.clone(),
+    };
+    deliveries::enqueue(tx, &app.config, &app.clock, delivery).await.map(Some)
+}
+
+#[cfg(test)]
+pub mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    pub fn email() -> Email {
+        Email {
+            dispatch_id: Uuid::from_u128(5),
+            workspace_id: 7,
+            campaign_id: Uuid::from_u128(6),
+            external_send_id: Some("order-1".into()),
+            request_id: "r".into(),
+            state: State::Processing,
+            reason: None,
+            recipient: None,
+            trigger_properties: None,
+            attributes: None,
+            service_id: None,
+            received_at: 1_598_900_321_000,
+            enqueued_at: 1_598_900_321_001,
+            executed_at: Some(1_598_900_321_002),
+            sent_at: None,
+            state_at: 0,
+            begun: 1,
+            put_off: 0,
+            postback_id: None,
+        }
+    }
+
+    /// Each state has the members of the guide's table, and no other.
+    #[test]
+    fn each_state_has_its_members() {
+        let mut email = email();
+        let at = 1_598_900_321_003;
+        let when = "2020-08-31T18:58:41.003+00:00";
+        for (state, own) in [
+            (
+                State::Sent,
+                json!({
+                    "received_at": "2020-08-31T18:58:41.000+00:00",
+                    "enqueued_at": "2020-08-31T18:58:41.001+00:00",
+                    "executed_at": "2020-08-31T18:58:41.002+00:00",
+                    "sent_at": when,
+                }),
+            ),
+            (State::Processed, json!({ "processed_at": when })),
+            (State::Delivered, json!({ "delivered_at": when })),
+            (State::Bounced, json!({ "bounced_at": when, "reason": "why" })),
+            (State::Aborted, json!({ "aborted_at": when, "reason": "why" })),
+        ] {
+            let mut metadata = json!({
+                "external_send_id": "order-1",
+                "campaign_api_id": "00000000-0000-0000-0000-000000000006",
+            });
+            for (name, value) in own.as_object().unwrap() {
+                metadata[name] = value.clone();
+            }
+            let expected = json!({
+                "dispatch_id": "00000000000000000000000000000005",
+                "status": state.name(),
+                "metadata": metadata,
+            });
+            let postback = Postback::new(&email, state, at, Some("why"));
+            assert_eq!(serde_json::to_value(&postback).unwrap(), expected);
+        }
+        email.external_send_id = None;
+        let postback = serde_json::to_value(Postback::new(&email, State::Sent, at, None)).unwrap();
+        assert_eq!(postback["metadata"]["external_send_id"], Value::Null);
+        assert_eq!(postback["metadata"].as_object().unwrap().len(), 5);
+    }
+}

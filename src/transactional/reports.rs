@@ -1,0 +1,82 @@
+//! What a relay reports of an email that it took (src/gateway/README.md, Reports of messages):
+//! processed, delivered, bounced.
+
+use super::postbacks::{self, Postback};
+use super::rows::{self, Email, Step};
+use super::{State, sla};
+use crate::app::App;
+use crate::messages::MessageId;
+use crate::workspaces::settings::{self, Settings};
+use kit::fail_point;
+use store::{StoreError, Tx};
+
+/// What becomes of an email.
+#[derive(Clone, Copy, Debug)]
+pub struct Change<'a> {
+    pub state: State,
+    pub at: i64,
+    pub reason: Option<&'a str>,
+}
+
+/// Notes a report that a workspace was given, in the caller's transaction, and has it told;
+/// answers whether the message is a transactional email of it. One that comes late or again
+/// changes nothing.
+///
+/// A report can be there before the worker that handed the email over has noted that it did, or
+/// after it died: it says that the relay has the email, so the email is sent.
+pub async fn reported(
+    tx: &mut Tx,
+    app: &App,
+    workspace: i32,
+    id: &MessageId,
+    change: &Change<'_>,
+) -> Result<bool, StoreError> {
+    let found = rows::lock(tx, id.dispatch_id).await?;
+    let found = found.filter(|email| email.workspace_id == workspace);
+    let Some(mut email) = found else { return Ok(false) };
+    let is_of_user = email.service_id.is_none_or(|service_id| service_id == id.service_id);
+    if !is_of_user || !email.state.leads_to(change.state) {
+        return Ok(true);
+    }
+    let settings = settings::of(app, email.workspace_id).await?;
+    if email.state == State::Processing {
+        let sent = Change { state: State::Sent, at: change.at, reason: None };
+        step(tx, app, &settings, &mut email, None, &sent).await?;
+        sla::count(&email);
+    }
+    step(tx, app, &settings, &mut email, None, change).await?;
+    sla::count(&email);
+    fail_point!("transactional::reported");
+    Ok(true)
+}
+
+/// Makes a step, with its postback; whether the email was where it begins, and is claimed by
+/// `owner` where there is one. Where it was not, nothing of this transaction may be committed.
+pub async fn step(
+    tx: &mut Tx,
+    app: &App,
+    settings: &Settings,
+    email: &mut Email,
+    owner: Option<uuid::Uuid>,
+    change: &Change<'_>,
+) -> Result<bool, StoreError> {
+    let Change { state, at, reason } = *change;
+    let postback = Postback::new(email, state, at, reason);
+    let postback_id = postbacks::enqueue(tx, app, settings, email, &postback).await?;
+    let step = Step {
+        from: email.state,
+        owner,
+        to: state,
+        at,
+        reason: reason.map(str::to_owned),
+        sent_at: (state == State::Sent).then_some(at),
+        postback_id,
+    };
+    if !rows::advance(tx, email.dispatch_id, &step).await? {
+        return Ok(false);
+    }
+    (email.state, email.state_at, email.reason) = (state, at, step.reason);
+    email.sent_at = step.sent_at.or(email.sent_at);
+    email.postback_id = postback_id.or(email.postback_id);
+    Ok(true)
+}

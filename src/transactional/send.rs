@@ -1,0 +1,505 @@
+//! What a worker does with an email that waits.
+//!
+//! ```text
+//! claim, apply attributes, find the user ──commit──> render ──> relay ──> step and postback ──commit
+//! ```
+//!
+//! Nothing is rendered or handed over before the claim is committed, and nothing is noted by who
+//! has lost it. A worker that ends in between leaves a row whose lease runs out.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+use uuid::Uuid;
+
+use super::contents::Contents;
+use super::queue::Wake;
+use super::reports::{Change, step};
+use super::rows::{self, Email};
+use super::{State, sla};
+use crate::app::App;
+use crate::campaigns::{self, Campaign, Kind};
+use crate::messages::content::{Content, Rendered};
+use crate::messages::members::User;
+use crate::messages::template::{Scope, Stop};
+use crate::messages::{MessageId, Outcome, Outgoing, channels};
+use crate::outbound::kept;
+use crate::tracking::apply::{ApplyError, Ingest};
+use crate::tracking::at_once::{self, Applied};
+use crate::users::Recipient;
+use crate::users::rows::{For, find_identifiers, find_users};
+use crate::workspaces::Channel;
+use crate::workspaces::settings::{self, Settings};
+use kit::clock::{hours, millis};
+use kit::fail_point;
+use kit::retry::{Retry, Tries, pause};
+use log::{Message, PayloadError};
+use store::documents::parsed;
+use store::{StoreError, Tx};
+
+/// Reasons of what is aborted, for customers.
+pub const NOT_EMAILABLE: &str = "User not emailable";
+const NO_CAMPAIGN: &str = "Campaign does not exist";
+const NOT_APPLICABLE: &str = "The recipient's attributes could not be written";
+const TOO_LARGE: &str = "The user's profile would be too large with these attributes";
+const NOT_RENDERED: &str = "The email could not be rendered";
+const NOT_PROCESSED: &str = "The email could not be processed";
+const NOT_TAKEN: &str = "The email was not taken in time by the sending partner";
+
+/// Times that an email may be begun without a clean end. Each time its lease is longer, so that
+/// one that ends its worker does so rarely, and not beside the same others again.
+const MOST_BEGUN: i32 = 10;
+
+/// The longest lease, and the longest pause before another try.
+const LONGEST_LEASE: Duration = hours(1);
+const FIRST_PAUSE: Duration = Duration::from_secs(2);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5 * 60);
+
+/// How long a message waits where its workspace has as many under way as it may; then it is left to
+/// be appended again, so that a workspace whose relay stalls holds up no other.
+const ROOM_PATIENCE: Duration = Duration::from_secs(5);
+
+#[derive(Debug, thiserror::Error)]
+pub enum SendError {
+    #[error(transparent)]
+    Message(#[from] PayloadError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Apply(#[from] ApplyError),
+}
+
+impl Retry for SendError {
+    fn can_retry(&self) -> bool {
+        match self {
+            Self::Message(error) => error.can_retry(),
+            Self::Store(error) => error.can_retry(),
+            Self::Apply(error) => error.can_retry(),
+        }
+    }
+
+    fn needs_newer(&self) -> bool {
+        match self {
+            Self::Message(error) => error.needs_newer(),
+            Self::Store(error) => error.needs_newer(),
+            Self::Apply(error) => error.needs_newer(),
+        }
+    }
+}
+
+/// Sends transactional emails.
+pub struct Lane {
+    app: App,
+    ingest: Ingest,
+    contents: Contents,
+    rooms: Mutex<HashMap<i32, Room>>,
+}
+
+/// How many emails of a workspace may wait to be under way, and be it.
+#[derive(Clone)]
+struct Room {
+    waiting: Arc<Semaphore>,
+    places: Arc<Semaphore>,
+}
+
+impl Room {
+    fn new(most: usize) -> Self {
+        let [waiting, places] = [(); 2].map(|()| Arc::new(Semaphore::new(most)));
+        Self { waiting, places }
+    }
+
+    /// Who waits keeps others from the lane: no more do than are under way.
+    async fn enter(self) -> Option<OwnedSemaphorePermit> {
+        let _waits = self.waiting.try_acquire_owned().ok()?;
+        timeout(ROOM_PATIENCE, self.places.acquire_owned()).await.ok()?.ok()
+    }
+}
+
+/// An email that is this worker's.
+struct Begun {
+    email: Email,
+    owner: Uuid,
+    recipient: Option<Recipient>,
+    campaign: Option<Campaign>,
+    /// Why it is not even to be tried.
+    refused: Option<&'static str>,
+}
+
+/// What is to be noted of an email.
+#[derive(Debug, PartialEq, Eq)]
+enum End {
+    Step(State, Option<String>),
+    Later { reason: String, after: Option<Duration> },
+}
+
+impl End {
+    fn aborted(reason: impl Into<String>) -> Self {
+        Self::Step(State::Aborted, Some(kept(&reason.into())))
+    }
+}
+
+impl Lane {
+    pub fn new(app: &App) -> Self {
+        let app = app.urgent();
+        Self {
+            ingest: Ingest::new(&app),
+            app,
+            contents: Contents::default(),
+            rooms: Mutex::default(),
+        }
+    }
+
+    /// Sends the email that a message is about, unless it has been or another worker has it.
+    pub async fn handle(&self, message: &Message) -> Result<(), SendError> {
+        let wake = Wake::read(message)?;
+        let Some(_room) = self.room(wake.workspace).await else {
+            tracing::warn!("the workspace has too many emails under way; this one waits");
+            return Ok(());
+        };
+        // Looked at before the claim, which counts: it is not this email that is wrong.
+        match settings::of(&self.app, wake.workspace).await {
+            Err(error) if error.needs_newer() => return Err(error.into()),
+            _ => {}
+        }
+        match self.begin(wake.dispatch_id).await? {
+            Some(begun) => self.see_through(begun).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn room(&self, workspace: i32) -> Option<OwnedSemaphorePermit> {
+        let room = {
+            let mut rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
+            let most = self.app.config.transactional.in_flight;
+            rooms.entry(workspace).or_insert_with(|| Room::new(most)).clone()
+        };
+        room.enter().await
+    }
+
+    /// Claims the email, writes the recipient's attributes and finds who is meant, at once or not
+    /// at all.
+    async fn begin(&self, dispatch_id: Uuid) -> Result<Option<Begun>, SendError> {
+        let (owner, now) = (Uuid::new_v4(), self.app.clock.now_ms());
+        let mut tx = self.app.store.write().await?;
+        let lease = self.app.config.lease();
+        let Some(email) = rows::claim(&mut tx, dispatch_id, owner, lease, now).await? else {
+            return Ok(None);
+        };
+        if email.begun > 1 {
+            let lease = lease_again(lease, email.begun);
+            rows::renew(&mut tx, dispatch_id, owner, lease).await?;
+        }
+        let (applied, refused) = match &email.attributes {
+            Some(attributes) => self.apply(&mut tx, attributes).await?,
+            None => (None, None),
+        };
+        let (user, refused) = match find(&mut tx, &email).await {
+            Ok(user) => (user, refused),
+            // Nobody mends that by waiting.
+            Err(StoreError::Corrupt(why)) => {
+                tracing::error!(why, "an email's recipient cannot be read");
+                (None, refused.or(Some(NOT_PROCESSED)))
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let campaign = campaigns::by_id(&mut tx, email.workspace_id, email.campaign_id).await?;
+        rows::resolved(&mut tx, dispatch_id, user.as_ref().map(|user| user.service_id)).await?;
+        tx.commit().await?;
+        applied.into_iter().for_each(Applied::committed);
+        fail_point!("transactional::claimed");
+        let refused = refused.or((email.begun > MOST_BEGUN).then_some(NOT_PROCESSED));
+        Ok(Some(Begun { email, owner, recipient: user, campaign, refused }))
+    }
+
+    /// Applies attributes, or takes back what was done of them and says why they cannot be.
+    async fn apply(
+        &self,
+        tx: &mut Tx,
+        attributes: &str,
+    ) -> Result<(Option<Applied>, Option<&'static str>), SendError> {
+        tx.begin_piece().await?;
+        match at_once::apply(&self.ingest, tx, attributes).await {
+            Ok(applied) => {
+                tx.keep().await?;
+                let refused = applied.is_too_large().then_some(TOO_LARGE);
+                Ok((Some(applied), refused))
+            }
+            Err(error) if error.can_retry() => Err(error.into()),
+            Err(error) => {
+                tracing::error!(%error, "the attributes of an email's recipient cannot be written");
+                tx.undo().await?;
+                Ok((None, Some(NOT_APPLICABLE)))
+            }
+        }
+    }
+
+    async fn see_through(&self, begun: Begun) -> Result<(), SendError> {
+        let settings = match settings::of(&self.app, begun.email.workspace_id).await {
+            Ok(settings) => settings,
+            Err(error) => return Ok(self.put_off(&begun, &error.to_string(), None).await?),
+        };
+        let end = self.hand_over(&begun, &settings).await;
+        fail_point!("transactional::answered");
+        let mut tries = Tries::within(self.app.config.lease());
+        // What the relay has must be noted, or it is handed over once more.
+        loop {
+            match self.settle(&begun, &settings, &end).await {
+                Err(error) if error.can_retry() && tries.again().await => {
+                    tracing::warn!(%error, "what became of an email cannot be noted yet");
+                }
+                settled => return Ok(settled?),
+            }
+        }
+    }
+
+    /// Renders the email and hands it to the relay, the lease renewed meanwhile.
+    async fn hand_over(&self, begun: &Begun, settings: &Settings) -> End {
+        let Begun { email, recipient, campaign, refused, .. } = begun;
+        if let Some(reason) = refused {
+            return End::aborted(*reason);
+        }
+        let Some(recipient) = recipient.as_ref().filter(|user| is_emailable(user)) else {
+            return End::aborted(NOT_EMAILABLE);
+        };
+        let campaign = campaign.as_ref().filter(|campaign| campaign.kind == Kind::Transactional);
+        let Some(campaign) = campaign else { return End::aborted(NO_CAMPAIGN) };
+        let content = match self.contents.of(email.workspace_id, campaign, settings) {
+            Ok(content) => content,
+            Err(why) => {
+                tracing::error!(campaign = %campaign.id, why, "a campaign's email cannot be used");
+                return End::aborted(format!("{NOT_RENDERED}: {why}"));
+            }
+        };
+        let rendered = match self.render(email, recipient, content).await {
+            Ok(rendered) => rendered,
+            Err(end) => return end,
+        };
+        let message = Outgoing {
+            workspace_id: email.workspace_id,
+            settings,
+            id: MessageId {
+                dispatch_id: email.dispatch_id,
+                service_id: recipient.service_id,
+                channel: Channel::Email,
+            },
+            recipient,
+            rendered: &rendered,
+            is_transactional: true,
+            campaign_id: Some(email.campaign_id),
+            send_id: None,
+            request_id: &email.request_id,
+        };
+        let mut sending = std::pin::pin!(channels::send(&self.app, message));
+        let outcome = loop {
+            match timeout(self.app.config.lease() / 3, &mut sending).await {
+                Ok(outcome) => break outcome,
+                Err(_) => self.renew(begun).await,
+            }
+        };
+        End::from(outcome)
+    }
+
+    /// Renders beside the async threads, on processors that only this lane waits for.
+    async fn render(
+        &self,
+        email: &Email,
+        recipient: &Recipient,
+        content: Arc<Content>,
+    ) -> Result<Rendered, End> {
+        let (profile, cores, now) =
+            (recipient.profile.clone(), self.app.cores.clone(), self.app.clock.now_ms());
+        let properties: Option<Map<String, Value>> =
+            email.trigger_properties.as_deref().and_then(|text| serde_json::from_str(text).ok());
+        let rendering = tokio::task::spawn_blocking(move || {
+            let scope = Scope {
+                profile: &profile,
+                event_properties: None,
+                api_trigger_properties: properties.as_ref(),
+                canvas_entry_properties: None,
+                now,
+            };
+            let message = content.messages().first();
+            message.map(|message| cores.compute(|| message.render(&scope)))
+        });
+        match rendering.await {
+            Ok(Some(Ok(rendered))) => Ok(rendered),
+            Ok(Some(Err(Stop::Aborted(reason)))) => Err(End::aborted(reason)),
+            Ok(Some(Err(Stop::Failed(why)))) => Err(End::aborted(format!("{NOT_RENDERED}: {why}"))),
+            Ok(None) => Err(End::aborted(NOT_RENDERED)),
+            Err(error) => {
+                tracing::error!(%error, "rendering an email panicked");
+                Err(End::aborted(NOT_RENDERED))
+            }
+        }
+    }
+
+    /// Keeps the email this worker's. Where it is not any more, what is under way ends all the
+    /// same, and is not noted.
+    async fn renew(&self, Begun { email, owner, .. }: &Begun) {
+        let renewed = async {
+            let mut tx = self.app.store.write().await?;
+            let lease = self.app.config.lease();
+            let renewed = rows::renew(&mut tx, email.dispatch_id, *owner, lease).await?;
+            tx.commit().await?;
+            Ok::<_, StoreError>(renewed)
+        };
+        match renewed.await {
+            Ok(true) => {}
+            Ok(false) => tracing::warn!("an email was lost to another worker on its way"),
+            Err(error) => tracing::warn!(%error, "the lease of an email cannot be renewed"),
+        }
+    }
+
+    /// Notes what became of an email, with its postback.
+    async fn settle(
+        &self,
+        begun: &Begun,
+        settings: &Settings,
+        end: &End,
+    ) -> Result<(), StoreError> {
+        let now = self.app.clock.now_ms();
+        let (state, reason) = match end {
+            End::Step(state, reason) => (*state, reason.as_deref()),
+            End::Later { reason, after } => {
+                if now < self.retried_until(&begun.email) {
+                    return self.put_off(begun, reason, *after).await;
+                }
+                tracing::warn!(reason, "an email was not taken for too long, and is aborted");
+                (State::Aborted, Some(NOT_TAKEN))
+            }
+        };
+        let mut tx = self.app.store.write().await?;
+        let change = Change { state, at: now, reason };
+        // As it is in the store: what is not committed is tried again.
+        let mut email = begun.email.clone();
+        let noted =
+            step(&mut tx, &self.app, settings, &mut email, Some(begun.owner), &change).await?;
+        if !noted {
+            // The relay has reported of it already, or another worker has it.
+            tracing::info!("what became of an email is known already");
+            return Ok(());
+        }
+        fail_point!("transactional::noted");
+        tx.commit().await?;
+        fail_point!("transactional::settled");
+        sla::count(&email);
+        let (dispatch, took) = (email.dispatch_id.simple(), now - email.received_at);
+        tracing::info!(%dispatch, state = state.name(), reason, took, "settled");
+        Ok(())
+    }
+
+    async fn put_off(
+        &self,
+        begun: &Begun,
+        reason: &str,
+        after: Option<Duration>,
+    ) -> Result<(), StoreError> {
+        let left_ms = self.retried_until(&begun.email) - self.app.clock.now_ms();
+        let tries = u32::try_from(begun.email.put_off).unwrap_or_default() + 1;
+        let pause = pause(tries, FIRST_PAUSE, LONGEST_PAUSE).max(after.unwrap_or_default());
+        // The last try is at the very end.
+        let pause = pause.min(Duration::from_millis(left_ms.max(1_000).unsigned_abs()));
+        let mut tx = self.app.store.write().await?;
+        let is_ours = rows::put_off(&mut tx, begun.email.dispatch_id, begun.owner, pause).await?;
+        tx.commit().await?;
+        tracing::warn!(reason, ?pause, is_ours, "an email was not taken, to be tried again");
+        metrics::counter!("longshore_transactional_put_off_total").increment(1);
+        Ok(())
+    }
+
+    fn retried_until(&self, email: &Email) -> i64 {
+        email.received_at + millis(hours(self.app.config.messages.retry_hours))
+    }
+}
+
+impl From<Outcome> for End {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Sent => Self::Step(State::Sent, None),
+            Outcome::Unreachable(why) => {
+                tracing::info!(why, "the user cannot be sent emails");
+                Self::aborted(NOT_EMAILABLE)
+            }
+            Outcome::Bounced(reason) => Self::Step(State::Bounced, Some(kept(&reason))),
+            Outcome::Failed(reason) => Self::aborted(reason),
+            Outcome::Later { reason, after } => Self::Later { reason, after },
+        }
+    }
+}
+
+fn is_emailable(user: &Recipient) -> bool {
+    user.email().is_some_and(|email| !email.is_empty())
+}
+
+/// The lease of an email that was begun before without a clean end: longer each time, and not as
+/// long as that of the others that were under way with it.
+fn lease_again(lease: Duration, begun: i32) -> Duration {
+    let tries = u32::try_from(begun).unwrap_or(1);
+    pause(tries, lease.saturating_mul(2), LONGEST_LEASE.max(lease)).max(lease)
+}
+
+/// Who is meant, as they are now.
+async fn find(tx: &mut Tx, email: &Email) -> Result<Option<Recipient>, StoreError> {
+    let workspace = email.workspace_id;
+    let service_id = match (email.service_id, &email.recipient) {
+        (Some(id), _) => Some(id),
+        (None, Some(recipient)) => {
+            let named: User =
+                parsed("transactional_emails.recipient", email.dispatch_id, recipient)?;
+            let (kind, value) = named.key();
+            let found = find_identifiers(tx, workspace, kind, &[&value]).await?;
+            found.first().map(|found| found.service_id)
+        }
+        (None, None) => None,
+    };
+    let Some(id) = service_id else { return Ok(None) };
+    let found = find_users(tx, workspace, &[id], For::Reading).await?;
+    let Some(user) = found.into_iter().next() else { return Ok(None) };
+    let recipient = Recipient::read(id, &user.doc)
+        .map_err(|error| StoreError::Corrupt(format!("the profile of {id}: {error}")))?;
+    Ok(Some(recipient))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outcomes_come_to_states() {
+        for (outcome, end) in [
+            (Outcome::Sent, End::Step(State::Sent, None)),
+            (Outcome::Unreachable("x".into()), End::aborted(NOT_EMAILABLE)),
+            (Outcome::Bounced("550".into()), End::Step(State::Bounced, Some("550".into()))),
+            (Outcome::Failed("why".into()), End::aborted("why")),
+        ] {
+            assert_eq!(End::from(outcome), end);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_workspace_without_room_holds_up_nobody() {
+        let room = Room::new(2);
+        let under_way = [room.clone().enter().await.unwrap(), room.clone().enter().await.unwrap()];
+        let waiting = [tokio::spawn(room.clone().enter()), tokio::spawn(room.clone().enter())];
+        tokio::task::yield_now().await;
+        assert!(room.clone().enter().await.is_none());
+        drop(under_way);
+        for waits in waiting {
+            assert!(waits.await.unwrap().is_some());
+        }
+    }
+
+    #[test]
+    fn what_ends_its_worker_comes_back_later_each_time() {
+        let lease = Duration::from_secs(30);
+        for begun in 2..=MOST_BEGUN {
+            let again = lease_again(lease, begun);
+            assert!(again >= lease.saturating_mul(1 << (begun - 1).min(5)), "{begun}: {again:?}");
+            assert!(again <= LONGEST_LEASE);
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Finding one user, and what is remembered of one who was erased.
+
+use std::borrow::Cow;
+
+use sha2::{Digest as _, Sha256};
+use uuid::Uuid;
+
+use crate::users::activity::{Activity, ActivityError};
+use crate::users::profile::{Field, Profile};
+use crate::users::rows::{self, For, Identifier, Kind, StoredUser};
+use crate::users::{activity_rows, record, service_id};
+use crate::workspaces::Workspace;
+use kit::clock::Clock;
+use kit::retry::Retry;
+use store::{Store, StoreError, Tx};
+
+/// Why one user could not be shown or erased.
+#[derive(Debug, thiserror::Error)]
+pub enum FindError {
+    #[error("no user has the external_id, service_id or email {0:?}")]
+    Nobody(String),
+    #[error(
+        "no user has the external_id, service_id or email {0:?}; what was taken in until now makes \
+         nobody with it"
+    )]
+    NobodyYet(String),
+    #[error("{} users have this email; say which: {}", .0.len(), texts(.0))]
+    Several(Vec<Uuid>),
+    #[error("{0}: {1}")]
+    Activity(Uuid, ActivityError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+fn texts(ids: &[Uuid]) -> String {
+    ids.iter().map(Uuid::to_string).collect::<Vec<_>>().join(", ")
+}
+
+impl Retry for FindError {
+    fn can_retry(&self) -> bool {
+        matches!(self, Self::Store(error) if error.can_retry())
+    }
+}
+
+/// The user's record as it is today, with the members that are stored and never exported;
+/// compact JSON. `id` is an external_id, else a service_id, else an email.
+pub async fn show(
+    store: &Store,
+    clock: &Clock,
+    workspace: &Workspace,
+    id: &str,
+) -> Result<String, FindError> {
+    let mut tx = store.snapshot().await?;
+    let user = find(&mut tx, workspace.id, id, For::Reading).await?;
+    let body = activity_rows::find_activity(&mut tx, workspace.id, user.service_id).await?;
+    let activity = match &body {
+        Some(body) => {
+            Activity::decode(body).map_err(|e| FindError::Activity(user.service_id, e))?
+        }
+        None => Activity::default(),
+    };
+    let (currency, rates) = (&workspace.currency, &workspace.exchange_rates);
+    Ok(record::show(&user.doc, &activity, clock.today(), currency, rates))
+}
+
+/// Who has an external_id, else a service_id, else an email.
+pub async fn identify(tx: &mut Tx, workspace: i32, id: &str) -> Result<Uuid, FindError> {
+    Ok(find(tx, workspace, id, For::Telling).await?.service_id)
+}
+
+/// What a user can be made anew by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Name {
+    ExternalId,
+    Email,
+}
+
+/// By what `user` can be made anew; where `id` is nobody's, by that.
+pub(crate) fn names<'a>(id: &'a str, user: Option<&'a StoredUser>) -> Vec<(Name, Cow<'a, str>)> {
+    let (external_id, email) = match user {
+        Some(user) => (user.external_id.as_deref(), user.email.as_deref().map(Cow::Borrowed)),
+        None => (Some(id), Some(Cow::Owned(id.to_lowercase()))),
+    };
+    let external_id = external_id.map(|id| (Name::ExternalId, Cow::Borrowed(id)));
+    external_id.into_iter().chain(email.map(|email| (Name::Email, email))).collect()
+}
+
+/// How it is remembered who was erased: not by a name that could be read.
+pub(crate) fn who(name: Name, value: &str) -> [u8; 32] {
+    let kind = match name {
+        Name::ExternalId => 1,
+        Name::Email => 2,
+    };
+    Sha256::new().chain_update([kind]).chain_update(value).finalize().into()
+}
+
+pub(crate) async fn remove_identifiers(
+    tx: &mut Tx,
+    workspace: i32,
+    user: &StoredUser,
+) -> Result<(), StoreError> {
+    let id = user.service_id;
+    let Ok(profile) = Profile::parse(&user.doc) else {
+        return rows::sweep_identifiers(tx, workspace, id).await;
+    };
+    // The field unreadable is the document unreadable: its aliases are not known.
+    let aliases = profile.aliases();
+    if aliases.is_empty() && profile.get(Field::UserAliases).is_some() {
+        return rows::sweep_identifiers(tx, workspace, id).await;
+    }
+    let external_id = user.external_id.iter().map(|value| (Kind::ExternalId, value.clone()));
+    let aliases = aliases.iter().map(|alias| (Kind::Alias, alias.key()));
+    for (kind, value) in external_id.chain(aliases) {
+        let gone = Identifier { kind, value, service_id: id };
+        rows::remove_identifier(tx, workspace, &gone).await?;
+    }
+    if let Some(email) = &user.email {
+        rows::remove_emails(tx, workspace, &[(email.clone(), id)]).await?;
+    }
+    Ok(())
+}
+
+pub(crate) async fn find_some(
+    tx: &mut Tx,
+    workspace: i32,
+    id: &str,
+    purpose: For,
+) -> Result<Option<StoredUser>, FindError> {
+    match find(tx, workspace, id, purpose).await {
+        Err(FindError::Nobody(_)) => Ok(None),
+        found => found.map(Some),
+    }
+}
+
+async fn find(
+    tx: &mut Tx,
+    workspace: i32,
+    id: &str,
+    purpose: For,
+) -> Result<StoredUser, FindError> {
+    let mut ids: Vec<Uuid> = rows::find_identifiers(tx, workspace, Kind::ExternalId, &[id])
+        .await?
+        .into_iter()
+        .map(|identifier| identifier.service_id)
+        .collect();
+    let is_external = !ids.is_empty();
+    if !is_external {
+        ids.extend(Uuid::parse_str(id).ok().filter(|id| service_id::bucket(id).is_some()));
+    }
+    let mut users = rows::find_users(tx, workspace, &ids, purpose).await?;
+    // Who was waited for may have given it another external_id.
+    let has_id = |user: &StoredUser| user.external_id.as_deref() == Some(id);
+    users.retain(|user| !is_external || has_id(user));
+    if users.is_empty() {
+        let email = id.to_lowercase();
+        let hinted = rows::find_emails(tx, workspace, &[&email]).await?;
+        users = rows::find_users(tx, workspace, &hinted, purpose).await?;
+        users.retain(|user| user.email.as_ref() == Some(&email));
+    }
+    match users.len() {
+        0 => Err(FindError::Nobody(id.to_owned())),
+        1 => users.pop().ok_or_else(|| FindError::Nobody(id.to_owned())),
+        _ => Err(FindError::Several(users.iter().map(|user| user.service_id).collect())),
+    }
+}

@@ -1,0 +1,56 @@
+//! By what calls name a user.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+/// Who an object is about: of the identifiers that it gave, the one that decides.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Identifier<'a> {
+    #[serde(borrow)]
+    ExternalId(Cow<'a, str>),
+    /// Creates nobody.
+    ServiceId(Uuid),
+    /// Always with `update_only`.
+    #[serde(borrow)]
+    UserAlias(UserAlias<'a>),
+    /// As it was given; compared in lower case.
+    #[serde(borrow)]
+    Email(Cow<'a, str>),
+}
+
+impl Identifier<'_> {
+    /// Which decides where there are several: the lowest.
+    pub fn rank(&self) -> u8 {
+        match self {
+            Self::ExternalId(_) => 0,
+            Self::ServiceId(_) => 1,
+            Self::UserAlias(_) => 2,
+            Self::Email(_) => 3,
+        }
+    }
+
+    /// A text that is the same for the same identifier, and for no other.
+    pub fn key(&self) -> String {
+        let rank = self.rank();
+        match self {
+            Self::ExternalId(id) => format!("{rank}{id}"),
+            Self::ServiceId(id) => format!("{rank}{id}"),
+            Self::UserAlias(UserAlias { alias_name, alias_label }) => {
+                format!("{rank}{alias_label}\u{1f}{alias_name}")
+            }
+            Self::Email(email) => format!("{rank}{}", email.to_lowercase()),
+        }
+    }
+}
+
+/// An alias, as the API has it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct UserAlias<'a> {
+    #[serde(borrow)]
+    pub alias_name: Cow<'a, str>,
+    #[serde(borrow)]
+    pub alias_label: Cow<'a, str>,
+}

@@ -1,0 +1,34 @@
+//! How a workspace file is applied, and what changes.
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// How to apply.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// Only say what would change.
+    pub dry_run: bool,
+    /// Also end what the file no longer declares: declared keys, apps, storage, catalogs with
+    /// their fields and items, email, providers, subscription groups, segments, campaigns,
+    /// Canvases, SCIM tokens, dashboard users.
+    pub prune: bool,
+}
+
+/// One thing that changes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// `+` made, `~` changed, `-` ended.
+    pub sign: char,
+    /// Such as `key integrator` or `storage.s3`.
+    pub what: String,
+    /// Without credentials; may be empty.
+    pub detail: String,
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.sign, self.what)?;
+        if self.detail.is_empty() { Ok(()) } else { write!(f, " ({})", self.detail) }
+    }
+}

@@ -1,0 +1,91 @@
+//! What the YAML reader found, for who writes the file and not for who wrote this program.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+use serde_saphyr::{Error, UserMessageFormatter};
+
+use crate::workspace_file::schema::json_schema;
+use kit::words::{beginning, nearest};
+
+/// The most characters of a name that are repeated.
+const SHOWN: usize = 64;
+
+/// What to look at where the file has no structure.
+const INDENTATION: &str = "is it indented as it should be? Fields of one object begin in the same \
+                           column, after spaces and no tabs, and a text with `: ` or ` #` in it \
+                           stands in quotes";
+
+pub fn in_words(error: &Error) -> String {
+    match error {
+        Error::Unexpected { expected: "mapping start", .. } => {
+            "expected fields, each as `name: value`; are they indented as they should be?".into()
+        }
+        Error::Unexpected { expected: "sequence start", .. } => {
+            "expected a list, such as [a, b]".into()
+        }
+        Error::SerdeUnknownField { field, expected, .. } => unknown_field(field, expected),
+        Error::SerdeMissingField { field, .. } => {
+            format!("missing field `{field}`; if it is there, is it indented as the others are?")
+        }
+        error => {
+            let text = error.render_with_formatter(&UserMessageFormatter);
+            match is_of_structure(error) {
+                true => format!("{}; {INDENTATION}", super::without_position(&text)),
+                false => text,
+            }
+        }
+    }
+}
+
+/// Whether the file is no YAML.
+fn is_of_structure(error: &Error) -> bool {
+    matches!(error, Error::ContainerEndMismatch { .. } | Error::ExternalMessage { .. })
+}
+
+fn unknown_field(field: &str, expected: &[&'static str]) -> String {
+    let shown = format!("unknown field `{}`", beginning(field, SHOWN));
+    if let Some(meant) = nearest(field, expected.iter().copied()) {
+        return format!("{shown}; did you mean {meant}?");
+    }
+    let places = places(field);
+    if places.is_empty() {
+        return format!("{shown}; the fields here are {}", expected.join(", "));
+    }
+    let places = Vec::from_iter(places).join(", ");
+    format!("{shown}; is it indented as it should be? It is a field of {places}")
+}
+
+/// What has a field of this name, as paths of the file.
+fn places(field: &str) -> BTreeSet<String> {
+    let schema: Value = serde_json::from_str(&json_schema()).unwrap_or_default();
+    let mut places = BTreeSet::new();
+    find(&schema, &schema, "", field, &mut places);
+    places
+}
+
+fn find(all: &Value, schema: &Value, path: &str, field: &str, places: &mut BTreeSet<String>) {
+    // The file has no more levels.
+    const DEEPEST: usize = 5;
+    if path.matches(['.', '[']).count() > DEEPEST {
+        return;
+    }
+    let target = schema["$ref"].as_str().and_then(|target| all.pointer(target.strip_prefix('#')?));
+    let one_of = schema["anyOf"].as_array().into_iter().flatten();
+    for schema in target.into_iter().chain(one_of) {
+        find(all, schema, path, field, places);
+    }
+    if schema["items"].is_object() {
+        find(all, &schema["items"], &format!("{path}[]"), field, places);
+    }
+    if schema["additionalProperties"].is_object() {
+        find(all, &schema["additionalProperties"], &format!("{path}.<name>"), field, places);
+    }
+    for (name, below) in schema["properties"].as_object().into_iter().flatten() {
+        if name == field {
+            places.insert(if path.is_empty() { "the document itself".into() } else { path.into() });
+        }
+        let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+        find(all, below, &path, field, places);
+    }
+}

@@ -1,0 +1,455 @@
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use proptest::prelude::*;
+
+use serde_json::json;
+
+use super::*;
+use crate::campaigns::Kind;
+use crate::workspaces::channels::{DeclaredPart, Part};
+use crate::workspaces::settings::Secret;
+
+const GOOD: &str = r#"
+workspace: acme
+currency: USD
+exchange_rates: {EUR: 1.08, JPY: "0.0067"}
+time_zone: America/New_York
+ip_allowlist: [10.0.0.0/8, "::1"]
+export_limits: {users: 1000, bytes: 5GiB}
+keys:
+  - name: integrator
+    secret: "${ACME_KEY}"
+    permissions: [users.track, users.export.global_control_group]
+    allow: [127.0.0.1]
+apps:
+  - {id: 7b1f8a34-8f4e-4d0e-9a55-0c5a2f3f6d01, name: Acme for iOS, platform: ios, bundle_id: com.acme.app, activity_types: [DeliveryAttributes]}
+storage:
+  s3: {bucket: acme-exports, region: eu-west-1, access_key_id: AKIA, secret_access_key: "${ACME_KEY}", session_token: null, endpoint: null, path_style: false}
+  azure: {account: acme, container: exports, access_key: "a2V5", sas_token: null, endpoint: null, default_export_destination: true}
+control_group: {percent: 5}
+---
+workspace: other
+---
+company: Acme Inc.
+scim_tokens: [{name: idp, secret: "${ACME_KEY}"}]
+dashboard_users:
+  - user_name: ann@acme.example
+    given_name: Ann
+    permissions: {company: [admin], workspaces: [{workspace: acme, teams: [{id: t, permissions: [send]}]}]}
+"#;
+
+fn environment(name: &str) -> Option<String> {
+    match name {
+        "ACME_KEY" => Some("a-secret-of-the-environment".into()),
+        "EMPTY" => Some(String::new()),
+        _ => None,
+    }
+}
+
+fn problems(text: &str) -> Vec<Problem> {
+    match read(text, &environment) {
+        Ok(_) => panic!("this was taken:\n{text}"),
+        Err(error) => error.problems,
+    }
+}
+
+/// The one problem that the text has.
+fn problem(text: &str) -> String {
+    let problems = problems(text);
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    problems[0].to_string()
+}
+
+#[test]
+fn a_file_is_read_whole() {
+    let declared = read(GOOD, &environment).unwrap();
+    assert!(declared.company.is_some_and(|company| company.name == "Acme Inc."));
+    let [acme, other] = declared.workspaces.as_slice() else { panic!("two documents") };
+    assert_eq!(acme.name, "acme");
+    assert_eq!(acme.exchange_rates["EUR"], 1_080_000);
+    assert_eq!(acme.exchange_rates["JPY"], 6_700);
+    assert_eq!(acme.time_zone, "America/New_York");
+    assert_eq!(acme.ip_allowlist.len(), 2);
+    assert_eq!((acme.export_users_limit, acme.export_bytes_limit), (1000, 5 << 30));
+    assert!(acme.keys.len() == 1 && acme.keys[0].permissions.len() == 2);
+    assert!(acme.apps.len() == 1 && acme.apps[0].platform == Platform::Ios);
+    let Some(Settings::S3(s3)) = &acme.s3 else { panic!("s3") };
+    assert_eq!(s3.secret_access_key.as_deref(), Some("a-secret-of-the-environment"));
+    assert_eq!((&s3.session_token, &s3.endpoint), (&None, &None));
+    assert!(acme.azure.is_some() && acme.azure_is_default == Some(true));
+    assert_eq!(acme.percent, Some(5));
+    assert_eq!(other.currency, "USD");
+    assert_eq!(other.export_bytes_limit, EXPORT_BYTES);
+    assert!(other.keys.is_empty() && other.s3.is_none() && other.percent.is_none());
+}
+
+#[test]
+fn campaigns_and_canvases_are_read_whole() {
+    let text = r#"
+workspace: acme
+campaigns:
+  - id: 7b1f8a34-8f4e-4d0e-9a55-0c5a2f3f6d02
+    name: "${ACME_KEY}"
+    type: transactional
+    tags: [a, b]
+    paused: true
+    email: {subject: "{{${first_name}}}", body: x}
+    sla_per_hour: 50000
+canvases:
+  - {id: 7b1f8a34-8f4e-4d0e-9a55-0c5a2f3f6d03, name: Onboarding, conversion_window: 12h}
+"#;
+    let declared = read(text, &environment).unwrap().workspaces.remove(0).campaigns;
+    let [receipt, onboarding] = declared.as_slice() else { panic!("{declared:?}") };
+    assert_eq!((receipt.kind, onboarding.kind), (Kind::Transactional, Kind::Canvas));
+    assert_eq!(receipt.name, "a-secret-of-the-environment");
+    assert_eq!((receipt.archived, receipt.paused, receipt.tags.len()), (false, true, 2));
+    let email = json!({ "subject": "{{${first_name}}}", "body": "x" });
+    let content = json!({ "email": email, "sla_per_hour": 50_000 });
+    assert_eq!(serde_json::Value::Object(receipt.content.clone()), content);
+    let content = json!({ "conversion_window": "12h" });
+    assert_eq!(serde_json::Value::Object(onboarding.content.clone()), content);
+}
+
+#[test]
+fn each_mistake_in_a_campaign_is_named() {
+    const ID: &str = "7b1f8a34-8f4e-4d0e-9a55-0c5a2f3f6d02";
+    let campaign = |rest: &str| {
+        format!("workspace: a\ncampaigns:\n  - {{id: {ID}, name: n, type: api{rest}}}\n")
+    };
+    for (text, expected) in [
+        (
+            campaign("").replace("api", "ap"),
+            "line 3: campaigns[0].type: \"ap\": expected api, transactional",
+        ),
+        (campaign("").replace(ID, "7"), "line 3: campaigns[0].id: \"7\" is no UUID"),
+        (campaign(", tags: [a, b, a]"), "line 3: campaigns[0].tags[2]: an earlier one"),
+        (
+            campaign(", sla_per_hour: 0, email: {body: x}").replace("api", "transactional"),
+            "line 3: campaigns[0].sla_per_hour: \"0\"",
+        ),
+        (
+            campaign(", sla_per_hour: 1"),
+            "line 3: campaigns[0].sla_per_hour: a campaign of the type api has no sla_per_hour",
+        ),
+        (campaign(", email: {body: x}"), "line 3: campaigns[0].email: a campaign of the type api"),
+        (
+            campaign(", audience: {push_subscription_status: {comparison: is, value: opted_in}}"),
+            "line 3: campaigns[0].audience: a campaign of the type api has no audience",
+        ),
+        (
+            campaign("").replace("api", "transactional"),
+            "line 3: campaigns[0].email: a campaign of the type transactional needs it",
+        ),
+        (
+            campaign(", email: {subject: x}").replace("api", "transactional"),
+            "line 3: campaigns[0].email.body: it is missing",
+        ),
+        (
+            campaign(", email: {body: x}, messages: {}").replace("api", "transactional"),
+            "line 3: campaigns[0].messages: a campaign of the type transactional has no messages",
+        ),
+        (
+            campaign(
+                ", email: {body: x}, variations: [{id: 7b1f8a34-8f4e-4d0e-9a55-0c5a2f3f6d09}]",
+            )
+            .replace("api", "transactional"),
+            "line 3: campaigns[0].variations: a campaign of the type transactional has no",
+        ),
+        (
+            campaign(", messages: {}").replace("api", "triggered"),
+            "line 3: campaigns[0].trigger: a campaign of the type triggered needs it",
+        ),
+        (
+            campaign(", trigger: {purchase: {product_id: tea}}").replace("api", "triggered"),
+            "line 3: campaigns[0].messages: a campaign of the type triggered needs it",
+        ),
+        (
+            campaign(", messages: {}, trigger: {purchase: {product_id: 5}}")
+                .replace("api", "triggered"),
+            "line 3: campaigns[0].trigger.purchase.product_id: expected a string",
+        ),
+        (
+            campaign(", messages: {}, trigger: {purchase: {product_id: a}}, audience: {AND: []}")
+                .replace("api", "triggered"),
+            "line 3: campaigns[0].audience.AND: expected an array of at least one",
+        ),
+        (campaign(", conversion_window: 3w"), "line 3: campaigns[0].conversion_window: \"3w\""),
+        (campaign(", variations: [{id: 7}]"), "line 3: campaigns[0].variations[0].id: "),
+        (campaign(", messages: [a]"), "line 3: expected fields"),
+        (campaign(", trigger: now"), "line 3: expected fields"),
+        (campaign(", email: {a: {b: 1}, a: 2}"), "line 3: duplicate mapping key"),
+        (
+            format!("{}canvases:\n  - {{id: {ID}, name: m}}\n", campaign("")),
+            "line 5: canvases[0].id: an earlier one has the same",
+        ),
+    ] {
+        let problem = problem(&text);
+        assert!(problem.starts_with(expected), "{text}\n{problem}");
+    }
+}
+
+#[test]
+fn the_published_example_is_taken() {
+    let environment = |name: &str| match name {
+        "ACME_CALLBACK_SECRET" => Some(format!("whsec_{}", BASE64_STANDARD.encode([9; 24]))),
+        name => Some(format!("a-long-secret-for-{name}")),
+    };
+    let declared = read(include_str!("../../../deploy/example.yaml"), &environment);
+    assert!(declared.is_ok_and(|declared| declared.company.is_some()));
+}
+
+#[test]
+fn another_shape_is_said_in_words_of_the_file() {
+    for (text, wanted) in [
+        ("workspace: ~\n", "line 1: null is not allowed here"),
+        (
+            "workspace: a\nworkspace: b\n",
+            "line 2: duplicate mapping key: workspace not allowed here",
+        ),
+        (
+            "workspace: a\nstorage: s3\n",
+            "line 2: expected fields, each as `name: value`; are they indented as they should be?",
+        ),
+        ("workspace: a\nkeys: {}\n", "line 2: expected a list, such as [a, b]"),
+    ] {
+        assert_eq!(problem(text), wanted);
+    }
+}
+
+#[test]
+fn unknown_names_are_refused_with_their_line() {
+    for (text, line, name) in [
+        ("workspace: a\ncurency: USD\n", "line 2: ", "curency"),
+        ("workspace: a\nkeys:\n  - name: x\n    secert: y\n", "line 4: ", "secert"),
+        ("workspace: a\n\n\ncampains: []\n", "line 4: ", "campains"),
+        ("workspace: a\n---\nworkspace: b\nstorage: {gcs: {}}\n", "line 4: ", "gcs"),
+    ] {
+        let problem = problem(text);
+        assert!(problem.starts_with(line) && problem.contains(name), "{problem}");
+    }
+}
+
+#[test]
+fn names_the_field_that_was_meant() {
+    for (text, parts) in [
+        ("workspace: a\ncurency: USD\n", vec!["line 2", "did you mean currency?"]),
+        ("workspace: a\nkeys:\n  - {name: x, secert: y}\n", vec!["line 3", "did you mean secret?"]),
+        ("company: A\nscim_token: []\n", vec!["line 2", "did you mean scim_tokens?"]),
+        // One level too high, and one too low.
+        ("workspace: a\ncontrol_group:\npercent: 5\n", vec!["line 3", "indented", "control_group"]),
+        (
+            "workspace: a\nexport_limits:\n  users: 1\n  currency: USD\n",
+            vec!["line 4", "indented", "the document itself"],
+        ),
+        ("workspace: a\nxyzzy: 1\n", vec!["line 2", "xyzzy", "ip_allowlist"]),
+    ] {
+        let problem = problem(text);
+        assert!(parts.iter().all(|part| problem.contains(part)), "{problem}");
+    }
+}
+
+#[test]
+fn asks_about_the_indentation_of_what_is_no_yaml() {
+    for text in [
+        "workspace: a\nkeys:\n  - name: x\n     secret: y\n",
+        "workspace: a\nkeys:\n  - name: x\n   secret: y\n",
+        "workspace: a\n  currency: USD\n",
+        "workspace: a\nexport_limits:\n    users: 1\n  bytes: 1\n",
+        "workspace: a\nexport_limits:\n\tusers: 1\n",
+        "workspace: a\nkeys:\n- name: x\n secret: y\n",
+    ] {
+        let problem = problem(text);
+        assert!(problem.starts_with("line "), "{text}: {problem}");
+        assert!(problem.contains("indented as"), "{text}: {problem}");
+    }
+}
+
+#[test]
+fn booleans_are_those_of_yaml_1_2() {
+    let text = "workspace: on\nkeys:\n  - {name: yes, secret: twenty-characters-ok, permissions: [users.track]}\n\
+                segments:\n  - id: 7b1f8a34-8f4e-4d0e-9a55-0c5a2f3f6d01\n    name: off\n    audience:\n      \
+                OR:\n";
+    let leaf = |value: &str, kind: &str| {
+        format!(
+            "        - {{custom_attribute: {{custom_attribute_name: n, comparison: {kind}, value: {value}}}}}\n"
+        )
+    };
+    let texts = ["n", "N", "no", "No", "y", "yes", "on", "off", "OFF"];
+    let leaves: String = texts.iter().map(|text| leaf(text, "equals")).collect();
+    let file = format!("{text}{leaves}{}", leaf("true", "equals"));
+    let declared = read(&file, &environment).unwrap_or_else(|error| panic!("{error}"));
+    let workspace = &declared.workspaces[0];
+    assert_eq!((workspace.name.as_str(), workspace.keys[0].name.as_str()), ("on", "yes"));
+    let segment = &workspace.segments[0];
+    assert_eq!(segment.name, "off");
+    for (at, text) in texts.iter().enumerate() {
+        let value = &segment.audience["OR"][at]["custom_attribute"]["value"];
+        assert_eq!(value, &json!(text));
+    }
+    assert_eq!(segment.audience["OR"][texts.len()]["custom_attribute"]["value"], json!(true));
+}
+
+#[test]
+fn each_bad_value_is_named_with_its_line_and_path() {
+    let key = |rest: &str| format!("workspace: a\nkeys:\n  - name: k\n{rest}");
+    let s3 = |rest: &str| format!("workspace: a\nstorage:\n  s3:\n{rest}");
+    let secret = "    secret: twenty-characters-ok\n";
+    for (text, expected) in [
+        ("workspace: a b\n".into(), "line 1: workspace: "),
+        ("workspace: ''\n".into(), "line 1: workspace: "),
+        ("workspace: a\ncurrency: usd\n".into(), "line 2: currency: \"usd\""),
+        ("workspace: a\ntime_zone: Mars/Base\n".into(), "line 2: time_zone: \"Mars/Base\""),
+        ("workspace: a\nexchange_rates:\n  EUR: 0\n".into(), "line 3: exchange_rates.EUR: \"0\""),
+        ("workspace: a\nexchange_rates: {USD: 1}\n".into(), "line 2: exchange_rates.USD: "),
+        ("workspace: a\nexchange_rates: {QQQ: 1}\n".into(), "line 2: exchange_rates.QQQ: "),
+        (
+            "workspace: a\nexchange_rates: {EUR: 1.0000001}\n".into(),
+            "line 2: exchange_rates.EUR: \"1.0000001\"",
+        ),
+        ("workspace: a\nip_allowlist:\n  - ::1\n  - x\n".into(), "line 4: ip_allowlist[1]: \"x\""),
+        (
+            "workspace: a\nrate_limits:\n  users.trak: {requests: 1, seconds: 1}\n".into(),
+            "line 3: rate_limits.users.trak: there is no such budget; there are: campaigns.list,",
+        ),
+        (
+            "workspace: a\nrate_limits: {catalogs: {requests: 0, seconds: 60}}\n".into(),
+            "line 2: rate_limits.catalogs.requests: \"0\"",
+        ),
+        (
+            "workspace: a\nrate_limits: {catalogs: {requests: 1, seconds: 7}}\n".into(),
+            "line 2: rate_limits.catalogs.seconds: \"7\": expected whole seconds that divide a day",
+        ),
+        ("workspace: a\nexport_limits: {users: 0}\n".into(), "line 2: export_limits.users: "),
+        ("workspace: a\nexport_limits: {bytes: 5 gigs}\n".into(), "line 2: export_limits.bytes: "),
+        ("workspace: a\ncontrol_group: {percent: 0}\n".into(), "line 2: control_group.percent: "),
+        ("workspace: a\ncontrol_group: {percent: 101}\n".into(), "line 2: control_group.percent: "),
+        ("workspace: a\ncontrol_group: {percent: 1.5}\n".into(), "line 2: control_group.percent: "),
+        ("workspace: a\ncallbacks: {secret: hush}\n".into(), "line 2: callbacks.secret: "),
+        (key("    secret: short\n    permissions: [users.track]\n"), "line 4: keys[0].secret: "),
+        (key(&format!("{secret}    permissions: [users.trak]\n")), "line 5: keys[0].permissions[0]: no such permission: users.trak;"),
+        (key(&format!("{secret}    permissions: []\n")), "line 3: keys[0].permissions: "),
+        (
+            key("    secret: ${NOT_SET}\n    permissions: [users.track]\n"),
+            "line 4: keys[0].secret: the environment has no NOT_SET",
+        ),
+        (
+            "workspace: a\napps:\n  - {id: 7, name: x, platform: ios}\n".into(),
+            "line 3: apps[0].id: \"7\" is no UUID",
+        ),
+        (
+            "workspace: a\napps:\n  - {id: 7b1f8a34-8f4e-4d0e-9a55-0c5a2f3f6d01, name: x, platform: os2}\n".into(),
+            "line 3: apps[0].platform: \"os2\"",
+        ),
+        (s3("    bucket: Acme\n    region: eu-west-1\n"), "line 4: storage.s3.bucket: \"Acme\""),
+        (s3("    bucket: acme\n"), "line 4: storage.s3.region: "),
+        (s3("    bucket: acme\n    region: e\n    access_key_id: A\n"), "line 4: storage.s3: "),
+        (s3("    bucket: acme\n    region: e\n    endpoint: ftp://x\n"), "line 6: storage.s3.endpoint: "),
+        (
+            "workspace: a\nstorage:\n  azure: {account: acme, container: exports}\n".into(),
+            "line 3: storage.azure: expected one of access_key and sas_token",
+        ),
+        (
+            "workspace: a\nstorage:\n  azure: {account: acme, container: a--b, sas_token: x}\n".into(),
+            "line 3: storage.azure.container: ",
+        ),
+        ("workspace: a\ncatalogs: [{name: a b}]\n".into(), "line 2: catalogs[0].name: \"a b\""),
+        (
+            "workspace: a\ncatalogs:\n  - name: x\n  - name: x\n".into(),
+            "line 4: catalogs[1].name: an earlier one",
+        ),
+        (
+            "workspace: a\ncatalogs: [{name: x, fields: [{name: C, type: text}]}]\n".into(),
+            "line 2: catalogs[0].fields[0].type: \"text\": expected one of string, number,",
+        ),
+        (
+            "workspace: a\ncatalogs: [{name: x, fields: [{name: a.b, type: string}]}]\n".into(),
+            "line 2: catalogs[0].fields[0].name: expected 1 to 250",
+        ),
+        (
+            "workspace: a\ncatalogs: [{name: x, fields: [{name: id, type: string}]}]\n".into(),
+            "line 2: catalogs[0].fields[0].name: every item",
+        ),
+        ("workspace: a\n---\nworkspace: a\n".into(), "line 3: workspace: "),
+        ("company: A\n---\ncompany: B\n".into(), "line 3: company: an earlier document"),
+        ("company: ''\n".into(), "line 1: company: "),
+        ("company: A\nworkspace: a\n".into(), "line 2: "),
+        ("workspace: a\ncompany: A\n".into(), "line 2: "),
+        ("company: A\nscim_tokens:\n  - {name: t, secret: short}\n".into(), "line 3: scim_tokens[0].secret: "),
+        (
+            "company: A\ndashboard_users:\n  - {user_name: A@b}\n  - {user_name: a@B}\n".into(),
+            "line 4: dashboard_users[1].user_name: an earlier one",
+        ),
+        (
+            "company: A\ndashboard_users:\n  - user_name: a\n    permissions: {workspaces: [{workspace: b c}]}\n".into(),
+            "line 4: dashboard_users[0].permissions.workspaces[0].workspace: ",
+        ),
+        (
+            "company: A\ndashboard_users:\n  - user_name: a\n    permissions: {workspaces: [{workspace: b, teams: [{}]}]}\n".into(),
+            "line 4: dashboard_users[0].permissions.workspaces[0].teams[0]: ",
+        ),
+        ("".into(), "it declares no workspace"),
+    ] {
+        let problem = problem(&text);
+        assert!(problem.starts_with(expected), "{text}\n{problem}");
+    }
+}
+
+#[test]
+fn all_that_is_wrong_is_said_at_once_and_no_secret_with_it() {
+    let text = "workspace: a\ncurrency: usd\ncallbacks: {secret: hidden-one}\n\
+                keys:\n  - {name: k, secret: hidden-two, permissions: [x], allow: [y]}\n\
+                storage: {azure: {account: acme, container: e, access_key: 'hidden three'}}\n";
+    let problems = problems(text);
+    let lines: Vec<u64> = problems.iter().map(|problem| problem.line).collect();
+    assert_eq!(lines, [2, 3, 5, 5, 5, 6, 6], "{problems:?}");
+    assert!(!format!("{problems:?}").contains("hidden"), "{problems:?}");
+}
+
+#[test]
+fn what_is_no_yaml_is_refused_with_its_line_and_without_its_text() {
+    for text in [
+        "workspace: a\nkeys:\n  - name: k\n    secret: [hidden\n",
+        "workspace: a\nkeys:\n  - name: k\n    secret: {hidden: hidden}\n    permissions: []\n",
+        "workspace: a\nstorage: {s3: {bucket: b, region: r, path_style: hidden}}\n",
+        "workspace: a\nkeys: hidden\n",
+        "workspace: a\ncurrency: USD\ncurrency: EUR\n",
+        "currency: USD\n",
+        "- a list\n",
+    ] {
+        let problem = problem(text);
+        assert!(problem.starts_with("line "), "{problem}");
+        assert!(!problem.contains("hidden"), "{problem}");
+    }
+}
+
+#[test]
+fn an_empty_variable_stands_for_absent() {
+    let text = "workspace: a\nstorage:\n  s3: {bucket: acme, region: e, access_key_id: AKIA, \
+                secret_access_key: s, session_token: \"${EMPTY}\"}\n";
+    let declared = read(text, &environment).unwrap();
+    let Some(Settings::S3(s3)) = &declared.workspaces[0].s3 else { panic!("s3") };
+    assert_eq!(s3.session_token, None);
+}
+
+#[test]
+fn a_callback_secret_of_the_one_form_is_taken() {
+    let secret = BASE64_STANDARD.encode([9; 24]);
+    let text = format!("workspace: a\ncallbacks: {{secret: whsec_{secret}}}\n");
+    let declared = read(&text, &environment).unwrap();
+    let declared = &declared.workspaces[0].channels[&Part::Callbacks];
+    assert_eq!(*declared, DeclaredPart::Signing(Secret(vec![9; 24]).into()));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn nothing_panics(text in "(\\PC|\n|[-:{}\\[\\]&*!|>'\"%@`#,$ ])*") {
+        let _ = read(&text, &environment);
+    }
+
+    #[test]
+    fn no_change_of_a_good_file_panics(at in 0..GOOD.len(), with in "(\\PC|\n| ){0,4}") {
+        let text = format!("{}{with}{}", &GOOD[..at], &GOOD[at + 1..]);
+        let _ = read(&text, &environment);
+    }
+}

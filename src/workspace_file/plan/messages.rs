@@ -1,0 +1,66 @@
+//! What campaigns and Canvases send: looked at once it is known what the workspace sends by.
+
+use serde_json::{Map, Value};
+
+use crate::campaigns::{Campaign, Kind};
+use crate::messages::content::{self, Content};
+use crate::workspace_file::file::{Declaration, FileError, Place, Problem};
+use crate::workspaces::settings::Settings;
+
+/// Says everything that is wrong at once.
+pub(crate) fn check(declared: &Declaration, settings: &Settings) -> Result<(), FileError> {
+    let all = declared.campaigns.iter().zip(&declared.contents);
+    let mut problems: Vec<Problem> =
+        all.flat_map(|(campaign, place)| check_one(campaign, place, settings)).collect();
+    if problems.is_empty() {
+        return Ok(());
+    }
+    problems.sort();
+    Err(FileError { problems })
+}
+
+fn check_one(campaign: &Campaign, place: &Place, settings: &Settings) -> Vec<Problem> {
+    let messages = match campaign.kind {
+        Kind::Transactional => campaign.email(settings),
+        Kind::Api | Kind::Triggered | Kind::Canvas => campaign.messages().cloned(),
+    };
+    let Some(messages) = messages else { return Vec::new() };
+    let problem = |path: &str, text: String| {
+        // Its member of the file is the email itself.
+        let path = match campaign.kind {
+            Kind::Transactional => path.strip_prefix("messages.").unwrap_or(path),
+            Kind::Api | Kind::Triggered | Kind::Canvas => path,
+        };
+        Problem { line: place.line, path: format!("{}.{path}", place.path), text }
+    };
+    let (_, _, wrong) = Content::read(&messages, content::Place::File, settings);
+    let wrong = wrong.into_iter().map(|wrong| problem(&wrong.path, with_remedy(wrong.text)));
+    let unknown = unknown_variations(campaign, &messages).into_iter();
+    let unknown = unknown.map(|(path, text)| problem(&path, text));
+    wrong.chain(unknown).collect()
+}
+
+/// Of an address that is private, with what its operator can do: who calls the API is not told.
+fn with_remedy(text: String) -> String {
+    match text.contains("must not point to ") {
+        true => format!("{text}, unless allow_private (LONGSHORE_ALLOW_PRIVATE) has its network"),
+        false => text,
+    }
+}
+
+/// Messages of a campaign that declares variations are of one of them.
+fn unknown_variations(campaign: &Campaign, messages: &Map<String, Value>) -> Vec<(String, String)> {
+    let declared = campaign.content.get("variations").and_then(Value::as_array);
+    let Some(declared) = declared else { return Vec::new() };
+    let named = messages.iter().filter_map(|(name, message)| {
+        let id = message.get("message_variation_id")?.as_str()?;
+        let has_id = |variation: &Value| {
+            let declared = variation.get("id").and_then(Value::as_str);
+            declared.is_some_and(|declared| declared.eq_ignore_ascii_case(id))
+        };
+        let path = format!("messages.{name}.message_variation_id");
+        let text = format!("{id:?}: the campaign has no such variation");
+        (!declared.iter().any(has_id)).then_some((path, text))
+    });
+    named.collect()
+}
