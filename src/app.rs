@@ -14,7 +14,6 @@ use self::queue::StoreQueue;
 
 use crate::config::{Config, ConfigError};
 use crate::topics;
-use kit::bell::Bell;
 use kit::clock::Clock;
 use kit::compute::{Cores, Memory};
 use kit::retry::Retry;
@@ -44,8 +43,6 @@ pub struct Parts {
     pub calls: StoreQueue,
     /// What only transactional emails use.
     pub reserved: Reserved,
-    /// Rung when something was done in this process.
-    pub bell: Bell,
     /// What an operator should look at.
     pub notices: Notices,
     kept: Arc<RwLock<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>>,
@@ -130,7 +127,6 @@ impl App {
             clock: Clock::system(),
             cores: Cores::new(threads),
             memory,
-            bell: Bell::default(),
             notices: Notices::default(),
             kept: Arc::default(),
         })))

@@ -145,7 +145,8 @@ pub struct Worker {
     /// Milliseconds that a claimed row stays with a worker that is not heard of; a worker
     /// at work renews at a third of it.
     pub lease_ms: u64,
-    /// Milliseconds between looks for claimable rows while idle.
+    /// Milliseconds between looks for claimable rows while idle, where offers do not wake the
+    /// worker; ten times as long where they do.
     pub poll_ms: u64,
     /// Seconds that a stopping worker may take to finish what is under way.
     pub drain_seconds: u64,

@@ -110,8 +110,7 @@ fn share(
     stop: &CancellationToken,
     loops: &mut JoinSet<()>,
 ) {
-    let (store, bell) = (app.store.clone(), app.bell.clone());
-    loops.spawn(shares::run(store, Arc::new(handler), options, bell, stop.clone()));
+    loops.spawn(shares::run(app.store.clone(), Arc::new(handler), options, stop.clone()));
 }
 
 struct Parts {
@@ -127,7 +126,6 @@ struct Parts {
 impl Handler for Parts {
     type Error = ExportError;
     const KIND: Kind = kinds::EXPORT_PART;
-    const RINGS: bool = false;
 
     /// As `exports::part` does it, but for the users and the file.
     async fn handle(&self, claim: &Claim, _: &CancellationToken) -> Result<(), ExportError> {
@@ -146,17 +144,14 @@ impl Handler for Parts {
             drop(thread);
             tx.commit().await?;
         }
-        let (began, mut was_last) = (Instant::now(), false);
+        let began = Instant::now();
         let mut tx = self.app.store.write_by_keys_async_commit().await?;
         if is_wanted {
-            was_last = state::part_done(&self.app, &mut tx, claim, &RESULT).await?;
+            state::part_done(&self.app, &mut tx, claim, &RESULT).await?;
         } else {
             claims::finish(&mut tx, claim).await?;
         }
         tx.commit().await?;
-        if was_last {
-            self.app.bell.ring();
-        }
         self.seen.dones.lock().expect("no panic").push(began.elapsed());
         self.free.lock().expect("no panic").push(Instant::now());
         Ok(())

@@ -64,7 +64,11 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     let app = super::open(config).await?;
     match arguments.command {
         Command::List { json } => list(&app.store, json).await,
-        Command::Retry(which) => retry(&app, &which).await,
+        Command::Retry(which) => {
+            let retried = retry(&app, &which).await;
+            app.store.wake().flush().await;
+            retried
+        }
         Command::Discard(which) => discard(&app.store, &which).await,
     }
 }
@@ -88,7 +92,7 @@ async fn list(store: &Store, json: bool) -> CommandResult {
 
 async fn retry(app: &App, which: &Which) -> CommandResult {
     let mut failed = 0;
-    let (ingest, edits, orders) = (Ingest::new(app), ApplyEdits::new(app), BeginOrders::new(app));
+    let (ingest, edits, orders) = (Ingest::new(app), ApplyEdits::new(app), BeginOrders);
     for id in chosen(&app.store, which).await? {
         let (done, result) = match dead_letters::topic(&app.store, id).await {
             // Appended again, it could be applied twice.

@@ -68,7 +68,11 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     match arguments.command {
         Command::List(arguments) => list(&app, arguments).await,
         Command::Show(arguments) => show(&app, arguments).await,
-        Command::Resend(arguments) => resend(&app, arguments).await,
+        Command::Resend(arguments) => {
+            let resent = resend(&app, arguments).await;
+            app.store.wake().flush().await;
+            resent
+        }
     }
 }
 

@@ -243,8 +243,16 @@ async fn at_this_version(config: &Config, secrets: &SecretKey) -> Result<String,
     fixed::check_partitions(&mut tx, config.log.partitions).await?;
     fixed::check_secret_key(&mut tx, secrets).await?;
     tx.commit().await?;
+    let mut state = schema.to_string();
+    if !store.wake().is_heard().await {
+        let poll = config.worker.poll_ms;
+        state += &format!(
+            "; notifications do not arrive, so idle workers look for work every {poll} ms (does a \
+             pooler in transaction mode stand before it?)"
+        );
+    }
     store.close().await;
-    Ok(schema.to_string())
+    Ok(state)
 }
 
 async fn log(config: Config) -> Vec<Finding> {

@@ -80,7 +80,7 @@ pub trait Handler: Send + Sync + 'static {
         parts[0].clone()
     }
 
-    /// The transaction is committed: for metrics and bells. A process that ends at this very
+    /// The transaction is committed: for metrics. A process that ends at this very
     /// moment never gets here.
     fn applied(&self, _applied: Self::Applied) {}
 }

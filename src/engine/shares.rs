@@ -14,10 +14,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 use uuid::Uuid;
 
-use kit::bell::Bell;
 use kit::clock::millis;
 use kit::retry::{self, Retry};
-use store::claims::{self, Claim, ClaimError, Kind};
+use store::claims::{self, Claim, ClaimError, Kind, Taken};
 use store::{Store, StoreError, answered};
 
 /// What is done with the rows of one kind.
@@ -25,10 +24,6 @@ pub trait Handler: Send + Sync + 'static {
     type Error: Retry + Display + Send + Sync;
 
     const KIND: Kind;
-
-    /// Whether the end of each row may leave others to be taken, so that all loops of this
-    /// process look at once. Where few do, the work rings the bell itself.
-    const RINGS: bool = true;
 
     /// Does the work of one row and removes it with [`claims::finish`] in the transaction
     /// that writes the result. Between steps it looks at `stop`, and when that is
@@ -62,7 +57,8 @@ pub struct Options {
     /// The first pause between tries; it doubles up to [`LONGEST_PAUSE`].
     pub pause: Duration,
     pub lease: Duration,
-    /// Between looks for rows while idle.
+    /// Between looks for rows while idle, where offers of other processes do not wake this one;
+    /// else [`QUIET`] times as long.
     pub poll: Duration,
     /// For what is under way when the worker must end.
     pub drain: Duration,
@@ -70,6 +66,14 @@ pub struct Options {
 
 /// The longest pause between two tries of a row.
 pub const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// How many times less often an idle loop looks for rows that wakes when one is offered.
+const QUIET: u32 = 10;
+
+/// The first pause after a wake-up for which nothing was left; it doubles with each one, to
+/// [`LONGEST_FRUITLESS`]. Of a fleet that is woken for each row all but one find nothing.
+const FIRST_FRUITLESS: Duration = Duration::from_millis(5);
+const LONGEST_FRUITLESS: Duration = Duration::from_millis(500);
 
 /// How long a row that this worker cannot do stays with nobody.
 const LEFT_PAUSE: Duration = Duration::from_secs(5);
@@ -97,30 +101,31 @@ pub async fn run<H: Handler>(
     store: Store,
     handler: Arc<H>,
     options: Options,
-    bell: Bell,
     shutdown: CancellationToken,
 ) {
     let stop = CancellationToken::new();
     let avoided = Avoided::default();
-    let mut rings = bell.subscribe();
+    let mut wakes = store.wake().subscribe(H::KIND);
     let mut tasks = JoinSet::new();
     let mut failures = 0;
+    // Wake-ups in a row for which nothing was left.
+    let (mut is_woken, mut fruitless) = (false, 0);
     while !shutdown.is_cancelled() {
-        rings.mark_unchanged();
+        wakes.mark_unchanged();
         let free = options.in_flight - tasks.len();
         let wait = match take(&store, H::KIND, options, free, avoided.jobs(), &shutdown).await {
-            Ok(claims) if claims.is_empty() => {
-                options.poll.mul_f64(rand::rng().random_range(0.8..1.2))
+            Ok(taken) if taken.claims.is_empty() => {
+                fruitless = if is_woken { fruitless + 1 } else { 0 };
+                idle_pause(taken.next, options, store.wake().works())
             }
-            Ok(claims) => {
-                failures = 0;
-                for claim in claims {
+            Ok(taken) => {
+                (failures, is_woken, fruitless) = (0, false, 0);
+                for claim in taken.claims {
                     let one = One {
                         store: store.clone(),
                         handler: handler.clone(),
                         options,
                         avoided: avoided.clone(),
-                        bell: bell.clone(),
                     };
                     let span = tracing::info_span!(
                         "claim", kind = H::KIND.name(), job = %claim.job, item = claim.item,
@@ -138,14 +143,42 @@ pub async fn run<H: Handler>(
                 retry::pause(failures, options.poll, Duration::from_secs(10))
             }
         };
+        let has_room = tasks.len() < options.in_flight;
+        let woken = async {
+            let rested = Instant::now() + rest(fruitless);
+            // The sender is the store's.
+            let _changed = wakes.changed().await;
+            sleep_until(rested).await;
+        };
+        is_woken = false;
         tokio::select! {
             () = shutdown.cancelled() => {}
             _ = tasks.join_next(), if !tasks.is_empty() => {}
-            _ = rings.changed(), if tasks.len() < options.in_flight => {}
+            () = woken, if has_room => is_woken = true,
             () = sleep(wait) => {}
         }
     }
     drain(tasks, stop, options.drain).await;
+}
+
+/// How long an idle loop waits, unless it is woken: until the next row is due.
+fn idle_pause(next: Option<Duration>, options: Options, is_woken: bool) -> Duration {
+    let (poll, is_due) = (options.poll, next == Some(Duration::ZERO));
+    let longest = match is_woken && !is_due {
+        // Whoever looks once in a lease knows the end of every lease before it comes.
+        true => poll.saturating_mul(QUIET).min(options.lease.max(poll)),
+        false => poll,
+    };
+    let pause = longest.mul_f64(rand::rng().random_range(0.8..1.0));
+    next.filter(|_| !is_due).map_or(pause, |next| next.min(pause))
+}
+
+/// The least time between a look that found nothing and the next one for a wake-up.
+fn rest(fruitless: u32) -> Duration {
+    match fruitless {
+        0 => Duration::ZERO,
+        some => retry::pause(some, FIRST_FRUITLESS, LONGEST_FRUITLESS),
+    }
 }
 
 async fn take(
@@ -155,11 +188,11 @@ async fn take(
     free: usize,
     avoided: Vec<Uuid>,
     shutdown: &CancellationToken,
-) -> Result<Vec<Claim>, StoreError> {
+) -> Result<Taken, StoreError> {
     // A few at a time, so that other workers and other jobs get theirs.
     let limit = u32::try_from(free.min(4)).unwrap_or(4);
     if limit == 0 {
-        return Ok(Vec::new());
+        return Ok(Taken::default());
     }
     let store = store.clone();
     let taking = async move {
@@ -212,7 +245,6 @@ struct One<H> {
     handler: Arc<H>,
     options: Options,
     avoided: Avoided,
-    bell: Bell,
 }
 
 impl<H: Handler> One<H> {
@@ -228,8 +260,9 @@ impl<H: Handler> One<H> {
             Err(ClaimError::Lost) => tracing::info!("the claim was lost on the way"),
             Err(error) => tracing::warn!(%error, "cannot settle a claim; its lease will run out"),
         }
-        if H::RINGS {
-            self.bell.ring();
+        // Of a job that had as many under way as it may have, another row can be taken now.
+        if self.options.per_job != u32::MAX {
+            self.store.wake().wake(H::KIND);
         }
     }
 
@@ -369,4 +402,39 @@ async fn renew(
     }
     tracing::error!("the work takes too long: its lease is not renewed any more");
     stop.cancel();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_idle_loop_sleeps_until_the_next_row_is_due_and_not_for_too_long() {
+        let seconds = Duration::from_secs;
+        let options = Options {
+            in_flight: 1,
+            per_job: u32::MAX,
+            attempts: 1,
+            pause: seconds(1),
+            lease: seconds(30),
+            poll: seconds(1),
+            drain: seconds(1),
+        };
+        let within = |pause: Duration, longest: Duration| pause <= longest && pause >= longest.mul_f64(0.8);
+        for (next, is_woken, longest) in [
+            (None, true, 10),
+            (None, false, 1),
+            (Some(seconds(60)), true, 10),
+            (Some(seconds(60)), false, 1),
+            // It is due, but not for this worker now.
+            (Some(Duration::ZERO), true, 1),
+        ] {
+            let pause = idle_pause(next, options, is_woken);
+            assert!(within(pause, seconds(longest)), "{next:?} {is_woken}: {pause:?}");
+        }
+        assert_eq!(idle_pause(Some(seconds(7)), options, true), seconds(7));
+        // A lease that began after the look must not be over before the next one.
+        let brief = Options { lease: seconds(3), ..options };
+        assert!(within(idle_pause(None, brief, true), seconds(3)));
+    }
 }

@@ -72,11 +72,8 @@ impl Task {
         fail_point!("part::uploaded");
         go_on(stop)?;
         let mut tx = app.store.write_by_keys_async_commit().await?;
-        let was_last = state::part_done(app, &mut tx, &self.claim, &result).await?;
+        state::part_done(app, &mut tx, &self.claim, &result).await?;
         tx.commit().await?;
-        if was_last {
-            app.bell.ring();
-        }
         fail_point!("part::done");
         tracing::debug!(users = result.users, bytes = result.bytes, "a part is done");
         Ok(())

@@ -150,7 +150,7 @@ pub async fn part_to_do(
         };
     }
     let found = match store {
-        Store::Postgres(pool) => found!(pool),
+        Store::Postgres { pool, .. } => found!(pool),
         Store::Sqlite { read: pool, .. } => found!(pool),
     };
     let Some(PartToDo { job, plan, part }) = found else { return Ok(None) };

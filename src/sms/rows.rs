@@ -101,7 +101,7 @@ pub async fn is_invalid(
 ) -> Result<bool, StoreError> {
     const SQL: &str = "SELECT 1 FROM invalid_numbers WHERE workspace_id = $1 AND number = $2";
     let found: Option<i32> = match store {
-        Store::Postgres(pool) => {
+        Store::Postgres { pool, .. } => {
             sqlx::query_scalar(SQL)
                 .bind(workspace)
                 .bind(number.digits())

@@ -47,7 +47,6 @@ use crate::messages::dispatch;
 use crate::users::activity::{Activity, ActivityError};
 use crate::users::service_id::Generator;
 use crate::workspaces::{self, Workspace};
-use kit::bell::Bell;
 use kit::clock::{from_ms, utc_date};
 use kit::compute::Cores;
 use kit::retry::Retry;
@@ -113,7 +112,6 @@ pub struct Ingest {
     ids: Generator,
     products: Products,
     heeded: KnownHeeded,
-    bell: Bell,
 }
 
 /// A message, read, and the request that it is of.
@@ -137,7 +135,6 @@ impl Ingest {
             ids: Generator::default(),
             products: Products::default(),
             heeded: KnownHeeded::default(),
-            bell: app.bell.clone(),
         }
     }
 
@@ -268,9 +265,6 @@ impl Handler for Ingest {
     fn applied(&self, mut tally: Tally) {
         let listed = std::mem::take(&mut tally.listed);
         listed.into_iter().for_each(|listed| self.products.learn(listed));
-        if tally.triggered > 0 {
-            self.bell.ring();
-        }
         tally.emit();
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use sqlx::{Postgres, QueryBuilder, Sqlite, Transaction};
+use sqlx::{Postgres, QueryBuilder, Sqlite};
 use uuid::Uuid;
 
 use super::activity::Activity;
@@ -11,7 +11,7 @@ use super::large_rows;
 use super::rows::{SQLITE_ROWS, find_in_postgres};
 use crate::users::service_id::{slice, slices};
 use store::json_array;
-use store::{Room, StoreError, Tx, on};
+use store::{Open, Room, StoreError, Tx, on};
 
 /// A user's activity, and where it is.
 #[derive(Clone, Debug)]
@@ -113,7 +113,7 @@ const KEEP_USERS: &str = "SELECT found.slice, found.service_id
 /// Who has activity is kept from going by the lock on it: whoever erases them must wait for
 /// it.
 async fn lock_in_postgres(
-    tx: &mut Transaction<'static, Postgres>,
+    tx: &mut Open<Postgres>,
     workspace: i32,
     wanted: Vec<(i16, Uuid)>,
 ) -> Result<Vec<StoredActivity>, StoreError> {
@@ -138,7 +138,7 @@ async fn lock_in_postgres(
 /// it, as for any other row, and nobody for a profile. Answers to whom, and the activity that
 /// others gave them just before.
 async fn begin_in_postgres(
-    tx: &mut Transaction<'static, Postgres>,
+    tx: &mut Open<Postgres>,
     workspace: i32,
     wanted: Vec<(i16, Uuid)>,
 ) -> Result<(Vec<Uuid>, Vec<Body>), StoreError> {

@@ -2,13 +2,13 @@
 
 use std::collections::HashSet;
 
-use sqlx::{Sqlite, Transaction};
+use sqlx::Sqlite;
 use uuid::Uuid;
 
 use super::service_id;
 use crate::users::service_id::slice;
 use store::json_array;
-use store::{StoreError, Tx};
+use store::{Open, StoreError, Tx};
 
 /// Bits of a key below the milliseconds: what tells users of one millisecond apart.
 const SEQUENCE_BITS: u32 = 14;
@@ -35,10 +35,7 @@ pub async fn allocate_keys(tx: &mut Tx, ids: &[Uuid]) -> Result<Vec<i64>, StoreE
     }
 }
 
-async fn allocate_sqlite_keys(
-    tx: &mut Transaction<'static, Sqlite>,
-    ids: &[Uuid],
-) -> Result<Vec<i64>, StoreError> {
+async fn allocate_sqlite_keys(tx: &mut Open<Sqlite>, ids: &[Uuid]) -> Result<Vec<i64>, StoreError> {
     let mut wanted = Vec::with_capacity(ids.len());
     for id in ids {
         let first = first_key(slice(id)?, service_id::millis(id));

@@ -6,12 +6,12 @@
 
 use std::borrow::Cow;
 
-use sqlx::{Postgres, Transaction};
+use sqlx::Postgres;
 use uuid::Uuid;
 
 use super::rows::Kind;
 use crate::users::find::Name;
-use store::{StoreError, Tx};
+use store::{Open, StoreError, Tx};
 
 /// Among the kinds of identifiers, that of emails, which are there as locks alone.
 const EMAIL: i16 = 3;
@@ -50,7 +50,7 @@ pub(crate) async fn lock(
 
 /// Where the rows are that were added.
 async fn add(
-    tx: &mut Transaction<'static, Postgres>,
+    tx: &mut Open<Postgres>,
     workspace: i32,
     (kinds, values): (Vec<i16>, Vec<&str>),
 ) -> Result<Vec<String>, StoreError> {

@@ -8,12 +8,12 @@ use std::collections::HashSet;
 use store::json_array;
 
 use sqlx::postgres::PgRow;
-use sqlx::{FromRow, Postgres, QueryBuilder, Sqlite, Transaction};
+use sqlx::{FromRow, Postgres, QueryBuilder, Sqlite};
 use uuid::Uuid;
 
 use super::large_rows;
 use log::message_ids::REMEMBERED;
-use store::{StoreError, Tx, execute, on};
+use store::{Open, StoreError, Tx, execute, on};
 
 /// Rows of one SQLite statement: of 9 columns, well below the parameters it may have.
 pub(super) const SQLITE_ROWS: usize = 250;
@@ -236,7 +236,7 @@ pub async fn find_users(
 /// the partition of another one. The first is always right, so those that are missing are
 /// asked for until nothing more is found.
 pub(super) async fn find_in_postgres<Row>(
-    tx: &mut Transaction<'static, Postgres>,
+    tx: &mut Open<Postgres>,
     sql: &'static str,
     workspace: i32,
     (mut slices, mut ids): (Vec<i16>, Vec<Uuid>),

@@ -5,13 +5,13 @@ use std::pin::pin;
 
 use futures::{Stream, TryStreamExt as _};
 use sqlx::sqlite::SqliteRow;
-use sqlx::{Postgres, Row as _, Sqlite, Transaction};
+use sqlx::{Postgres, Row as _, Sqlite};
 use uuid::Uuid;
 
 use super::keys::{first_key, last_key};
 use super::moment::Moment;
 use super::{Position, service_id};
-use store::{StoreError, Tx, on};
+use store::{Open, StoreError, Tx, on};
 
 /// Bytes of activity that are read at once, about, and held while users stream past.
 const ACTIVITY_BYTES: usize = 1 << 20;
@@ -236,7 +236,7 @@ async fn walk_in_order(tx: &mut Tx) -> Result<(), StoreError> {
 }
 
 async fn read_postgres<E>(
-    tx: &mut Transaction<'static, Postgres>,
+    tx: &mut Open<Postgres>,
     mut range: Range,
     moment: &Moment,
     each: &mut impl FnMut(UserRow<'_>) -> Result<(), E>,
@@ -295,7 +295,7 @@ async fn read_postgres<E>(
 /// SQLite keeps a slice's users by key, in order of their milliseconds; those of one
 /// millisecond are put in order here.
 async fn read_sqlite<E>(
-    tx: &mut Transaction<'static, Sqlite>,
+    tx: &mut Open<Sqlite>,
     mut range: Range,
     moment: &Moment,
     each: &mut impl FnMut(UserRow<'_>) -> Result<(), E>,

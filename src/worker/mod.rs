@@ -70,6 +70,8 @@ impl Retry for WorkerError {}
 pub async fn run(app: App, roles: &[Role], shutdown: CancellationToken) -> Result<(), WorkerError> {
     tracing::info!(?roles, "the worker takes work");
     let mut loops = JoinSet::new();
+    let (wake, stop) = (app.store.wake().clone(), shutdown.clone());
+    spawn(&mut loops, async move { wake.listen(stop).await });
     Role::all_of(roles).for_each(|role| role.spawn(&app, &shutdown, &mut loops));
     watch(loops, &shutdown).await
 }

@@ -109,7 +109,7 @@ impl Role {
 /// Sends that name their users have places of their own, so that those to millions never hold
 /// them up.
 fn send_messages(app: &App, shutdown: &CancellationToken, loops: &mut JoinSet<()>) {
-    take_batches(app, "messages", topics::MESSAGES, BeginOrders::new(app), shutdown, loops);
+    take_batches(app, "messages", topics::MESSAGES, BeginOrders, shutdown, loops);
     let settings = &app.config.messages;
     let parts = match settings.parts_in_flight {
         0 => 2 * app.cores.count(),
@@ -185,8 +185,8 @@ fn share(
     shutdown: &CancellationToken,
     loops: &mut JoinSet<()>,
 ) {
-    let (store, bell) = (app.store.clone(), app.bell.clone());
-    spawn(loops, shares::run(store, handler.into(), options, bell, shutdown.clone()));
+    let running = shares::run(app.store.clone(), handler.into(), options, shutdown.clone());
+    spawn(loops, running);
 }
 
 /// Appends the messages of exports again that wait too long.
@@ -219,9 +219,7 @@ impl messages::Handler for Plan {
     type Error = ExportError;
 
     async fn handle(&self, message: &Message) -> Result<(), ExportError> {
-        plan::plan(&self.app, requeue::job_of(message)?).await?;
-        self.app.bell.ring();
-        Ok(())
+        plan::plan(&self.app, requeue::job_of(message)?).await
     }
 }
 
@@ -241,7 +239,6 @@ struct ExportPart(App);
 impl shares::Handler for ExportPart {
     type Error = ExportError;
     const KIND: Kind = kinds::EXPORT_PART;
-    const RINGS: bool = false;
 
     async fn handle(&self, claim: &Claim, stop: &CancellationToken) -> Result<(), ExportError> {
         let result = part::run(&self.0, claim, stop).await;
@@ -250,9 +247,7 @@ impl shares::Handler for ExportPart {
     }
 
     async fn give_up(&self, claim: &Claim, error: Option<&ExportError>) -> Result<(), ClaimError> {
-        state::give_up(&self.0, claim, error).await?;
-        self.0.bell.ring();
-        Ok(())
+        state::give_up(&self.0, claim, error).await
     }
 }
 

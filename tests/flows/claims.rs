@@ -19,6 +19,7 @@ on_both_stores!(
     no_job_has_more_than_its_share,
     what_is_left_to_others_counts_no_try_and_numbers_never_go_back,
     a_job_that_is_avoided_is_left_to_others,
+    a_look_that_finds_nothing_says_when_the_next_row_is_due,
 );
 
 const LEASE: Duration = Duration::from_secs(60);
@@ -31,7 +32,7 @@ async fn offer(store: &Store, job: Uuid, items: i64) {
 }
 
 async fn take(store: &Store, limit: u32, lease: Duration) -> Vec<Claim> {
-    claims::take(store, kinds::EXPORT_PART, limit, MANY, lease, &[]).await.unwrap()
+    claims::take(store, kinds::EXPORT_PART, limit, MANY, lease, &[]).await.unwrap().claims
 }
 
 async fn finish(store: &Store, claim: &Claim) -> Result<(), ClaimError> {
@@ -162,13 +163,17 @@ async fn no_job_has_more_than_its_share(test: TestStore) {
     let job = Uuid::new_v4();
     offer(store, job, 10).await;
     let take_two = || claims::take(store, kinds::EXPORT_PART, 5, 2, LEASE, &[]);
-    let taken = take_two().await.unwrap();
+    let taken = take_two().await.unwrap().claims;
     assert_eq!(taken.len(), 2);
-    assert!(take_two().await.unwrap().is_empty());
+    let none = take_two().await.unwrap();
+    assert!(none.claims.is_empty());
+    assert_eq!(none.next, Some(Duration::ZERO), "others are due");
     finish(store, &taken[0]).await.unwrap();
-    assert_eq!(take_two().await.unwrap().len(), 1);
+    assert_eq!(take_two().await.unwrap().claims.len(), 1);
     // Another kind's rows are another matter.
-    assert!(claims::take(store, kinds::DELIVERY, 5, 2, LEASE, &[]).await.unwrap().is_empty());
+    assert!(
+        claims::take(store, kinds::DELIVERY, 5, 2, LEASE, &[]).await.unwrap().claims.is_empty()
+    );
 }
 
 async fn what_is_left_to_others_counts_no_try_and_numbers_never_go_back(test: TestStore) {
@@ -189,7 +194,8 @@ async fn a_job_that_is_avoided_is_left_to_others(test: TestStore) {
     let store = &test.store;
     let (avoided, other) = (Uuid::new_v4(), Uuid::new_v4());
     let take = async |avoided: &[Uuid]| -> Vec<Uuid> {
-        let taken = claims::take(store, kinds::EXPORT_PART, 2, MANY, LEASE, avoided).await.unwrap();
+        let taken =
+            claims::take(store, kinds::EXPORT_PART, 2, MANY, LEASE, avoided).await.unwrap().claims;
         taken.iter().map(|claim| claim.job).collect()
     };
     offer(store, avoided, 10).await;
@@ -221,4 +227,28 @@ async fn a_job_whose_rows_are_locked_holds_up_no_other() {
     assert_eq!(taken.len(), 10);
     assert!(taken.iter().all(|claim| claim.job == other));
     tx.commit().await.unwrap();
+}
+
+async fn a_look_that_finds_nothing_says_when_the_next_row_is_due(test: TestStore) {
+    const HOUR: Duration = Duration::from_secs(60 * 60);
+    let (store, job) = (&test.store, Uuid::new_v4());
+    let look = || async {
+        let lease = 2 * HOUR;
+        claims::take(store, kinds::EXPORT_PART, 1, MANY, lease, &[]).await.unwrap()
+    };
+    let is_within = |next: Option<Duration>, hours: u32| {
+        let next = next.expect("there is a row");
+        assert!(next > HOUR * (hours - 1) && next <= HOUR * hours, "{next:?}");
+    };
+    assert_eq!(look().await.next, None);
+    let mut tx = store.write().await.unwrap();
+    claims::offer(&mut tx, kinds::EXPORT_PART, job, 0, HOUR * 5).await.unwrap();
+    claims::offer(&mut tx, kinds::EXPORT_PART, job, 1, HOUR * 7).await.unwrap();
+    claims::offer(&mut tx, kinds::DELIVERY, job, 0, HOUR).await.unwrap();
+    tx.commit().await.unwrap();
+    is_within(look().await.next, 5);
+    // A lease is due as well.
+    offer(store, Uuid::new_v4(), 1).await;
+    assert_eq!(look().await.claims.len(), 1);
+    is_within(look().await.next, 2);
 }

@@ -118,7 +118,7 @@ async fn find(app: &App, id: Uuid) -> Delivery {
 
 async fn take(app: &App) -> Vec<Claim> {
     let per_receiver = app.config.deliveries.per_receiver;
-    claims::take(&app.store, kinds::DELIVERY, 4, per_receiver, LEASE, &[]).await.unwrap()
+    claims::take(&app.store, kinds::DELIVERY, 4, per_receiver, LEASE, &[]).await.unwrap().claims
 }
 
 /// Makes deliveries as they come, until `stop`.

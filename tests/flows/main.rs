@@ -44,6 +44,7 @@ mod track_api;
 mod tracking;
 mod upgrade;
 mod users;
+mod waking;
 mod workspaces;
 
 #[cfg(not(debug_assertions))]

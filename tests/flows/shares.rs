@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use kit::bell::Bell;
 use kit::retry::Retry;
 use longshore::engine::shares::{self, Handler, Options};
 use secrecy::ExposeSecret as _;
@@ -102,8 +101,7 @@ fn options() -> Options {
 /// Works on rows until it is told to stop.
 fn start<H: Handler>(store: &Store, work: &Arc<H>) -> (JoinHandle<()>, CancellationToken) {
     let shutdown = CancellationToken::new();
-    let (store, work, bell) = (store.clone(), work.clone(), Bell::default());
-    let running = shares::run(store, work, options(), bell, shutdown.clone());
+    let running = shares::run(store.clone(), work.clone(), options(), shutdown.clone());
     (tokio::spawn(running), shutdown)
 }
 
@@ -125,7 +123,7 @@ async fn each_row_ends_as_its_work_does(test: TestStore) {
     offer(&store, job, 9..10).await;
     for attempt in 1..=3 {
         let taken = claims::take(&store, kinds::EXPORT_PART, 1, 100, Duration::ZERO, &[]).await;
-        assert_eq!(taken.unwrap()[0].attempt, attempt);
+        assert_eq!(taken.unwrap().claims[0].attempt, attempt);
     }
     offer(&store, job, 0..6).await;
     let (running, shutdown) = start(&store, &work);
@@ -146,7 +144,7 @@ async fn each_row_ends_as_its_work_does(test: TestStore) {
     shutdown.cancel();
     running.await.unwrap();
     let taken = claims::take(&store, kinds::EXPORT_PART, 9, 100, options().lease, &[]).await;
-    let taken = taken.unwrap();
+    let taken = taken.unwrap().claims;
     assert_eq!(taken.iter().map(|claim| claim.item).collect::<Vec<_>>(), [WAITS_FOR_STOP]);
 }
 

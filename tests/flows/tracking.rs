@@ -74,7 +74,7 @@ impl World {
         self.execute("UPDATE claims SET due_at = 0 WHERE kind = 'activity_sweep'").await;
         let lease = std::time::Duration::from_secs(60);
         let claims =
-            claims::take(store, kinds::ACTIVITY_SWEEP, 200, 200, lease, &[]).await.unwrap();
+            claims::take(store, kinds::ACTIVITY_SWEEP, 200, 200, lease, &[]).await.unwrap().claims;
         assert_eq!(claims.len(), 100);
         for claim in &claims {
             sweep::sweep(&self.app, claim, &CancellationToken::new()).await.unwrap();
@@ -83,6 +83,7 @@ impl World {
             claims::take(store, kinds::ACTIVITY_SWEEP, 200, 200, lease, &[])
                 .await
                 .unwrap()
+                .claims
                 .is_empty()
         );
     }

@@ -94,7 +94,7 @@ impl World {
     /// Every row of every table of this domain, as text and bytes.
     async fn everything_stored(&self) -> Vec<u8> {
         match &self.app.store {
-            Store::Postgres(pool) => {
+            Store::Postgres { pool, .. } => {
                 let mut all = Vec::new();
                 for table in ["workspaces", "storages", "api_keys", "apps", "settings"] {
                     let sql = format!("SELECT * FROM {table}");

@@ -2,7 +2,6 @@
 //!
 //! | module | is about |
 //! |---|---|
-//! | [`bell`] | wakes the loops of this process |
 //! | [`clock`] | the time of day, as something that a test can set |
 //! | [`compute`] | processors and memory, shared out within a process |
 //! | [`faults`] | places where a test can end or stop the process |
@@ -12,7 +11,6 @@
 //! | [`secrets`] | encryption, derived keys and signatures under one secret key |
 //! | [`words`] | texts that people read: counts, cut texts, the nearest known name |
 
-pub mod bell;
 pub mod clock;
 pub mod compute;
 pub mod faults;

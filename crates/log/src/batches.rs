@@ -365,6 +365,8 @@ impl Cursor {
 
 #[cfg(test)]
 mod tests {
+    use store::wake::WakeSignal;
+
     use super::*;
 
     fn extent(end: i64) -> Extent {
@@ -374,7 +376,8 @@ mod tests {
 
     /// Two partitions, both at 5.
     fn cursors() -> Cursors {
-        let store = Store::Postgres(sqlx::PgPool::connect_lazy("postgres://nobody").unwrap());
+        let pool = sqlx::PgPool::connect_lazy("postgres://nobody").unwrap();
+        let store = Store::Postgres { pool, wake: WakeSignal::local() };
         let partitions = Arc::new(Partitions::new(|| {}));
         let cursors = Cursors::new("g", Topic::batched("tracking"), store, partitions.clone());
         for partition in 0..2 {

@@ -135,7 +135,7 @@ const MANY: i64 = 500;
 /// of this kind, and then each taking sorts all of them. Not within the transaction that offers
 /// them, which would keep others from theirs; where it fails, autovacuum does it later.
 pub async fn note_many(store: &Store, rows: i64) {
-    let Store::Postgres(pool) = store else { return };
+    let Store::Postgres { pool, .. } = store else { return };
     if rows >= MANY
         && let Err(error) = sqlx::query("ANALYZE claims").execute(pool).await
     {
@@ -194,6 +194,7 @@ async fn insert(
         .bind(items.end)
         .bind(due_at)
     );
+    tx.offers(kind);
     Ok(())
 }
 
@@ -202,10 +203,16 @@ async fn insert(
 macro_rules! ends_sql {
     ($now:expr) => {
         concat!(
-            "SELECT (SELECT job FROM claims WHERE kind = $1 ORDER BY job LIMIT 1),
-                    (SELECT job FROM claims WHERE kind = $1 ORDER BY job DESC LIMIT 1)
-             WHERE (SELECT due_at FROM claims WHERE kind = $1 ORDER BY due_at LIMIT 1) <= ",
-            $now
+            "WITH next AS MATERIALIZED (
+                 SELECT (SELECT due_at FROM claims WHERE kind = $1 ORDER BY due_at LIMIT 1) - ",
+            $now,
+            " AS pause)
+             SELECT pause,
+                    CASE WHEN pause <= 0 THEN
+                        (SELECT job FROM claims WHERE kind = $1 ORDER BY job LIMIT 1) END,
+                    CASE WHEN pause <= 0 THEN
+                        (SELECT job FROM claims WHERE kind = $1 ORDER BY job DESC LIMIT 1) END
+             FROM next WHERE pause IS NOT NULL"
         )
     };
 }
@@ -261,6 +268,15 @@ macro_rules! take_sql {
 /// How many jobs are tried: others may have taken all that a job had, or hold the locks of it.
 const LOOKS: usize = 3;
 
+/// What a look for rows finds.
+#[derive(Debug, Default)]
+pub struct Taken {
+    pub claims: Vec<Claim>,
+    /// Where none was taken: in how long the next row of the kind is due, leases included. It is
+    /// zero where a row is due that cannot be taken now. None where there is no row.
+    pub next: Option<Duration>,
+}
+
 /// Takes up to `limit` rows of `kind`, all of one job, which is none of `avoided`: the one that
 /// has fewest under way. No job has more than `per_job` under way (by one round's worth more
 /// where two workers take at the same moment).
@@ -274,10 +290,13 @@ pub async fn take(
     per_job: u32,
     lease: Duration,
     avoided: &[Uuid],
-) -> Result<Vec<Claim>, StoreError> {
+) -> Result<Taken, StoreError> {
     let mut tried = avoided.to_vec();
     for _ in 0..LOOKS {
-        let Some((first, last)) = ends(store, kind).await? else { break };
+        let (first, last) = match ends(store, kind).await? {
+            Ends::Due(first, last) => (first, last),
+            Ends::Later(next) => return Ok(Taken { claims: Vec::new(), next }),
+        };
         // Mostly there is one job, and nothing to choose.
         let next = match first == last && per_job == u32::MAX && tried.is_empty() {
             true => Some((first, 0)),
@@ -287,26 +306,46 @@ pub async fn take(
         let room = i64::from(per_job) - held;
         let claims = take_of(store, kind, job, room.min(limit.into()), lease).await?;
         if !claims.is_empty() {
-            return Ok(claims);
+            return Ok(Taken { claims, next: None });
         }
         tried.push(job);
     }
-    Ok(Vec::new())
+    Ok(Taken { claims: Vec::new(), next: Some(Duration::ZERO) })
 }
 
-/// The first and the last job of a kind of which a row is due: all that an idle worker asks;
-/// on SQLite it never waits for the write lock.
-async fn ends(store: &Store, kind: Kind) -> Result<Option<(Uuid, Uuid)>, StoreError> {
+/// The rows of a kind.
+#[derive(Debug, PartialEq, Eq)]
+enum Ends {
+    /// A row is due; these are the first and the last job that have any.
+    Due(Uuid, Uuid),
+    /// None is, and the next one will be in so long.
+    Later(Option<Duration>),
+}
+
+impl Ends {
+    fn new(found: Option<(i64, Option<Uuid>, Option<Uuid>)>) -> Self {
+        match found {
+            Some((..=0, Some(first), Some(last))) => Self::Due(first, last),
+            // All were taken away in between.
+            Some((..=0, ..)) | None => Self::Later(None),
+            Some((pause, ..)) => Self::Later(Some(Duration::from_millis(pause.unsigned_abs()))),
+        }
+    }
+}
+
+/// Whether a row of a kind is due, or when: all that an idle worker asks; on SQLite it never waits
+/// for the write lock.
+async fn ends(store: &Store, kind: Kind) -> Result<Ends, StoreError> {
     const POSTGRES: &str = ends_sql!(now_sql!(postgres_statement));
     const SQLITE: &str = ends_sql!(now_sql!(sqlite));
-    Ok(match store {
-        Store::Postgres(pool) => {
+    Ok(Ends::new(match store {
+        Store::Postgres { pool, .. } => {
             sqlx::query_as(POSTGRES).bind(kind.name()).fetch_optional(pool).await?
         }
         Store::Sqlite { read, .. } => {
             sqlx::query_as(SQLITE).bind(kind.name()).fetch_optional(read).await?
         }
-    })
+    }))
 }
 
 /// The job that has fewest rows under way of those that have one due and room for more, and
@@ -322,7 +361,7 @@ async fn next_job(
         next_sql!(now_sql!(sqlite), "job NOT IN (SELECT unhex(value) FROM json_each($3))");
     let per_job = i64::from(per_job);
     Ok(match store {
-        Store::Postgres(pool) => {
+        Store::Postgres { pool, .. } => {
             let query = sqlx::query_as(POSTGRES).bind(kind.name()).bind(per_job).bind(tried);
             query.fetch_optional(pool).await?
         }
@@ -364,8 +403,8 @@ async fn take_of(
     }
     // SQLite returns nothing of what a row was before, and has one process to ask it.
     let (rows, out_of_time) = match store {
-        Store::Postgres(pool) => (taken!(POSTGRES, pool), Vec::new()),
-        Store::Sqlite { read, write } => {
+        Store::Postgres { pool, .. } => (taken!(POSTGRES, pool), Vec::new()),
+        Store::Sqlite { read, write, .. } => {
             let out_of_time = out_of_time(read, kind, job).await?;
             (taken!(SQLITE, write), out_of_time)
         }
@@ -521,5 +560,27 @@ async fn set_due(
             .bind(owner)
             .bind(attempt)
     );
-    if held == 1 { Ok(()) } else { Err(ClaimError::Lost) }
+    if held != 1 {
+        return Err(ClaimError::Lost);
+    }
+    if owner.is_none() {
+        tx.offers(claim.kind);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_idle_look_says_when_the_next_row_is_due() {
+        let (first, last) = (Uuid::from_u128(1), Uuid::from_u128(2));
+        let due = |pause| Ends::new(Some((pause, Some(first), Some(last))));
+        assert_eq!([due(0), due(-7)], [(); 2].map(|()| Ends::Due(first, last)));
+        let later = Ends::Later(Some(Duration::from_millis(7)));
+        assert_eq!(Ends::new(Some((7, None, None))), later);
+        assert_eq!(Ends::new(None), Ends::Later(None));
+        assert_eq!(Ends::new(Some((0, None, None))), Ends::Later(None));
+    }
 }

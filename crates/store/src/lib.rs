@@ -12,19 +12,23 @@ pub mod inspect;
 pub mod migrate;
 pub mod pools;
 pub mod settings;
+pub mod wake;
 
+use std::ops::{Deref, DerefMut};
 use std::str::FromStr as _;
 use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
-use sqlx::{Connection as _, PgPool, Postgres, Sqlite, SqlitePool, Transaction};
+use sqlx::{Connection as _, Database, PgPool, Postgres, Sqlite, SqlitePool, Transaction};
 use tokio::sync::Semaphore;
 use tracing::Instrument as _;
 
+use claims::Kind;
 use kit::private;
 use kit::retry::Retry;
+use wake::WakeSignal;
 
 /// A connection that was unused for longer is asked whether it is still there.
 const TRUSTED: Duration = Duration::from_secs(1);
@@ -32,12 +36,16 @@ const TRUSTED: Duration = Duration::from_secs(1);
 /// The store of rows. Cheap to clone.
 #[derive(Clone, Debug)]
 pub enum Store {
-    Postgres(PgPool),
+    Postgres {
+        pool: PgPool,
+        wake: WakeSignal,
+    },
     /// SQLite has one writer at a time, so it gets one connection to write with: who
     /// waits, waits here in order and not inside the database. Readers see snapshots.
     Sqlite {
         read: SqlitePool,
         write: SqlitePool,
+        wake: WakeSignal,
     },
 }
 
@@ -45,8 +53,43 @@ pub enum Store {
 /// rolled back.
 #[derive(Debug)]
 pub enum Tx {
-    Postgres(Transaction<'static, Postgres>),
-    Sqlite(Transaction<'static, Sqlite>),
+    Postgres(Open<Postgres>),
+    Sqlite(Open<Sqlite>),
+}
+
+/// An open transaction, and the kinds of rows that its commit lets workers take.
+#[derive(Debug)]
+pub struct Open<D: Database> {
+    transaction: Transaction<'static, D>,
+    offered: Vec<Kind>,
+    wake: WakeSignal,
+}
+
+impl<D: Database> Open<D> {
+    fn new(transaction: Transaction<'static, D>, wake: &WakeSignal) -> Self {
+        Self { transaction, offered: Vec::new(), wake: wake.clone() }
+    }
+
+    async fn commit(self) -> Result<(), sqlx::Error> {
+        let committed = self.transaction.commit().await;
+        // After a failure, too: it may be the answer that was lost.
+        self.offered.into_iter().for_each(|kind| self.wake.wake(kind));
+        committed
+    }
+}
+
+impl<D: Database> Deref for Open<D> {
+    type Target = D::Connection;
+
+    fn deref(&self) -> &D::Connection {
+        &self.transaction
+    }
+}
+
+impl<D: Database> DerefMut for Open<D> {
+    fn deref_mut(&mut self) -> &mut D::Connection {
+        &mut self.transaction
+    }
 }
 
 /// Runs one expression on the connection of a [`Tx`], whichever database it is:
@@ -236,22 +279,26 @@ impl Store {
         if url.starts_with("sqlite:") {
             return Self::open_sqlite(url, connections).await;
         }
-        Self::postgres(url, connections, pools::APPLICATION)
+        let options = Self::options(url)?;
+        let wake = WakeSignal::postgres(options.clone());
+        Ok(Self::postgres(options, connections, pools::APPLICATION, wake))
     }
 
     /// The same store by connections of its own, which wait for none of these; SQLite's one writer
     /// serves all in their order.
     pub fn reserve(&self, url: &str, connections: u32) -> Result<Self, StoreError> {
         match self {
-            Self::Postgres(_) => Self::postgres(url, connections, pools::RESERVED),
+            Self::Postgres { wake, .. } => {
+                let (options, wake) = (Self::options(url)?, wake.clone());
+                Ok(Self::postgres(options, connections, pools::RESERVED, wake))
+            }
             Self::Sqlite { .. } => Ok(self.clone()),
         }
     }
 
-    /// `application` is what the server shows of the connections.
-    fn postgres(url: &str, connections: u32, application: &str) -> Result<Self, StoreError> {
-        let options = PgConnectOptions::from_str(url)?
-            .application_name(application)
+    /// What every connection to PostgreSQL is set to.
+    fn options(url: &str) -> Result<PgConnectOptions, StoreError> {
+        Ok(PgConnectOptions::from_str(url)?
             // Against sleepers that keep locks: a process that was stopped in a transaction
             // must not hold up the rest.
             .options([
@@ -264,7 +311,16 @@ impl Store {
                 ("plan_cache_mode", "force_custom_plan"),
                 // Compiling a query takes 140 ms, and none here computes that much.
                 ("jit", "off"),
-            ]);
+            ]))
+    }
+
+    /// `application` is what the server shows of the connections.
+    fn postgres(
+        options: PgConnectOptions,
+        connections: u32,
+        application: &str,
+        wake: WakeSignal,
+    ) -> Self {
         let pool = PgPoolOptions::new()
             .max_connections(connections)
             .acquire_timeout(Duration::from_secs(10))
@@ -285,8 +341,8 @@ impl Store {
                     Ok(true)
                 })
             })
-            .connect_lazy_with(options);
-        Ok(Self::Postgres(pool))
+            .connect_lazy_with(options.application_name(application));
+        Self::Postgres { pool, wake }
     }
 
     async fn open_sqlite(url: &str, connections: u32) -> Result<Self, StoreError> {
@@ -316,23 +372,31 @@ impl Store {
             .acquire_timeout(Duration::from_secs(30))
             .connect_with(options.pragma("query_only", "ON"))
             .await?;
-        Ok(Self::Sqlite { read, write })
+        Ok(Self::Sqlite { read, write, wake: WakeSignal::local() })
     }
 
     pub fn is_postgres(&self) -> bool {
-        matches!(self, Self::Postgres(_))
+        matches!(self, Self::Postgres { .. })
+    }
+
+    /// Wakes the loops that take rows of this store.
+    pub fn wake(&self) -> &WakeSignal {
+        match self {
+            Self::Postgres { wake, .. } | Self::Sqlite { wake, .. } => wake,
+        }
     }
 
     /// A transaction that may write. On SQLite it takes the write lock at once: one that
     /// began as a reader could not go on to write.
     pub async fn write(&self) -> Result<Tx, StoreError> {
         Ok(match self {
-            Self::Postgres(pool) => {
-                Tx::Postgres(pools::timed(pools::name(pool), pool.begin()).await?)
+            Self::Postgres { pool, wake } => {
+                let begun = pools::timed(pools::name(pool), pool.begin()).await?;
+                Tx::Postgres(Open::new(begun, wake))
             }
-            Self::Sqlite { write, .. } => {
+            Self::Sqlite { write, wake, .. } => {
                 let begun = write.begin_with("BEGIN IMMEDIATE");
-                Tx::Sqlite(pools::timed(pools::WRITER, begun).await?)
+                Tx::Sqlite(Open::new(pools::timed(pools::WRITER, begun).await?, wake))
             }
         })
     }
@@ -356,9 +420,9 @@ impl Store {
     /// `begin` is PostgreSQL's; SQLite begins as ever.
     async fn write_with(&self, begin: &'static str) -> Result<Tx, StoreError> {
         Ok(match self {
-            Self::Postgres(pool) => {
+            Self::Postgres { pool, wake } => {
                 let begun = pool.begin_with(begin);
-                Tx::Postgres(pools::timed(pools::name(pool), begun).await?)
+                Tx::Postgres(Open::new(pools::timed(pools::name(pool), begun).await?, wake))
             }
             Self::Sqlite { .. } => self.write().await?,
         })
@@ -367,19 +431,22 @@ impl Store {
     /// A read-only transaction that sees one state of the store for as long as it is open.
     pub async fn snapshot(&self) -> Result<Tx, StoreError> {
         Ok(match self {
-            Self::Postgres(pool) => {
+            Self::Postgres { pool, wake } => {
                 let begun = pool.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY");
-                Tx::Postgres(pools::timed(pools::name(pool), begun).await?)
+                Tx::Postgres(Open::new(pools::timed(pools::name(pool), begun).await?, wake))
             }
-            Self::Sqlite { read, .. } => Tx::Sqlite(pools::timed(pools::MAIN, read.begin()).await?),
+            Self::Sqlite { read, wake, .. } => {
+                Tx::Sqlite(Open::new(pools::timed(pools::MAIN, read.begin()).await?, wake))
+            }
         })
     }
 
-    /// Closes the connections, waiting for those in use.
+    /// Closes the connections, waiting for those in use and for what wakes other processes.
     pub async fn close(&self) {
+        self.wake().flush().await;
         match self {
-            Self::Postgres(pool) => pool.close().await,
-            Self::Sqlite { read, write } => {
+            Self::Postgres { pool, .. } => pool.close().await,
+            Self::Sqlite { read, write, .. } => {
                 read.close().await;
                 write.close().await;
             }
@@ -442,6 +509,17 @@ impl Tx {
         matches!(self, Self::Postgres(_))
     }
 
+    /// Has the commit wake the loops of a kind.
+    pub(crate) fn offers(&mut self, kind: Kind) {
+        let offered = match self {
+            Self::Postgres(tx) => &mut tx.offered,
+            Self::Sqlite(tx) => &mut tx.offered,
+        };
+        if !offered.contains(&kind) {
+            offered.push(kind);
+        }
+    }
+
     /// Begins a piece of work that [`undo`](Self::undo) can take back by itself, whatever
     /// became of it. One at a time.
     pub async fn begin_piece(&mut self) -> Result<(), StoreError> {
@@ -470,7 +548,7 @@ impl Tx {
         Ok(())
     }
 
-    /// Makes what was written durable and visible.
+    /// Makes what was written durable and visible, and wakes the loops for which it offers rows.
     pub async fn commit(self) -> Result<(), StoreError> {
         match self {
             Self::Postgres(tx) => tx.commit().await?,

@@ -112,7 +112,7 @@ impl Migrations {
     pub async fn run(&self, store: &Store) -> Result<Schema, StoreError> {
         self.look(store).await?.is_not_past()?;
         match store {
-            Store::Postgres(pool) => self.postgres.run(pool).await?,
+            Store::Postgres { pool, .. } => self.postgres.run(pool).await?,
             Store::Sqlite { write, .. } => self.sqlite.run(write).await?,
         }
         self.look(store).await?.serves()

@@ -9,6 +9,7 @@ use super::Store;
 /// What the server is told that connections are of: all that tells the pools apart.
 pub(super) const APPLICATION: &str = "longshore";
 pub(super) const RESERVED: &str = "longshore transactional";
+pub(super) const WAKE: &str = "longshore wake";
 
 pub(super) const MAIN: &str = "main";
 const TRANSACTIONAL: &str = "transactional";
@@ -27,8 +28,8 @@ impl Store {
     /// How its pools stand.
     pub fn pools(&self) -> Vec<Standing> {
         match self {
-            Self::Postgres(pool) => vec![standing(name(pool), pool)],
-            Self::Sqlite { read, write } => vec![standing(MAIN, read), standing(WRITER, write)],
+            Self::Postgres { pool, .. } => vec![standing(name(pool), pool)],
+            Self::Sqlite { read, write, .. } => vec![standing(MAIN, read), standing(WRITER, write)],
         }
     }
 }

@@ -56,7 +56,7 @@ impl Claim {
 macro_rules! alone {
     ($store:expr, $query:expr) => {
         match $store {
-            Store::Postgres(pool) => $query.execute(pool).await?.rows_affected(),
+            Store::Postgres { pool, .. } => $query.execute(pool).await?.rows_affected(),
             Store::Sqlite { write, .. } => $query.execute(write).await?.rows_affected(),
         }
     };
@@ -77,7 +77,7 @@ macro_rules! now {
 macro_rules! alone_at {
     ($store:expr, $before:literal, NOW, $after:literal, $($value:expr),+) => {
         match $store {
-            Store::Postgres(pool) => {
+            Store::Postgres { pool, .. } => {
                 let query = sqlx::query(concat!($before, now!(postgres), $after));
                 query $(.bind($value))+ .execute(pool).await?.rows_affected()
             }
@@ -182,7 +182,7 @@ macro_rules! load {
 
 pub(super) async fn load(store: &Store, key: &IdempotencyKey) -> Result<Option<Claim>, StoreError> {
     Ok(match store {
-        Store::Postgres(pool) => load!(key).fetch_optional(pool).await?,
+        Store::Postgres { pool, .. } => load!(key).fetch_optional(pool).await?,
         Store::Sqlite { read, .. } => load!(key).fetch_optional(read).await?,
     })
 }

@@ -54,7 +54,7 @@ pub(super) async fn lease(
 ) -> Result<Counted, StoreError> {
     let seconds = i64::from(limit.seconds);
     Ok(match store {
-        Store::Postgres(pool) => {
+        Store::Postgres { pool, .. } => {
             sqlx::query_as(lease!("(extract(epoch FROM clock_timestamp()) * 1000)::BIGINT"))
                 .bind(workspace)
                 .bind(budget.name())

@@ -1,10 +1,8 @@
 //! Orders of the log become dispatches, a batch of them at a time.
 
 use super::begin;
-use crate::app::App;
 use crate::engine::batches::Handler;
 use crate::messages::order::Order;
-use kit::bell::Bell;
 use kit::retry::Retry;
 use log::{Message, PayloadError};
 use store::{StoreError, Tx};
@@ -39,15 +37,7 @@ impl Retry for OrderError {
 }
 
 /// Begins the orders of [`topics::MESSAGES`](crate::topics::MESSAGES).
-pub struct BeginOrders {
-    bell: Bell,
-}
-
-impl BeginOrders {
-    pub fn new(app: &App) -> Self {
-        Self { bell: app.bell.clone() }
-    }
-}
+pub struct BeginOrders;
 
 impl Handler for BeginOrders {
     type Error = OrderError;
@@ -63,9 +53,5 @@ impl Handler for BeginOrders {
             begin(tx, order).await?;
         }
         Ok(())
-    }
-
-    fn applied(&self, (): ()) {
-        self.bell.ring();
     }
 }

@@ -40,7 +40,7 @@ fn make_pipe(path: &Path) {
 
 /// Whether items were read, and more are waited for.
 async fn is_reading(store: &Store) -> bool {
-    let Store::Postgres(pool) = store else { panic!("this is about PostgreSQL") };
+    let Store::Postgres { pool, .. } = store else { panic!("this is about PostgreSQL") };
     let sql = "SELECT count(*) FROM pg_stat_activity
                WHERE datname = current_database() AND state = 'idle in transaction'
                  AND query LIKE 'INSERT INTO staged_items%'";
@@ -85,7 +85,7 @@ async fn share(store: Store, catalog: i32) -> Tx {
 
 /// How many wait for a catalog.
 async fn waiting(store: &Store) -> i64 {
-    let Store::Postgres(pool) = store else { panic!("this is about PostgreSQL") };
+    let Store::Postgres { pool, .. } = store else { panic!("this is about PostgreSQL") };
     let sql = "SELECT count(*) FROM pg_locks
                WHERE NOT granted AND locktype = 'advisory' AND database =
                    (SELECT oid FROM pg_database WHERE datname = current_database())";

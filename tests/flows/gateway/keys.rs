@@ -124,7 +124,7 @@ async fn a_flood_of_unknown_keys_harms_nobody(store: TestStore) {
     };
     let (answers, ()) = tokio::join!(flood, calls);
     assert_eq!(answers, [401, 503].into(), "some are looked up, the others turned away");
-    let Store::Postgres(pool) = &gateway.app.store else { panic!("PostgreSQL") };
+    let Store::Postgres { pool, .. } = &gateway.app.store else { panic!("PostgreSQL") };
     // Four for the flood, and as many that go back to the pool; the known key has its look-up,
     // its last use and its limit.
     assert!(pool.size() <= 16, "{} connections", pool.size());

@@ -248,7 +248,7 @@ async fn a_budget_that_the_database_is_slow_about_is_counted_alone_and_no_other(
     for _ in 0..2 {
         assert_eq!(thing(&other, "/remote", OTHER_KEY).send().await.unwrap().status(), 201);
     }
-    let Store::Postgres(pool) = &world.app.store else { panic!("a test of PostgreSQL") };
+    let Store::Postgres { pool, .. } = &world.app.store else { panic!("a test of PostgreSQL") };
     let mut held = pool.begin().await.unwrap();
     let hold = "SELECT * FROM rate_limits WHERE budget = 'users.track' FOR UPDATE";
     sqlx::query(hold).fetch_all(&mut *held).await.unwrap();

@@ -106,7 +106,7 @@ impl World {
     async fn everything_stored(&self) -> Vec<u8> {
         let mut all = Vec::new();
         match &self.app.store {
-            Store::Postgres(pool) => {
+            Store::Postgres { pool, .. } => {
                 let mut connection = pool.acquire().await.unwrap();
                 for table in ["workspaces", "channels", "subscription_groups", "segments"] {
                     let sql = format!("COPY {table} TO STDOUT (FORMAT binary)");

@@ -79,7 +79,7 @@ async fn a_flood_of_unknown_tokens_harms_nobody(world: World) {
     };
     let (answers, ()) = tokio::join!(flood, calls);
     assert_eq!(answers, [401, 503].into(), "some are looked up, the others turned away");
-    let Store::Postgres(pool) = &gateway.app.store else { panic!("PostgreSQL") };
+    let Store::Postgres { pool, .. } = &gateway.app.store else { panic!("PostgreSQL") };
     // Four for the flood, and as many that go back to the pool; the known token has its look-up,
     // its last use, its limit and its users.
     assert!(pool.size() <= 16, "{} connections", pool.size());

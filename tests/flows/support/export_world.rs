@@ -68,7 +68,7 @@ impl World {
         activity.record_purchase("tea", CREATED, 2, None);
         // SQLite's tables have a key of their own.
         let (column, key) = match &self.test.store {
-            Store::Postgres(_) => ("", String::new()),
+            Store::Postgres { .. } => ("", String::new()),
             Store::Sqlite { .. } => {
                 ("key, ", format!("{}, ", i64::from(slice) << 56 | (CREATED + n) << 14))
             }
@@ -154,7 +154,7 @@ impl World {
     /// Every claimable row of a kind, which all are the job's.
     pub async fn take(&self, kind: Kind, job: &Job, lease: Duration) -> Vec<Claim> {
         let store = &self.app.store;
-        let claims = claims::take(store, kind, 100, 100, lease, &[]).await.unwrap();
+        let claims = claims::take(store, kind, 100, 100, lease, &[]).await.unwrap().claims;
         assert!(claims.iter().all(|claim| claim.job == job.id), "{claims:?}");
         claims
     }

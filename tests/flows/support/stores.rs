@@ -183,7 +183,7 @@ pub async fn count(url: &str, sql: &'static str) -> i64 {
 macro_rules! on_pool {
     ($store:expr, $pool:ident => $body:expr) => {
         match $store {
-            store::Store::Postgres($pool) => $body,
+            store::Store::Postgres { pool: $pool, .. } => $body,
             store::Store::Sqlite { write: $pool, .. } => $body,
         }
     };

@@ -121,7 +121,9 @@ async fn work(app: App, stop: CancellationToken) {
     let mut attempts = JoinSet::new();
     while !stop.is_cancelled() {
         let lease = Duration::from_secs(60);
-        for claim in claims::take(&app.store, kinds::DELIVERY, 4, 8, lease, &[]).await.unwrap() {
+        for claim in
+            claims::take(&app.store, kinds::DELIVERY, 4, 8, lease, &[]).await.unwrap().claims
+        {
             let (app, stop) = (app.clone(), stop.clone());
             attempts.spawn(async move { deliveries::run(&app, &claim, &stop).await });
         }

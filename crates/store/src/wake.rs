@@ -1,0 +1,337 @@
+//! Wakes the loops that take claimed rows: those of one kind, here and in other processes.
+//!
+//! A commit wakes the loops of the kinds that it offers ([`Tx::commit`](crate::Tx::commit)). On
+//! PostgreSQL it also notifies other processes, after the commit and on a connection of its own:
+//! PostgreSQL commits transactions that notify one after the other. A notification that is lost
+//! costs one poll.
+
+use std::collections::{BTreeSet, HashMap};
+use std::io::ErrorKind;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use sqlx::postgres::{PgConnectOptions, PgConnection, PgListener, PgPoolOptions};
+use sqlx::{Connection as _, Error};
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::claims::Kind;
+use crate::{StoreError, pools};
+use kit::retry;
+
+/// The one channel of PostgreSQL.
+const CHANNEL: &str = "longshore_wake";
+
+/// Between two notifications of a process: what comes in between goes with the next one.
+const GATHER: Duration = Duration::from_millis(5);
+
+/// The same after one that failed.
+const AFTER_FAILURE: Duration = Duration::from_secs(1);
+
+/// How long PostgreSQL may take to send a notification, and to deliver it.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Between two tests of whether notifications arrive.
+const PROBE_EVERY: Duration = Duration::from_secs(30);
+
+/// What such a test sends in place of a kind.
+const PROBE: &str = "";
+
+/// Pauses before the listener connects again.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// Wakes loops by the kind of their rows. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct WakeSignal(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    loops: Mutex<HashMap<&'static str, watch::Sender<()>>>,
+    others: Option<Others>,
+}
+
+/// The way to other processes.
+#[derive(Debug)]
+struct Others {
+    options: PgConnectOptions,
+    /// Tells its own notifications from those of other processes.
+    sender: String,
+    outbox: Mutex<Outbox>,
+    /// Kept by the one task that sends.
+    connection: tokio::sync::Mutex<Option<PgConnection>>,
+    /// Set when a notification of this process came back.
+    heard: watch::Sender<()>,
+    works: watch::Sender<bool>,
+}
+
+#[derive(Debug, Default)]
+struct Outbox {
+    kinds: BTreeSet<&'static str>,
+    is_sending: bool,
+}
+
+impl WakeSignal {
+    /// Wakes loops of this process alone.
+    pub fn local() -> Self {
+        Self(Arc::new(Shared { loops: Mutex::default(), others: None }))
+    }
+
+    /// Also wakes the loops of other processes on the same database.
+    pub(crate) fn postgres(options: PgConnectOptions) -> Self {
+        let others = Others {
+            options: options.application_name(pools::WAKE),
+            sender: Uuid::new_v4().simple().to_string(),
+            outbox: Mutex::default(),
+            connection: tokio::sync::Mutex::default(),
+            heard: watch::Sender::new(()),
+            works: watch::Sender::new(false),
+        };
+        Self(Arc::new(Shared { loops: Mutex::default(), others: Some(others) }))
+    }
+
+    /// Wakes the loops of a kind, since there may be rows for them.
+    pub fn wake(&self, kind: Kind) {
+        self.wake_here(kind.name());
+        self.wake_others(kind.name());
+    }
+
+    /// Changes each time that the loops of a kind are woken.
+    pub fn subscribe(&self, kind: Kind) -> watch::Receiver<()> {
+        lock(&self.0.loops).entry(kind.name()).or_default().subscribe()
+    }
+
+    /// Whether every offer wakes the loops here, whichever process makes it.
+    pub fn works(&self) -> bool {
+        self.0.others.as_ref().is_none_or(|others| *others.works.borrow())
+    }
+
+    fn wake_here(&self, kind: &str) {
+        if let Some(signal) = lock(&self.0.loops).get(kind) {
+            signal.send_replace(());
+        }
+    }
+
+    fn wake_others(&self, kind: &'static str) {
+        let Some(others) = &self.0.others else { return };
+        let mut outbox = lock(&others.outbox);
+        outbox.kinds.insert(kind);
+        if !std::mem::replace(&mut outbox.is_sending, true) {
+            let signal = self.clone();
+            tokio::spawn(async move { signal.send().await });
+        }
+    }
+
+    /// Sends what is to be sent, a few milliseconds apart, until nothing is left.
+    async fn send(self) {
+        let Some(others) = &self.0.others else { return };
+        while let Some(kinds) = others.take_outbox() {
+            let sent = timeout(PATIENCE, others.notify(&kinds)).await;
+            let pause = match sent.map_err(|_| StoreError::Silent) {
+                Ok(Ok(())) => GATHER,
+                Ok(Err(error)) | Err(error) => {
+                    tracing::debug!(%error, "cannot notify other processes");
+                    AFTER_FAILURE
+                }
+            };
+            sleep(pause).await;
+        }
+    }
+
+    /// Waits for what is to be sent, but not for long: for a process that ends.
+    pub async fn flush(&self) {
+        let Some(others) = &self.0.others else { return };
+        let sent = async {
+            while lock(&others.outbox).is_sending {
+                sleep(GATHER).await;
+            }
+        };
+        let _in_time = timeout(AFTER_FAILURE, sent).await;
+        *others.connection.lock().await = None;
+    }
+
+    /// Listens to other processes until `stop`. Where notifications do not arrive, tries again
+    /// after growing pauses.
+    pub async fn listen(&self, stop: CancellationToken) {
+        let Some(others) = &self.0.others else { return };
+        let mut failures = 0;
+        while !stop.is_cancelled() {
+            let error = tokio::select! {
+                error = self.listen_once(others) => error,
+                () = stop.cancelled() => break,
+            };
+            if *others.works.borrow() {
+                failures = 0;
+            }
+            self.set_works(others, false);
+            if failures == 0 {
+                tracing::warn!(%error, "notifications do not arrive; looking for work more often");
+            }
+            failures += 1;
+            retry::wait(retry::pause(failures, FIRST_PAUSE, LONGEST_PAUSE), &stop).await;
+        }
+    }
+
+    /// Whether notifications arrive: false behind a pooler in transaction mode, for example.
+    pub async fn is_heard(&self) -> bool {
+        let Some(others) = &self.0.others else { return true };
+        let mut works = others.works.subscribe();
+        tokio::select! {
+            _error = self.listen_once(others) => false,
+            _works = works.wait_for(|works| *works) => true,
+            () = sleep(PATIENCE) => false,
+        }
+    }
+
+    /// Returns why it ended.
+    async fn listen_once(&self, others: &Others) -> StoreError {
+        let mut listener = match timeout(PATIENCE, others.listener()).await {
+            Ok(Ok(listener)) => listener,
+            Ok(Err(error)) => return error.into(),
+            Err(_) => return StoreError::Silent,
+        };
+        let hearing = async {
+            loop {
+                match listener.try_recv().await {
+                    Ok(Some(notification)) => self.hear(others, notification.payload()),
+                    Ok(None) => return Error::Io(ErrorKind::UnexpectedEof.into()).into(),
+                    Err(error) => return error.into(),
+                }
+            }
+        };
+        // It also finds a connection that was cut without a word.
+        let probing = async {
+            loop {
+                let mut heard = others.heard.subscribe();
+                self.wake_others(PROBE);
+                // Another notification may be on its way before it.
+                if timeout(2 * PATIENCE, heard.changed()).await.is_err() {
+                    return StoreError::Silent;
+                }
+                self.set_works(others, true);
+                sleep(PROBE_EVERY).await;
+            }
+        };
+        tokio::select! {
+            error = hearing => error,
+            error = probing => error,
+        }
+    }
+
+    fn hear(&self, others: &Others, payload: &str) {
+        match payload.split_once('@') {
+            Some((_, sender)) if sender == others.sender => others.heard.send_replace(()),
+            Some((kind, _)) => self.wake_here(kind),
+            None => {}
+        }
+    }
+
+    /// Wakes all loops where it changes: they have missed something, or must look more often.
+    fn set_works(&self, others: &Others, works: bool) {
+        if others.works.send_replace(works) != works {
+            lock(&self.0.loops).values().for_each(|signal| signal.send_replace(()));
+        }
+    }
+}
+
+impl Others {
+    /// None when there is nothing to send: then whoever has something must begin to.
+    fn take_outbox(&self) -> Option<Vec<&'static str>> {
+        let mut outbox = lock(&self.outbox);
+        outbox.is_sending = !outbox.kinds.is_empty();
+        outbox.is_sending.then(|| std::mem::take(&mut outbox.kinds).into_iter().collect())
+    }
+
+    async fn notify(&self, kinds: &[&'static str]) -> Result<(), StoreError> {
+        let mut kept = self.connection.lock().await;
+        if let Some(mut connection) = kept.take()
+            && self.notify_on(&mut connection, kinds).await.is_ok()
+        {
+            *kept = Some(connection);
+            return Ok(());
+        }
+        let mut connection = PgConnection::connect_with(&self.options).await?;
+        self.notify_on(&mut connection, kinds).await?;
+        *kept = Some(connection);
+        Ok(())
+    }
+
+    async fn notify_on(&self, connection: &mut PgConnection, kinds: &[&str]) -> Result<(), Error> {
+        sqlx::query("SELECT pg_notify($1, kind || '@' || $2) FROM unnest($3::text[]) AS kind")
+            .bind(CHANNEL)
+            .bind(&self.sender)
+            .bind(kinds)
+            .execute(connection)
+            .await?;
+        Ok(())
+    }
+
+    /// On a new connection, since the last one may hang.
+    async fn listener(&self) -> Result<PgListener, Error> {
+        let pool = PgPoolOptions::new()
+            .max_connections(1)
+            .max_lifetime(None)
+            .idle_timeout(None)
+            .connect_lazy_with(self.options.clone());
+        let mut listener = PgListener::connect_with(&pool).await?;
+        listener.eager_reconnect(false);
+        listener.listen(CHANNEL).await?;
+        Ok(listener)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: Kind = Kind::new("one");
+    const OTHER: Kind = Kind::new("other");
+
+    #[test]
+    fn wakes_the_loops_of_one_kind() {
+        let signal = WakeSignal::local();
+        let (mut one, other) = (signal.subscribe(ONE), signal.subscribe(OTHER));
+        let same = signal.subscribe(ONE);
+        signal.wake(ONE);
+        let are_woken = [&one, &same, &other].map(|signal| signal.has_changed().unwrap());
+        assert_eq!(are_woken, [true, true, false]);
+        one.mark_unchanged();
+        assert!(!one.has_changed().unwrap());
+        assert!(signal.works());
+    }
+
+    #[tokio::test]
+    async fn a_notification_wakes_only_its_kind_and_only_in_other_processes() {
+        let signal = WakeSignal::postgres(PgConnectOptions::new_without_pgpass());
+        let others = signal.0.others.as_ref().unwrap();
+        let (one, other) = (signal.subscribe(ONE), signal.subscribe(OTHER));
+        for payload in [format!("one@{}", others.sender), "unknown@x".into(), "one".into()] {
+            signal.hear(others, &payload);
+        }
+        assert!(!one.has_changed().unwrap() && !other.has_changed().unwrap());
+        signal.hear(others, "one@another process");
+        assert!(one.has_changed().unwrap() && !other.has_changed().unwrap());
+        assert!(!signal.works());
+        signal.set_works(others, true);
+        assert!(signal.works() && other.has_changed().unwrap());
+    }
+
+    #[test]
+    fn what_is_offered_meanwhile_goes_with_the_next_notification() {
+        let signal = WakeSignal::postgres(PgConnectOptions::new_without_pgpass());
+        let others = signal.0.others.as_ref().unwrap();
+        lock(&others.outbox).is_sending = true;
+        for kind in [OTHER, ONE, OTHER] {
+            signal.wake(kind);
+        }
+        assert_eq!(others.take_outbox().unwrap(), ["one", "other"]);
+        assert_eq!(others.take_outbox(), None);
+        assert!(!lock(&others.outbox).is_sending);
+    }
+}
