@@ -153,7 +153,7 @@ pub struct Worker {
     /// Threads of one process, a gateway too, that compute at once; one for each processor
     /// when 0.
     pub compute_threads: usize,
-    /// Messages of one consumer under way at once.
+    /// Exports that one worker plans at once.
     pub messages_in_flight: usize,
     /// Batches of one consumer under way at once, each of another partition.
     pub batches_in_flight: usize,
@@ -179,8 +179,7 @@ pub struct Exports {
     pub retry_ms: u64,
     /// Minutes that a download address is valid once its export is ready.
     pub download_minutes: u64,
-    /// Seconds that a queued job may wait before its message is appended again; longer each
-    /// time that its planning came to no end.
+    /// Seconds after which a job is planned whose message did not come.
     pub requeue_seconds: u64,
     /// Hours after a job's end for which what must not be there is removed again.
     pub cleanup_hours: u64,

@@ -2,6 +2,8 @@
 
 use store::claims::Kind;
 
+/// The planning of an export; the job is the export.
+pub const EXPORT_PLAN: Kind = Kind::one_work("export_plan");
 /// A part of an export; the job is the export, the item the part's number.
 pub const EXPORT_PART: Kind = Kind::one_work("export_part");
 /// The finishing of an export; the job is the export.
@@ -21,7 +23,8 @@ pub const DISPATCH_PART: Kind = Kind::one_work("dispatch_part");
 /// The users that a dispatch names; the job is the workspace, the item is random.
 pub const DISPATCH_NAMED: Kind = Kind::new("dispatch_named");
 
-pub const ALL: [Kind; 9] = [
+pub const ALL: [Kind; 10] = [
+    EXPORT_PLAN,
     EXPORT_PART,
     EXPORT_FINISH,
     EXPORT_CLEANUP,

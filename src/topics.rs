@@ -5,7 +5,7 @@
 use log::Topic;
 
 /// Exports that wait to be planned; key and payload are the job's id.
-pub const EXPORTS: Topic = Topic::new("exports");
+pub const EXPORTS: Topic = Topic::batched("exports");
 /// What `POST /users/track` took in: [`Batch`](crate::tracking::message::Batch)es.
 pub const TRACKING: Topic = Topic::batched("tracking");
 /// What `PATCH /catalogs/{catalog_name}/items` took in:
@@ -29,7 +29,7 @@ mod tests {
 
     use super::*;
     use crate::catalogs::message::Edit;
-    use crate::exports::requeue::job_of;
+    use crate::exports::intake::job_of;
     use crate::messages::order::in_log::{decode, encode};
     use crate::tracking::message::Batch;
     use crate::transactional::queue::Wake;

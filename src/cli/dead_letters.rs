@@ -12,6 +12,7 @@ use crate::catalogs::apply::ApplyEdits;
 use crate::config::Config;
 use crate::engine::batches;
 use crate::engine::messages::dead_letters::{self, DeadLetter};
+use crate::exports::intake::PlanAtOnce;
 use crate::messages::dispatch::BeginOrders;
 use crate::tracking::apply::Ingest;
 use kit::clock::{Clock, from_ms};
@@ -104,6 +105,9 @@ async fn retry(app: &App, which: &Which) -> CommandResult {
             }
             Ok(topics::MESSAGES) => {
                 ("applied", batches::dead_letters::retry(&app.store, &orders, id).await)
+            }
+            Ok(topics::EXPORTS) => {
+                ("applied", batches::dead_letters::retry(&app.store, &PlanAtOnce, id).await)
             }
             Ok(_) => ("appended again", dead_letters::retry(&app.store, &app.log, id).await),
             Err(error) => ("", Err(error)),

@@ -420,7 +420,8 @@ mod tests {
             poll: seconds(1),
             drain: seconds(1),
         };
-        let within = |pause: Duration, longest: Duration| pause <= longest && pause >= longest.mul_f64(0.8);
+        let within =
+            |pause: Duration, longest: Duration| pause <= longest && pause >= longest.mul_f64(0.8);
         for (next, is_woken, longest) in [
             (None, true, 10),
             (None, false, 1),

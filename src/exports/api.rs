@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 use super::fields::{self, FieldSet};
 use super::{
-    Format, Job, Progress, State as JobState, download, openapi, part_rows, requeue, rows, state,
+    Format, Job, Progress, State as JobState, download, intake, openapi, part_rows, rows, state,
     warnings,
 };
 use crate::app::App;
@@ -182,11 +182,11 @@ async fn accept(
     };
     tracing::info!(export = %job.id, object_prefix = job.object_prefix, "export requested");
     fail_point!("export::requested");
-    requeue::announce(app, job).await;
+    intake::announce(app, job).await;
     Ok(answer)
 }
 
-/// Writes a job.
+/// Writes a job, and offers its planning.
 async fn make(app: &App, tx: &mut Tx, caller: Caller, wanted: Wanted) -> Result<Job, ApiError> {
     let now = app.clock.now();
     // The caller's may be a few seconds old, and be from before an `apply` that moved exports.
@@ -207,7 +207,7 @@ async fn make(app: &App, tx: &mut Tx, caller: Caller, wanted: Wanted) -> Result<
         request_id: caller.request_id,
         requested_at: now.as_millisecond(),
     };
-    rows::insert(tx, &job).await?;
+    intake::insert(app, tx, &job).await?;
     Ok(job)
 }
 

@@ -6,7 +6,7 @@ use super::Failure;
 use super::failure::Cause;
 use crate::workspaces::StorageError;
 use kit::retry::Retry;
-use log::{LogError, PayloadError};
+use log::PayloadError;
 use objects::ObjectError;
 use store::StoreError;
 use store::claims::ClaimError;
@@ -22,8 +22,6 @@ pub enum ExportError {
     Stopped,
     #[error(transparent)]
     Store(#[from] StoreError),
-    #[error(transparent)]
-    Log(#[from] LogError),
     #[error(transparent)]
     Message(#[from] PayloadError),
     /// Own storage cannot be opened.
@@ -61,13 +59,16 @@ impl Retry for ExportError {
     fn can_retry(&self) -> bool {
         match self {
             Self::Store(error) => error.can_retry(),
-            Self::Log(error) => error.can_retry(),
             Self::Message(error) => error.can_retry(),
             Self::Storage(error) => error.can_retry(),
             Self::Own(error) | Self::Objects(error) => error.can_retry(),
             Self::Stopped | Self::Transient(_) => true,
             Self::Lost | Self::Permanent(_) => false,
         }
+    }
+
+    fn is_too_much(&self) -> bool {
+        matches!(self, Self::Store(error) if error.is_too_much())
     }
 
     fn needs_newer(&self) -> bool {
@@ -100,9 +101,7 @@ impl ExportError {
             Self::Own(error) => Failure::objects(error, true),
             Self::Objects(error) => Failure::objects(error, false),
             Self::Permanent(failure) | Self::Transient(failure) => failure.clone(),
-            Self::Lost | Self::Stopped | Self::Log(_) | Self::Message(_) => {
-                Failure::internal(self.to_string())
-            }
+            Self::Lost | Self::Stopped | Self::Message(_) => Failure::internal(self.to_string()),
         }
     }
 }

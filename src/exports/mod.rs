@@ -5,11 +5,11 @@
 //!    └───────────────┴───────────┴─────────────> failed │ cancelled
 //! ```
 //!
-//! A request becomes a job (`api`). A worker cuts the group into parts, once (`plan`).
-//! Parts are claimed side by side over the fleet: read, projected, compressed, written
-//! (`part`). Whoever does the last one leaves the finishing (`finish`), which dates the
-//! files, puts the ZIP behind `url` together, and calls back. Whatever must not stay
-//! behind is removed, and removed again (`cleanup`).
+//! A request becomes a job (`api`), whose planning is offered with it (`intake`). A worker cuts
+//! the group into parts, once (`plan`). Parts are claimed side by side over the fleet: read,
+//! projected, compressed, written (`part`). Whoever does the last one leaves the finishing
+//! (`finish`), which dates the files, puts the ZIP behind `url` together, and calls back.
+//! Whatever must not stay behind is removed, and removed again (`cleanup`).
 
 pub mod archive;
 pub mod deflate;
@@ -33,10 +33,10 @@ pub mod download;
 mod error;
 mod failure;
 pub mod finish;
+pub mod intake;
 mod openapi;
 mod part_rows;
 pub mod plan;
-pub mod requeue;
 pub mod rows;
 pub mod state;
 pub mod storage_health;

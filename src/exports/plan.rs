@@ -1,8 +1,8 @@
 //! Planning: what an export is made of, fixed once.
 //!
 //! The look at the users may take a while and writes nothing; the step that makes it the
-//! plan is one short transaction, guarded by the job's state. So a message that comes
-//! twice, or to two workers, plans once.
+//! plan is one short transaction, guarded by the job's state and the claim. So an export is planned
+//! once, also where a worker of the release before, which has no claim, plans it as well.
 
 use crate::kinds;
 use std::time::Duration;
@@ -18,56 +18,31 @@ use crate::users::moment::Moment;
 use crate::users::scan::{self, Cuts};
 use crate::workspaces::{self, Workspace};
 use kit::fail_point;
-use kit::retry::Retry;
-use store::claims::{self};
+use store::claims::{self, Claim};
 
-/// Plans the job of that id, unless it is planned, ended or unknown. An error is worth
-/// another try; what no other try can help, or none is left to help, fails the job here.
-pub async fn plan(app: &App, job: Uuid) -> Result<(), ExportError> {
-    match try_plan(app, job).await {
-        Err(error) if !error.can_retry() => {
-            let mut tx = app.store.write().await?;
-            state::fail_planning(app, &mut tx, job, &error.failure()).await?;
-            Ok(tx.commit().await?)
-        }
-        result => result,
-    }
+/// Plans the job, unless it is planned or ended.
+pub async fn plan(app: &App, claim: &Claim) -> Result<(), ExportError> {
+    let Some(job) = begin(app, claim).await? else { return Ok(()) };
+    let (plan, cuts) = look(app, &job).await?;
+    fail_point!("plan::looked");
+    write(app, claim, &job, &plan, &cuts).await
 }
 
-async fn try_plan(app: &App, id: Uuid) -> Result<(), ExportError> {
-    let Some((job, attempt)) = begin(app, id).await? else { return Ok(()) };
-    let last = app.config.exports.attempts;
-    if attempt > last {
-        return Err(ExportError::Permanent(Failure::workers_lost("planning", last)));
-    }
-    let planned = match look(app, &job).await {
-        Ok((plan, cuts)) => {
-            fail_point!("plan::looked");
-            write(app, &job, &plan, &cuts).await
-        }
-        Err(error) => Err(error),
-    };
-    if let Err(error) = &planned
-        && error.needs_newer()
-    {
-        let mut tx = app.store.write().await?;
-        rows::uncount_planning(&mut tx, id).await?;
-        tx.commit().await?;
-    }
-    planned.map_err(|error| match attempt == last && !error.needs_newer() {
-        true => ExportError::Permanent(error.failure()),
-        false => error,
-    })
-}
-
-/// The job, if it still is to be planned, and which attempt at it this is: counted before it
-/// begins, so that one that ends its worker counts too.
-async fn begin(app: &App, id: Uuid) -> Result<Option<(Job, u32)>, ExportError> {
+/// The job, if it still is to be planned; otherwise the claim is finished.
+async fn begin(app: &App, claim: &Claim) -> Result<Option<Job>, ExportError> {
     let mut tx = app.store.write().await?;
-    let attempt = rows::begin_planning(&mut tx, id, app.clock.now_ms()).await?;
-    let job = rows::load(&mut tx, id).await?;
+    let job = match rows::begin_planning(&mut tx, claim.job, app.clock.now_ms()).await? {
+        true => rows::load(&mut tx, claim.job).await?.map(|(job, _)| job),
+        false => None,
+    };
+    if job.is_none() {
+        claims::finish(&mut tx, claim).await?;
+    }
     tx.commit().await?;
-    Ok(attempt.zip(job).map(|(attempt, (job, _))| (job, attempt.unsigned_abs())))
+    if let Some(job) = &job {
+        tracing::Span::current().record("request_id", &job.request_id);
+    }
+    Ok(job)
 }
 
 /// What the plan would be, from one snapshot.
@@ -110,14 +85,22 @@ fn plan_of(app: &App, workspace: Workspace, slices: Vec<i16>, moment: Moment, cu
 
 /// Makes it the plan: the one guarded step, with the parts and their claims. Without
 /// users there is nothing to do but to finish.
-async fn write(app: &App, job: &Job, plan: &Plan, cuts: &Cuts) -> Result<(), ExportError> {
+async fn write(
+    app: &App,
+    claim: &Claim,
+    job: &Job,
+    plan: &Plan,
+    cuts: &Cuts,
+) -> Result<(), ExportError> {
     let parts = cuts.ends.len() as i64;
     let mut tx = app.store.write().await?;
     let now = app.clock.now_ms();
     if !rows::begin_running(&mut tx, job, plan, cuts.users, parts, now).await? {
         tracing::info!("another worker planned the export, or it was cancelled");
-        return Ok(());
+        claims::finish(&mut tx, claim).await?;
+        return Ok(tx.commit().await?);
     }
+    claims::finish(&mut tx, claim).await?;
     let first = plan.slices.first().copied().unwrap_or(0);
     let from = Position { slice: first, service_id: Uuid::nil() };
     rows::insert_parts(&mut tx, job.id, from, &cuts.ends).await?;

@@ -7,6 +7,7 @@
 use uuid::Uuid;
 
 use super::{Failure, Format, Job, Plan, Progress, State};
+use crate::kinds;
 use store::documents::{parsed, unknown};
 use store::{Store, StoreError, Tx, execute, from_row, on};
 
@@ -211,27 +212,18 @@ pub async fn slices_of(
     Ok(Some(slices))
 }
 
-/// Shows that planning began, and counts how often it did; none where there is nothing to
-/// plan.
-pub async fn begin_planning(tx: &mut Tx, id: Uuid, now: i64) -> Result<Option<i32>, StoreError> {
-    Ok(on!(tx, c => sqlx::query_scalar(
-        "UPDATE export_jobs
-         SET state = 'planning', started_at = COALESCE(started_at, $2),
-             plan_attempts = plan_attempts + 1
-         WHERE id = $1 AND state IN ('queued', 'planning')
-         RETURNING plan_attempts",
-    )
-    .bind(id).bind(now).fetch_optional(c).await?))
-}
-
-/// Takes back an attempt at planning that only a newer program can make.
-pub async fn uncount_planning(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
-    on!(tx, c => sqlx::query(
-        "UPDATE export_jobs SET plan_attempts = plan_attempts - 1
-         WHERE id = $1 AND state = 'planning' AND plan_attempts > 0",
-    )
-    .bind(id).execute(c).await?.rows_affected());
-    Ok(())
+/// Shows that planning began; `false` where there is nothing to plan.
+pub async fn begin_planning(tx: &mut Tx, id: Uuid, now: i64) -> Result<bool, StoreError> {
+    let begun = execute!(
+        tx,
+        sqlx::query(
+            "UPDATE export_jobs SET state = 'planning', started_at = COALESCE(started_at, $2)
+             WHERE id = $1 AND state IN ('queued', 'planning')",
+        )
+        .bind(id)
+        .bind(now)
+    );
+    Ok(begun == 1)
 }
 
 /// Whether the job is still to be planned; if so it stays that way until the transaction's
@@ -414,29 +406,15 @@ pub async fn cancelled(tx: &mut Tx, id: Uuid, now: i64) -> Result<bool, StoreErr
     Ok(changed == 1)
 }
 
-/// Whether a job has waited to be planned since before `before`.
-pub async fn any_waiting(tx: &mut Tx, before: i64) -> Result<bool, StoreError> {
-    Ok(on!(tx, c => sqlx::query_scalar::<_, i32>(
-        "SELECT 1 FROM export_jobs
-         WHERE state IN ('queued', 'planning') AND queued_at <= $1 LIMIT 1",
+/// Jobs that are to be planned and whose planning nobody is offered.
+pub async fn without_plan_claim(tx: &mut Tx) -> Result<Vec<Uuid>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_scalar(
+        "SELECT id FROM export_jobs
+         WHERE state IN ('queued', 'planning')
+           AND NOT EXISTS (SELECT 1 FROM claims WHERE kind = $1 AND job = export_jobs.id)
+         ORDER BY id",
     )
-    .bind(before).fetch_optional(c).await?)
-    .is_some())
-}
-
-/// Jobs (with their request ids) that have waited to be planned for `patience`. From `now` on
-/// they wait anew, and once more as long for each time that their planning began.
-pub async fn requeue(
-    tx: &mut Tx,
-    now: i64,
-    patience: i64,
-) -> Result<Vec<(Uuid, String)>, StoreError> {
-    Ok(on!(tx, c => sqlx::query_as::<_, (Uuid, String)>(
-        "UPDATE export_jobs SET queued_at = $2 + $3 * plan_attempts
-         WHERE state IN ('queued', 'planning') AND queued_at <= $1
-         RETURNING id, request_id",
-    )
-    .bind(now - patience).bind(now).bind(patience).fetch_all(c).await?))
+    .bind(kinds::EXPORT_PLAN.name()).fetch_all(c).await?))
 }
 
 fn read_job(row: JobColumns) -> Result<Job, StoreError> {

@@ -79,16 +79,6 @@ pub async fn fail(
     Ok(failed)
 }
 
-/// [`fail`] for a planner: a job that another one has planned meanwhile goes on.
-pub async fn fail_planning(
-    app: &App,
-    tx: &mut Tx,
-    job: Uuid,
-    failure: &Failure,
-) -> Result<bool, StoreError> {
-    Ok(rows::is_to_be_planned(tx, job).await? && fail(app, tx, job, failure).await?)
-}
-
 async fn after_failure(
     app: &App,
     tx: &mut Tx,
@@ -123,6 +113,7 @@ pub async fn cancel(app: &App, tx: &mut Tx, job: &Job) -> Result<bool, StoreErro
 }
 
 async fn withdraw(tx: &mut Tx, job: Uuid) -> Result<(), StoreError> {
+    claims::withdraw(tx, kinds::EXPORT_PLAN, job).await?;
     claims::withdraw(tx, kinds::EXPORT_PART, job).await?;
     claims::withdraw(tx, kinds::EXPORT_FINISH, job).await?;
     claims::offer(tx, kinds::EXPORT_CLEANUP, job, 0, Duration::ZERO).await
@@ -149,8 +140,9 @@ pub(super) async fn call_back(
     Ok(())
 }
 
-/// Gives up a part or the finishing, whose claim is still ours: the job fails. Without an
-/// error, no attempt came to an end that says why.
+/// Gives up the planning, a part or the finishing, whose claim is still ours: the job fails.
+/// Without an error, no attempt came to an end that says why. A job that another planner has
+/// planned meanwhile goes on.
 pub async fn give_up(
     app: &App,
     claim: &Claim,
@@ -165,7 +157,10 @@ pub async fn give_up(
         }
     };
     let mut tx = app.store.write().await?;
-    let failed = rows::failed(&mut tx, claim.job, &failure, app.clock.now_ms()).await?;
+    let is_planned =
+        claim.kind == kinds::EXPORT_PLAN && !rows::is_to_be_planned(&mut tx, claim.job).await?;
+    let failed =
+        !is_planned && rows::failed(&mut tx, claim.job, &failure, app.clock.now_ms()).await?;
     claims::finish(&mut tx, claim).await?;
     if failed {
         after_failure(app, &mut tx, claim.job, &failure).await?;

@@ -9,7 +9,6 @@ use crate::users::identifier;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use base64::Engine as _;
 use uuid::Uuid;
 
 use crate::app::App;

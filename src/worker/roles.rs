@@ -15,7 +15,7 @@ use crate::deliveries::{self, DeliveryError};
 use crate::engine::batches;
 use crate::engine::messages;
 use crate::engine::shares;
-use crate::exports::{ExportError, cleanup, finish, part, plan, requeue, state, storage_health};
+use crate::exports::{ExportError, cleanup, finish, intake, part, plan, state, storage_health};
 use crate::messages::channels::cards;
 use crate::messages::dispatch::{self, BeginOrders, DispatchError, Engine};
 use crate::schedules::fire::{self, FireError};
@@ -27,8 +27,11 @@ use kit::retry;
 use log::{Message, Topic};
 use store::claims::{self, Claim, ClaimError, Kind};
 
-/// Between looks for exports that wait too long to be planned.
-const REQUEUE_EVERY: Duration = Duration::from_secs(5);
+/// Before the store is asked again to offer what must be there.
+const OFFER_PAUSE: Duration = Duration::from_secs(5);
+
+/// Between looks for exports of gateways of the release before, while a fleet is upgraded.
+const LOOK_EVERY: Duration = Duration::from_secs(5 * 60);
 
 /// Bytes of a batch on SQLite, whose one writer others wait for: some hundredths of a second.
 const SQLITE_BATCH_BYTES: usize = 256 << 10;
@@ -47,9 +50,7 @@ impl Role {
     pub(super) fn spawn(self, app: &App, shutdown: &CancellationToken, loops: &mut JoinSet<()>) {
         match self {
             Self::Exports => {
-                let (planner, usual) =
-                    (Plan { app: app.clone() }, messages::Options::new(&app.config));
-                take_messages(app, "exports", topics::EXPORTS, planner, usual, shutdown, loops);
+                take_batches(app, "exports", topics::EXPORTS, intake::PlanAtOnce, shutdown, loops);
                 let exports = &app.config.exports;
                 let parts = match exports.parts_in_flight {
                     0 => 2 * app.cores.count(),
@@ -60,12 +61,15 @@ impl Role {
                     pause: Duration::from_millis(exports.retry_ms),
                     ..options(app, parts)
                 };
+                let in_flight = app.config.worker.messages_in_flight;
+                let plans = shares::Options { in_flight, ..retried };
+                share(app, ExportPlan(app.clone()), plans, shutdown, loops);
                 share(app, ExportPart(app.clone()), retried, shutdown, loops);
                 let few = shares::Options { in_flight: parts.min(4), ..retried };
                 share(app, ExportFinish(app.clone()), few, shutdown, loops);
                 let removals = options(app, CLEANUPS_IN_FLIGHT);
                 share(app, ExportCleanup(app.clone()), removals, shutdown, loops);
-                spawn(loops, requeue_waiting(app.clone(), shutdown.clone()));
+                spawn(loops, offer_plans(app.clone(), shutdown.clone()));
                 spawn(loops, storage_health::watch(app.clone(), shutdown.clone()));
             }
             Self::Ingest => {
@@ -189,13 +193,17 @@ fn share(
     spawn(loops, running);
 }
 
-/// Appends the messages of exports again that wait too long.
-async fn requeue_waiting(app: App, shutdown: CancellationToken) {
+/// Offers the planning of exports that gateways of the release before take in.
+async fn offer_plans(app: App, shutdown: CancellationToken) {
     while !shutdown.is_cancelled() {
-        if let Err(error) = requeue::requeue(&app).await {
-            tracing::warn!(%error, "cannot look for exports that wait");
-        }
-        retry::wait(REQUEUE_EVERY, &shutdown).await;
+        let pause = match intake::offer_missing(&app).await {
+            Ok(_) => LOOK_EVERY,
+            Err(error) => {
+                tracing::warn!(%error, "cannot look for exports that wait");
+                OFFER_PAUSE
+            }
+        };
+        retry::wait(pause, &shutdown).await;
     }
 }
 
@@ -206,20 +214,7 @@ async fn offer_sweeps(app: App, shutdown: CancellationToken) {
             Ok(()) => return,
             Err(error) => tracing::warn!(%error, "old activity cannot be swept yet"),
         }
-        retry::wait(REQUEUE_EVERY, &shutdown).await;
-    }
-}
-
-/// A message of [`topics::EXPORTS`]: a job that waits to be planned.
-struct Plan {
-    app: App,
-}
-
-impl messages::Handler for Plan {
-    type Error = ExportError;
-
-    async fn handle(&self, message: &Message) -> Result<(), ExportError> {
-        plan::plan(&self.app, requeue::job_of(message)?).await
+        retry::wait(OFFER_PAUSE, &shutdown).await;
     }
 }
 
@@ -231,6 +226,21 @@ impl messages::Handler for Transactional {
 
     async fn handle(&self, message: &Message) -> Result<(), SendError> {
         self.0.handle(message).await
+    }
+}
+
+struct ExportPlan(App);
+
+impl shares::Handler for ExportPlan {
+    type Error = ExportError;
+    const KIND: Kind = kinds::EXPORT_PLAN;
+
+    async fn handle(&self, claim: &Claim, _: &CancellationToken) -> Result<(), ExportError> {
+        plan::plan(&self.0, claim).await
+    }
+
+    async fn give_up(&self, claim: &Claim, error: Option<&ExportError>) -> Result<(), ClaimError> {
+        state::give_up(&self.0, claim, error).await
     }
 }
 

@@ -15,8 +15,6 @@ use crate::workspaces::Channel;
 use crate::workspaces::budgets::DAY;
 use objects::settings::parse_endpoint;
 
-/// What callback secrets begin with (Standard Webhooks).
-
 const MOST_REQUESTS: u32 = 1_000_000_000;
 
 type Checked<T> = Result<T, String>;

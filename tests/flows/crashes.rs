@@ -117,7 +117,7 @@ killed! {
     #[ignore = "scripts/test --all"]
     after_the_plan: Backend::Fleet(1), "worker-1", true, "plan::committed";
     after_the_plan_alone: Backend::Embedded, "standalone", true, "plan::committed";
-    before_the_message_is_acknowledged: Backend::Fleet(1), "worker-1", true, "message::done";
+    before_the_message_is_acknowledged: Backend::Fleet(1), "worker-1", true, "batch::done";
     before_a_file_is_written: Backend::Fleet(1), "worker-1", true, "part::packed@3";
     before_a_file_counts: Backend::Fleet(1), "worker-1", true, "part::uploaded@3";
     before_the_last_file_counts: Backend::Fleet(1), "worker-1", true, "part::uploaded@6";

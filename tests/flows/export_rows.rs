@@ -5,12 +5,15 @@ use longshore::kinds;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use log::Message;
 use longshore::app::App;
+use longshore::engine::batches::Handler as _;
+use longshore::exports::intake::{self, PlanAtOnce};
 use longshore::exports::rows::{self, PartResult};
-use longshore::exports::{Cause, ExportError, Failure, Job, State, finish, plan, requeue, state};
+use longshore::exports::{Cause, ExportError, Failure, Job, State, finish, plan, state};
+use longshore::topics;
 use longshore::users::Position;
-use store::claims::{Claim, ClaimError};
+use store::claims::{self, Claim, ClaimError};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -29,7 +32,10 @@ on_both_stores!(World =>
     a_zip_past_the_limit_fails_with_what_to_do,
     an_export_without_its_broken_users_is_not_passed_off_as_whole,
     what_ends_its_workers_fails_in_the_end,
-    a_job_that_waits_too_long_is_announced_again,
+    a_lost_message_only_delays_the_planning,
+    a_message_has_a_job_planned_at_once_and_once,
+    a_message_leaves_a_planning_that_was_begun,
+    jobs_of_the_release_before_are_planned,
     planning_that_comes_to_no_end_fails_the_job,
     a_planner_that_loses_fails_nothing,
     the_latest_come_first_page_by_page,
@@ -92,6 +98,7 @@ impl World {
         let progress = self.progress(job).await;
         assert_eq!(progress.state, state);
         assert!(progress.finished_at.is_some());
+        assert!(self.take(kinds::EXPORT_PLAN, job, LEASE).await.is_empty());
         assert!(self.take(kinds::EXPORT_PART, job, LEASE).await.is_empty());
         assert!(self.take(kinds::EXPORT_FINISH, job, LEASE).await.is_empty());
         assert_eq!(self.take(kinds::EXPORT_CLEANUP, job, LEASE).await.len(), 1);
@@ -119,12 +126,18 @@ fn result() -> PartResult {
 async fn many_planners_plan_once(world: World) {
     world.add_users(12).await;
     let job = world.queued().await;
-    let planners = (0..4).map(|_| {
+    // All but the last have lost their claim and do not know it.
+    let mut claims = Vec::new();
+    for lease in [Duration::ZERO, Duration::ZERO, Duration::ZERO, LEASE] {
+        claims.push(world.take_plan(&job, lease).await);
+    }
+    let planners = claims.into_iter().map(|claim| {
         let app = world.app.clone();
-        tokio::spawn(async move { plan::plan(&app, job.id).await })
+        tokio::spawn(async move { plan::plan(&app, &claim).await })
     });
     for planned in futures::future::join_all(planners).await {
-        planned.unwrap().unwrap();
+        let planned = planned.unwrap();
+        assert!(matches!(planned, Ok(()) | Err(ExportError::Lost)), "{planned:?}");
     }
     let progress = world.progress(&job).await;
     assert_eq!(progress.state, State::Running);
@@ -148,21 +161,21 @@ async fn many_planners_plan_once(world: World) {
 
     // A message that comes again finds nothing to plan, whatever has become of the users.
     world.add_user(SLICES[0], 100).await;
-    plan::plan(&world.app, job.id).await.unwrap();
+    world.plan(&job).await;
     assert_eq!(world.progress(&job).await.plan, Some(made));
-    plan::plan(&world.app, Uuid::new_v4()).await.unwrap();
+    world.plan(&world.job()).await;
     let items: Vec<i64> =
         world.take(kinds::EXPORT_PART, &job, LEASE).await.iter().map(|claim| claim.item).collect();
     assert_eq!(items, [1, 2, 3]);
     assert!(world.cancel(&job).await);
     world.assert_ended(&job, State::Cancelled).await;
-    plan::plan(&world.app, job.id).await.unwrap();
+    world.plan(&job).await;
     assert_eq!(world.progress(&job).await.state, State::Cancelled);
 }
 
 async fn without_users_only_the_finishing_is_left(world: World) {
     let job = world.queued().await;
-    plan::plan(&world.app, job.id).await.unwrap();
+    world.plan(&job).await;
     let progress = world.progress(&job).await;
     assert_eq!(
         (progress.state, progress.users, progress.parts),
@@ -298,7 +311,7 @@ async fn a_group_past_the_limit_fails_with_what_to_do(world: World) {
     world.limit("export_users_limit", 3).await;
     world.add_users(4).await;
     let job = world.queued().await;
-    plan::plan(&world.app, job.id).await.unwrap();
+    world.plan(&job).await;
     world.assert_ended(&job, State::Failed).await;
     let error = world.progress(&job).await.error.unwrap();
     assert!(error.contains("4 users") && error.contains('3') && error.contains("S3"), "{error}");
@@ -308,7 +321,7 @@ async fn a_group_past_the_limit_fails_with_what_to_do(world: World) {
     // Own storage has no limit.
     let own = Job { storage_id: Some(Uuid::new_v4()), ..world.job() };
     world.insert(&own).await;
-    plan::plan(&world.app, own.id).await.unwrap();
+    world.plan(&own).await;
     assert_eq!(world.progress(&own).await.state, State::Running);
     assert!(world.cancel(&own).await);
     world.assert_ended(&own, State::Cancelled).await;
@@ -351,51 +364,126 @@ async fn what_ends_its_workers_fails_in_the_end(world: World) {
     assert_eq!(world.callbacks(&job).await[0]["success"], false);
 }
 
-async fn a_job_that_waits_too_long_is_announced_again(world: World) {
-    let (queued, planning) = (world.queued().await, world.queued().await);
-    let (running, _) = world.running(1).await;
-    let mut tx = world.app.store.write().await.unwrap();
-    assert_eq!(rows::begin_planning(&mut tx, planning.id, 0).await.unwrap(), Some(1));
-    tx.commit().await.unwrap();
-    assert_eq!(requeue::requeue(&world.app).await.unwrap(), 0, "they have only just come");
-    let later = |seconds: u64| {
-        let seconds = SignedDuration::from_secs(i64::try_from(seconds).unwrap());
-        world.app.clock.set(world.app.clock.now().checked_add(seconds).unwrap());
-    };
-    let patience = world.app.config.exports.requeue_seconds;
-    later(patience + 1);
-    assert_eq!(requeue::requeue(&world.app).await.unwrap(), 2);
-    assert_eq!(requeue::requeue(&world.app).await.unwrap(), 0, "they wait anew");
-    later(patience + 1);
-    assert_eq!(requeue::requeue(&world.app).await.unwrap(), 1, "planning waits longer");
-    later(patience + 1);
-    assert_eq!(requeue::requeue(&world.app).await.unwrap(), 2);
-    world.app.clock.set(Timestamp::now());
-    for job in [&queued, &planning, &running] {
-        assert!(world.cancel(job).await);
+/// The message that announces a job.
+fn announcing(job: &Job) -> Message {
+    let id = job.id.to_string().into_bytes();
+    Message {
+        topic: topics::EXPORTS,
+        partition: 0,
+        offset: 0,
+        appended_at: 0,
+        key: id.clone(),
+        payload: id,
+        request_id: String::new(),
     }
 }
 
-/// Planning that ends its workers each time, or fails each time, is not begun for ever.
-async fn planning_that_comes_to_no_end_fails_the_job(world: World) {
-    let job = world.queued().await;
-    for attempt in 1..=world.app.config.exports.attempts as i32 {
-        let mut tx = world.app.store.write().await.unwrap();
-        assert_eq!(rows::begin_planning(&mut tx, job.id, 0).await.unwrap(), Some(attempt));
+impl World {
+    /// A job as a call writes it.
+    async fn asked_for(&self) -> Job {
+        let job = self.job();
+        let mut tx = self.app.store.write().await.unwrap();
+        intake::insert(&self.app, &mut tx, &job).await.unwrap();
+        tx.commit().await.unwrap();
+        job
+    }
+
+    async fn apply(&self, messages: &[Message]) {
+        let handler = PlanAtOnce;
+        let jobs = handler.prepare(messages).await.unwrap();
+        let mut tx = self.app.store.write().await.unwrap();
+        handler.apply(&mut tx, &jobs).await.unwrap();
         tx.commit().await.unwrap();
     }
-    assert_eq!(world.progress(&job).await.state, State::Planning);
-    plan::plan(&world.app, job.id).await.unwrap();
+
+    async fn plans(&self, job: &Job) -> Vec<Claim> {
+        self.take(kinds::EXPORT_PLAN, job, LEASE).await
+    }
+}
+
+async fn a_lost_message_only_delays_the_planning(world: World) {
+    world.add_users(1).await;
+    let job = world.asked_for().await;
+    assert!(world.plans(&job).await.is_empty(), "its message is waited for");
+    let passed = "UPDATE claims SET due_at = due_at - 30000 WHERE job = $1";
+    assert_eq!(world.app.config.exports.requeue_seconds, 30);
+    world.execute(passed, job.id).await;
+    let claim = world.plans(&job).await.remove(0);
+    plan::plan(&world.app, &claim).await.unwrap();
+    assert_eq!(world.progress(&job).await.state, State::Running);
+    assert!(world.cancel(&job).await);
+}
+
+async fn a_message_has_a_job_planned_at_once_and_once(world: World) {
+    world.add_users(1).await;
+    let job = world.asked_for().await;
+    let (message, unknown) = (announcing(&job), announcing(&world.job()));
+    world.apply(&[message.clone(), unknown, message.clone()]).await;
+    let claims = world.plans(&job).await;
+    assert_eq!(claims.len(), 1);
+    plan::plan(&world.app, &claims[0]).await.unwrap();
+    let planned = world.progress(&job).await;
+    assert_eq!(planned.state, State::Running);
+    // It comes again when the job is planned, and when it has ended.
+    world.apply(std::slice::from_ref(&message)).await;
+    assert!(world.plans(&job).await.is_empty());
+    assert_eq!(world.progress(&job).await.plan, planned.plan);
+    assert!(world.cancel(&job).await);
+    world.apply(&[message]).await;
+    assert!(world.plans(&job).await.is_empty());
+}
+
+async fn a_message_leaves_a_planning_that_was_begun(world: World) {
+    let job = world.asked_for().await;
+    world.apply(&[announcing(&job)]).await;
+    let claim = world.plans(&job).await.remove(0);
+    world.apply(&[announcing(&job)]).await;
+    assert!(world.plans(&job).await.is_empty(), "somebody has it");
+    claims::hand_back(&world.app.store, &claim, LEASE).await.unwrap();
+    world.apply(&[announcing(&job)]).await;
+    assert!(world.plans(&job).await.is_empty(), "it pauses before the next try");
+    assert!(world.cancel(&job).await);
+}
+
+/// The release before offers no planning, and its messages may be lost.
+async fn jobs_of_the_release_before_are_planned(world: World) {
+    world.add_users(1).await;
+    let (queued, planning) = (world.queued().await, world.queued().await);
+    let (running, _) = world.running(1).await;
+    let begun = "UPDATE export_jobs SET state = 'planning', plan_attempts = 1 WHERE id = $1";
+    world.execute(begun, planning.id).await;
+    assert_eq!(intake::offer_missing(&world.app).await.unwrap(), 2);
+    assert_eq!(intake::offer_missing(&world.app).await.unwrap(), 0);
+    for _ in 0..2 {
+        let store = &world.app.store;
+        let taken = claims::take(store, kinds::EXPORT_PLAN, 4, 4, LEASE, &[]).await.unwrap();
+        plan::plan(&world.app, &taken.claims[0]).await.unwrap();
+    }
+    for job in [&queued, &planning] {
+        assert_eq!(world.progress(job).await.state, State::Running);
+        assert!(world.cancel(job).await);
+    }
+    // Also one of which there is only the message.
+    let announced = world.queued().await;
+    world.apply(&[announcing(&announced)]).await;
+    assert_eq!(world.plans(&announced).await.len(), 1);
+    assert!(world.cancel(&announced).await && world.cancel(&running).await);
+}
+
+/// Planning that ends its workers each time is not begun for ever.
+async fn planning_that_comes_to_no_end_fails_the_job(world: World) {
+    let job = world.queued().await;
+    let claim = world.take_plan(&job, LEASE).await;
+    state::give_up(&world.app, &claim, None).await.unwrap();
     world.assert_ended(&job, State::Failed).await;
     assert_eq!(world.callbacks(&job).await[0]["success"], false);
 }
 
 async fn a_planner_that_loses_fails_nothing(world: World) {
     let (job, _) = world.running(1).await;
-    let failure = Failure::internal("too late");
-    let mut tx = world.app.store.write().await.unwrap();
-    assert!(!state::fail_planning(&world.app, &mut tx, job.id, &failure).await.unwrap());
-    tx.commit().await.unwrap();
+    let claim = world.take_plan(&job, LEASE).await;
+    let failure = ExportError::Permanent(Failure::internal("too late"));
+    state::give_up(&world.app, &claim, Some(&failure)).await.unwrap();
     assert_eq!(world.progress(&job).await.state, State::Running);
     assert!(world.cancel(&job).await);
 }

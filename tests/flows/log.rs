@@ -91,7 +91,7 @@ use test_on;
 
 fn message(key: &str, payload: impl Into<Vec<u8>>) -> NewMessage {
     NewMessage {
-        topic: topics::EXPORTS,
+        topic: topics::TRANSACTIONAL,
         key: key.as_bytes().to_vec(),
         partition: None,
         payload: payload.into(),
@@ -105,7 +105,7 @@ fn numbered(key: &str, count: usize) -> Vec<NewMessage> {
 }
 
 fn consumer(log: &Log, group: &str, in_flight: usize) -> Consumer {
-    log.consumer(group, topics::EXPORTS, in_flight).unwrap()
+    log.consumer(group, topics::TRANSACTIONAL, in_flight).unwrap()
 }
 
 async fn next(consumer: &mut Consumer) -> (Message, Ack) {

@@ -9,7 +9,7 @@ use std::io::Cursor;
 use log::Message;
 use longshore::engine::batches::Handler as _;
 use longshore::erase;
-use longshore::exports::{Job, part, plan};
+use longshore::exports::{Job, part};
 use longshore::tracking::apply::Ingest;
 use longshore::users::import::{Importer, Input};
 use longshore::workspaces::{Workspace, by_id};
@@ -100,7 +100,7 @@ impl World {
 
     async fn planned(&self) -> Job {
         let job = self.base.queued().await;
-        plan::plan(&self.base.app, job.id).await.unwrap();
+        self.base.plan(&job).await;
         job
     }
 

@@ -170,6 +170,32 @@ pub async fn offer_at(
     insert(tx, kind, job, item..item + 1, due_at).await
 }
 
+/// Offers one row, to be taken at once. One that is there already is brought forward, unless
+/// somebody has it or had it.
+pub async fn bring_forward(
+    tx: &mut Tx,
+    kind: Kind,
+    job: Uuid,
+    item: i64,
+) -> Result<(), StoreError> {
+    let due_at = now(tx).await?;
+    execute!(
+        tx,
+        sqlx::query(
+            "INSERT INTO claims (kind, job, item, due_at) VALUES ($1, $2, $3, $4)
+             ON CONFLICT (kind, job, item) DO UPDATE SET due_at = excluded.due_at
+             WHERE claims.owner IS NULL AND claims.attempt = 0
+               AND claims.due_at > excluded.due_at",
+        )
+        .bind(kind.name())
+        .bind(job)
+        .bind(item)
+        .bind(due_at)
+    );
+    tx.offers(kind);
+    Ok(())
+}
+
 async fn insert(
     tx: &mut Tx,
     kind: Kind,

@@ -53,11 +53,12 @@ const METRICS: &[Metric] = &[
         "longshore_claims_taken_over_total",
         &["kind"],
         "Pieces of work that this worker took over since their lease ran out, by kind: \
-         export_part, export_finish, export_cleanup, delivery, activity_sweep, schedule, \
-         dispatch_plan, dispatch_part, dispatch_named. The worker that held them was lost, or did \
+         export_plan, export_part, export_finish, export_cleanup, delivery, activity_sweep, \
+         schedule, dispatch_plan, dispatch_part, dispatch_named. The worker that held them was lost, or did \
          not reach the store",
     )
     .begins_at_0(&[
+        &["export_plan"],
         &["export_part"],
         &["export_finish"],
         &["export_cleanup"],

@@ -24,8 +24,8 @@ const METRICS: &[Metric] = &[
     gauge(
         "longshore_log_lag_messages",
         &["topic", "group", "partition"],
-        "Messages of a partition that are not applied, by topic (tracking, catalogs, messages), \
-         group and partition. Told by the worker that has the partition; 0 by one that had it",
+        "Messages of a partition that are not applied, by topic (exports, tracking, catalogs, \
+         messages), group and partition. Told by the worker that has the partition; 0 by one that had it",
     ),
     gauge(
         "longshore_log_lag_seconds",
@@ -59,13 +59,13 @@ const METRICS: &[Metric] = &[
     histogram(
         "longshore_message_seconds",
         &["topic"],
-        "Time of work on a message of the log, by topic: exports, transactional",
+        "Time of work on a message of the log, by topic: transactional",
     ),
     counter(
         "longshore_batches_total",
         &["topic", "outcome"],
-        "Batches of messages taken, by topic (tracking, catalogs, messages) and outcome: done, \
-         handed_back, or lost to another worker",
+        "Batches of messages taken, by topic (exports, tracking, catalogs, messages) and outcome: \
+         done, handed_back, or lost to another worker",
     ),
     histogram(
         "longshore_batch_messages",

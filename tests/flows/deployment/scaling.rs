@@ -74,7 +74,15 @@ fn what_waits_in_kafka_is_asked_of_its_group() {
 #[test]
 fn what_waits_in_the_database_is_asked_for_by_kind() {
     let by_role = [
-        ("exports", vec![kinds::EXPORT_PART, kinds::EXPORT_FINISH, kinds::EXPORT_CLEANUP]),
+        (
+            "exports",
+            vec![
+                kinds::EXPORT_PLAN,
+                kinds::EXPORT_PART,
+                kinds::EXPORT_FINISH,
+                kinds::EXPORT_CLEANUP,
+            ],
+        ),
         ("deliveries", vec![kinds::DELIVERY]),
         (
             "messages",

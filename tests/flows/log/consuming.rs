@@ -30,7 +30,7 @@ async fn the_whole_content_arrives(place: Place) {
     let log = place.open().await;
     let sent: Vec<NewMessage> = (0..50u8)
         .map(|n| NewMessage {
-            topic: topics::EXPORTS,
+            topic: topics::TRANSACTIONAL,
             key: vec![n, 0, 255],
             partition: None,
             payload: (0..=n).rev().collect(),

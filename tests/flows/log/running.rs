@@ -80,7 +80,7 @@ impl Installation {
         };
         let stop = shutdown.clone();
         let task = tokio::spawn(async move {
-            messages::run(&app, "g", topics::EXPORTS, handler, options, stop).await;
+            messages::run(&app, "g", topics::TRANSACTIONAL, handler, options, stop).await;
         });
         Running { store, log, shutdown, task }
     }
@@ -253,7 +253,7 @@ async fn a_refused_message_is_a_dead_letter_until_it_is_retried(place: Place) {
     let buried = running.buried().await;
     assert_eq!(buried.len(), 1);
     let letter = &buried[0];
-    assert_eq!((letter.consumer_group.as_str(), letter.topic.as_str()), ("g", "exports"));
+    assert_eq!((letter.consumer_group.as_str(), letter.topic.as_str()), ("g", "transactional"));
     assert_eq!((letter.key.as_slice(), letter.payload.as_slice()), (&b"a"[..], &b"refuse 1"[..]));
     assert_eq!((letter.request_id.as_str(), letter.reason.as_str()), ("request-of-a", "never"));
     assert_eq!(letter.attempts, 1);
@@ -434,7 +434,7 @@ async fn the_command_lists_and_retries_beside_a_running_process() {
     let (ok, text) = longshore(&installation, &["dead-letters", "list", "--json"]).await;
     let first: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
     assert!(ok);
-    assert_eq!((&first["topic"], &first["reason"]), (&"exports".into(), &"never".into()));
+    assert_eq!((&first["topic"], &first["reason"]), (&"transactional".into(), &"never".into()));
     let id = first["id"].as_str().unwrap();
 
     let (ok, text) = longshore(&installation, &["dead-letters", "discard", id]).await;

@@ -39,7 +39,7 @@ async fn what_a_group_is_done_with_goes_once_it_is_old() {
     let place = Place::kafka();
     let log = place.open().await;
     log.append(numbered("a", 10)).await.unwrap();
-    let trim = async |before| trimmed(&log, topics::EXPORTS, None, before).await;
+    let trim = async |before| trimmed(&log, topics::TRANSACTIONAL, None, before).await;
     assert_eq!(trim(LATER).await, 0, "nobody has taken anything");
 
     let mut slow = consumer(&log, "g", 20);
@@ -48,7 +48,7 @@ async fn what_a_group_is_done_with_goes_once_it_is_old() {
     assert_eq!(trim(1).await, 0, "it is not old");
     assert_eq!(trim(LATER).await, 4);
     assert_eq!(trim(LATER).await, 0, "it is gone already");
-    assert_eq!(earliest(&log, topics::EXPORTS).await.iter().sum::<i64>(), 4);
+    assert_eq!(earliest(&log, topics::TRANSACTIONAL).await.iter().sum::<i64>(), 4);
 
     // Whoever comes now begins with what is left, as who was there goes on.
     for group in ["new", "g"] {

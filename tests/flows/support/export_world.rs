@@ -9,8 +9,9 @@ use kit::clock::{from_ms, utc_date};
 use longshore::app::App;
 use longshore::exports::archive::{Entry, central_directory};
 use longshore::exports::paths;
+use longshore::exports::plan;
 use longshore::exports::rows::{self, Winner};
-use longshore::exports::{Format, Job, Plan, Progress};
+use longshore::exports::{Format, Job, Plan, Progress, state};
 use longshore::users::Position;
 use longshore::users::activity::Activity;
 use objects::Objects;
@@ -125,6 +126,22 @@ impl World {
         let mut tx = self.app.store.write().await.unwrap();
         rows::insert(&mut tx, job).await.unwrap();
         tx.commit().await.unwrap();
+    }
+
+    /// Offers the planning of a job, and takes it.
+    pub async fn take_plan(&self, job: &Job, lease: Duration) -> Claim {
+        let mut tx = self.app.store.write().await.unwrap();
+        claims::offer(&mut tx, kinds::EXPORT_PLAN, job.id, 0, Duration::ZERO).await.unwrap();
+        tx.commit().await.unwrap();
+        self.take(kinds::EXPORT_PLAN, job, lease).await.remove(0)
+    }
+
+    /// Plans a job, or gives it up, as a worker does.
+    pub async fn plan(&self, job: &Job) {
+        let claim = self.take_plan(job, LEASE).await;
+        if let Err(error) = plan::plan(&self.app, &claim).await {
+            state::give_up(&self.app, &claim, Some(&error)).await.unwrap();
+        }
     }
 
     /// Brings a job to `running`: parts that end so are to be claimed.

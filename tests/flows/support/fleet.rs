@@ -541,11 +541,11 @@ impl Fleet {
     }
 }
 
-/// Messages of batched topics that are not applied; unknown until every partition was assigned,
+/// Messages of tracked objects, edits and sends that are not applied; unknown until every partition was assigned,
 /// or while a server does not answer.
 async fn behind(config: &Config, store: &Store, log: &Log) -> Option<i64> {
     let mut behind = 0;
-    for topic in topics::ALL.iter().copied().filter(|topic| topic.is_batched()) {
+    for topic in [topics::TRACKING, topics::CATALOGS, topics::MESSAGES] {
         let mut tx = store.snapshot().await.ok()?;
         let places = offsets::places(&mut tx, topic).await.ok()?;
         drop(tx);

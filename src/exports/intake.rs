@@ -1,0 +1,106 @@
+//! How a new job comes to be planned.
+//!
+//! The planning is offered in the transaction that writes the job, to be begun after
+//! `exports.requeue_seconds`. The message that is appended next brings it forward, so a lost
+//! message delays an export and nothing else.
+
+use crate::kinds;
+use crate::topics;
+use std::time::Duration;
+
+use tracing::Instrument as _;
+use uuid::Uuid;
+
+use super::{ExportError, Job, rows};
+use crate::app::App;
+use crate::engine::batches::Handler;
+use log::{Message, NewMessage, PayloadError, payload};
+use store::claims;
+use store::{StoreError, Tx};
+
+/// How long a caller waits for its message to be appended. The job is durable by then.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+fn message(job: &Job) -> NewMessage {
+    let id = job.id.to_string().into_bytes();
+    NewMessage {
+        topic: topics::EXPORTS,
+        key: id.clone(),
+        partition: None,
+        payload: id,
+        request_id: job.request_id.clone(),
+    }
+}
+
+/// The job that such a message is about. A payload that says its version, as those of the other
+/// topics do, is a newer program's.
+pub fn job_of(message: &Message) -> Result<Uuid, PayloadError> {
+    const NO_VERSION: u32 = 0;
+    Uuid::try_parse_ascii(&message.payload).or_else(|_| {
+        let payload = message.payload.as_slice();
+        payload::read(topics::EXPORTS, NO_VERSION, payload, |_: &Uuid| None)
+    })
+}
+
+/// Writes a new job, and offers its planning for the case that its message is lost.
+pub async fn insert(app: &App, tx: &mut Tx, job: &Job) -> Result<(), StoreError> {
+    rows::insert(tx, job).await?;
+    let patience = Duration::from_secs(app.config.exports.requeue_seconds);
+    claims::offer(tx, kinds::EXPORT_PLAN, job.id, 0, patience).await
+}
+
+/// Appends the message of a new job. Where that takes long it goes on by itself. Where it fails
+/// the job is planned later: an error would only make the client ask for a second export.
+pub(super) async fn announce(app: &App, job: &Job) {
+    let (log, message) = (app.log.clone(), message(job));
+    let append = async move {
+        if let Err(error) = log.append(vec![message]).await {
+            tracing::warn!(%error, "the export is planned later: its message was not appended");
+        }
+    };
+    let append = tokio::spawn(append.in_current_span());
+    if tokio::time::timeout(PATIENCE, append).await.is_err() {
+        tracing::warn!("the log takes long; the export waits for its message");
+    }
+}
+
+/// Has the exports of [`topics::EXPORTS`] planned at once.
+pub struct PlanAtOnce;
+
+impl Handler for PlanAtOnce {
+    type Error = ExportError;
+    type Prepared<'m> = Vec<Uuid>;
+    type Applied = ();
+
+    async fn prepare(&self, messages: &[Message]) -> Result<Vec<Uuid>, ExportError> {
+        messages.iter().map(|message| Ok(job_of(message)?)).collect()
+    }
+
+    /// A message can be about a job that was planned long ago, which then stays as it is.
+    async fn apply(&self, tx: &mut Tx, jobs: &Self::Prepared<'_>) -> Result<(), ExportError> {
+        for job in jobs {
+            if rows::is_to_be_planned(tx, *job).await? {
+                claims::bring_forward(tx, kinds::EXPORT_PLAN, *job, 0).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Offers the planning of jobs that the release before wrote, which offers none; returns how
+/// many. Its workers may be planning one of them, which is harmless.
+pub async fn offer_missing(app: &App) -> Result<usize, StoreError> {
+    // An idle SQLite never takes the write lock for this.
+    let jobs = rows::without_plan_claim(&mut app.store.snapshot().await?).await?;
+    if jobs.is_empty() {
+        return Ok(0);
+    }
+    let mut tx = app.store.write().await?;
+    for job in &jobs {
+        if rows::is_to_be_planned(&mut tx, *job).await? {
+            claims::offer(&mut tx, kinds::EXPORT_PLAN, *job, 0, Duration::ZERO).await?;
+        }
+    }
+    tx.commit().await?;
+    Ok(jobs.len())
+}
