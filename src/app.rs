@@ -11,7 +11,6 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use self::notices::Notices;
 use self::queue::StoreQueue;
-
 use crate::config::{Config, ConfigError};
 use crate::topics;
 use kit::clock::Clock;

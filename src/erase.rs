@@ -1,8 +1,5 @@
 //! Erasing one user, with all that belongs to it in every domain.
 
-use kit::fail_point;
-use store::Store;
-use store::claims::now;
 use uuid::Uuid;
 
 use crate::messages::channels::cards;
@@ -12,6 +9,9 @@ use crate::users::find::{FindError, find_some, names, remove_identifiers, who};
 use crate::users::name_locks;
 use crate::users::rows::{self, For};
 use crate::workspaces::Workspace;
+use kit::fail_point;
+use store::Store;
+use store::claims::now;
 
 /// Erases a user with all that belongs to it, in one transaction; answers who it was. That
 /// it was erased is remembered for a while, since the log may still hold what was taken in

@@ -1,7 +1,8 @@
 use std::process::ExitCode;
 
-use longshore::telemetry::lines::FlushAtEnd;
 use rustix::process::{Resource, getrlimit, setrlimit};
+
+use longshore::telemetry::lines::FlushAtEnd;
 
 /// Work on messages is made of many small pieces on several threads, for which glibc's allocator
 /// is slow.

@@ -20,7 +20,6 @@ mod load;
 #[path = "../../tests/flows/support/mod.rs"]
 mod support;
 
-use longshore::topics;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -28,6 +27,7 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 use log::Log;
+use longshore::topics;
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use serde_json::json;

@@ -2,13 +2,13 @@
 //! once as a worker has, and nothing else. Of other users, so that what they had before is as
 //! it was for the worker: some have no activity yet, and most pages were not touched lately.
 
-use longshore::topics;
 use std::collections::{BTreeMap, HashMap};
 use std::time::Instant;
 
 use futures::{StreamExt as _, stream};
 use log::{Consumer, Message};
 use longshore::config::Config;
+use longshore::topics;
 use longshore::tracking::message::Batch;
 use longshore::users::activity::Activity;
 use longshore::users::identifier::Identifier;

@@ -1,12 +1,12 @@
 //! Longshore itself: a gateway and one worker on PostgreSQL and Kafka.
 
-use longshore::topics;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use log::Log;
+use longshore::topics;
 use sqlx::PgPool;
 
 use crate::load::{Calls, Kind, send};

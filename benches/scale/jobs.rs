@@ -1,12 +1,12 @@
 //! Exports on paper: jobs with parts and claims, as planning leaves them, of users that are not
 //! there.
 
-use longshore::kinds;
 use std::time::Duration;
 
 use longshore::app::App;
 use longshore::exports::rows;
 use longshore::exports::{Format, Job, Plan, Progress, state};
+use longshore::kinds;
 use longshore::users::Position;
 use sqlx::PgPool;
 use store::claims::{self, Claim};

@@ -1,7 +1,6 @@
 //! A worker of exports whose parts sleep: all that it does with the database is what a real one
 //! does, through the same code, with connections of its own.
 
-use longshore::kinds;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -11,6 +10,7 @@ use longshore::config::Config;
 use longshore::engine::shares::{self, Handler, Options};
 use longshore::exports::rows::{self, PartResult};
 use longshore::exports::{ExportError, cleanup, finish, state};
+use longshore::kinds;
 use store::claims::{self, Claim, ClaimError, Kind};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;

@@ -1,6 +1,5 @@
 //! `PATCH /catalogs/{catalog_name}/items`: check, append, answer.
 
-use crate::topics;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -19,6 +18,7 @@ use super::{Catalog, is_plain_name, known, openapi};
 use crate::app::App;
 use crate::gateway::idempotency::Received;
 use crate::gateway::{self, ApiError, Caller, IdempotencyKey, JsonText, Routes, idempotency};
+use crate::topics;
 use log::{NewMessage, partition_of};
 
 pub(super) const PERMISSION: &str = "catalogs.update_items";

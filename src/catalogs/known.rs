@@ -1,11 +1,11 @@
 //! The definitions that a gateway keeps, so that an edit asks the store for nothing.
 
-use crate::app::declared::Declared;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{Catalog, rows};
 use crate::app::App;
+use crate::app::declared::Declared;
 use store::StoreError;
 
 /// The catalogs of a workspace by name, all together: names that it does not have cost no look

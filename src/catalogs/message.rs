@@ -11,13 +11,13 @@
 //! A value that is null is removed; members that are not there stay as they are. The catalog
 //! is its number in the store: one that is removed and declared again is another.
 
-use crate::topics;
 use std::borrow::Cow;
 
 use serde::ser::SerializeMap as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
+use crate::topics;
 use kit::json::Members;
 use log::{PayloadError, payload};
 

@@ -1,6 +1,5 @@
 //! `longshore dead-letters`.
 
-use crate::topics;
 use clap::Subcommand;
 use jiff::{SpanRound, Timestamp, Unit};
 use serde_json::json;
@@ -14,6 +13,7 @@ use crate::engine::batches;
 use crate::engine::messages::dead_letters::{self, DeadLetter};
 use crate::exports::intake::PlanAtOnce;
 use crate::messages::dispatch::BeginOrders;
+use crate::topics;
 use crate::tracking::apply::Ingest;
 use kit::clock::{Clock, from_ms};
 use store::Store;

@@ -7,6 +7,7 @@ mod verify;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use client::{Client, Export};
 use reqwest::header::HeaderValue;
 use serde_json::{Value, json};
 use url::Url;
@@ -15,7 +16,6 @@ use super::progress::{Progress, Unit};
 use super::{CommandResult, Error};
 use crate::config::{Config, ConfigError};
 use crate::shutdown;
-use client::{Client, Export};
 
 /// Between looks at an export's state.
 const LOOK: Duration = Duration::from_millis(250);

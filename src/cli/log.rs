@@ -1,6 +1,5 @@
 //! `longshore log`.
 
-use crate::topics;
 use std::fmt;
 use std::str::FromStr;
 
@@ -10,6 +9,7 @@ use serde_json::json;
 use super::CommandResult;
 use crate::app::App;
 use crate::config::Config;
+use crate::topics;
 use log::offsets::{self, Place};
 use log::{Extent, Range, Topic, obstacle};
 

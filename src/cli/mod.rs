@@ -33,7 +33,6 @@ mod worker;
 
 pub use service::routes;
 
-use crate::users::find;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -45,6 +44,7 @@ use crate::app::App;
 use crate::config::{Config, ConfigError, Mode};
 use crate::setup;
 use crate::telemetry::lines;
+use crate::users::find;
 use crate::workspaces::{ChoiceError, Workspace, only_or_named};
 use store::Tx;
 

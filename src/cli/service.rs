@@ -1,7 +1,5 @@
 //! What every long-running command does: starts, waits for what is away, runs, stops.
 
-use crate::inbound::KnownNames;
-use crate::{inbound, transactional};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -14,6 +12,7 @@ use crate::app::App;
 use crate::config::Config;
 use crate::credentials::FindError;
 use crate::gateway::Routes;
+use crate::inbound::KnownNames;
 use crate::scim::tokens;
 use crate::setup::{self, SetupError};
 use crate::telemetry::process::Process;
@@ -22,6 +21,7 @@ use crate::{
     campaigns, catalogs, exports, gateway, messages, schedules, scim, shutdown, sms, telemetry,
     tracking, workspaces,
 };
+use crate::{inbound, transactional};
 use kit::retry::{self, Retry as _};
 
 /// The pause before what is away is asked again, and the longest.

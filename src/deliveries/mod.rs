@@ -16,8 +16,6 @@
 
 mod rows;
 
-use crate::kinds;
-use crate::outbound::{Failure, Sender, check_kept, shown, signature};
 use std::panic::AssertUnwindSafe;
 use std::time::{Duration, Instant};
 
@@ -31,6 +29,8 @@ use uuid::Uuid;
 
 use crate::app::App;
 use crate::config::Config;
+use crate::kinds;
+use crate::outbound::{Failure, Sender, check_kept, shown, signature};
 use crate::workspaces::settings::{self, Settings, SigningSecrets};
 use kit::clock::{Clock, from_ms, hours, millis};
 use kit::fail_point;

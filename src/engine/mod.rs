@@ -7,11 +7,12 @@ pub mod shares;
 
 use std::time::Duration;
 
-use kit::retry;
-use log::LogError;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
+
+use kit::retry;
+use log::LogError;
 
 /// The pause before a log that gave nothing is tried again, and the longest.
 const RECONNECT: Duration = Duration::from_millis(500);

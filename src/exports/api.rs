@@ -1,6 +1,5 @@
 //! The calls of exports: ask for one, watch it, cancel it.
 
-use crate::outbound;
 use std::sync::{Arc, OnceLock};
 
 use axum::Extension;
@@ -23,6 +22,7 @@ use super::{
 use crate::app::App;
 use crate::gateway::idempotency::{self, Answer};
 use crate::gateway::{self, ApiError, Caller, IdempotencyKey, JsonText, Routes, parameter};
+use crate::outbound;
 use crate::workspaces;
 use kit::clock::format_time;
 use kit::fail_point;

@@ -6,7 +6,6 @@
 //! they were uploaded on another. Without, the parts' segments become the one ZIP behind
 //! `url`. Then the job is done, and its callback written, in one transaction.
 
-use crate::kinds;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -22,6 +21,7 @@ use super::{
     ExportError, Failure, Job, Plan, Progress, State, download, part, paths, rows, state, telemetry,
 };
 use crate::app::App;
+use crate::kinds;
 use crate::workspaces;
 use kit::clock::{from_ms, millis};
 use kit::fail_point;

@@ -4,8 +4,6 @@
 //! `exports.requeue_seconds`. The message that is appended next brings it forward, so a lost
 //! message delays an export and nothing else.
 
-use crate::kinds;
-use crate::topics;
 use std::time::Duration;
 
 use tracing::Instrument as _;
@@ -14,6 +12,8 @@ use uuid::Uuid;
 use super::{ExportError, Job, rows};
 use crate::app::App;
 use crate::engine::batches::Handler;
+use crate::kinds;
+use crate::topics;
 use log::{Message, NewMessage, PayloadError, payload};
 use store::claims;
 use store::{StoreError, Tx};

@@ -1,6 +1,5 @@
 //! The calls of exports as they are described.
 
-use crate::outbound;
 use axum::http::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -14,6 +13,7 @@ use super::{Failure, Format, State};
 use crate::gateway::openapi::shapes::{members, shape};
 use crate::gateway::openapi::{SENT_TO_OTHERS, Tag, Webhook};
 use crate::gateway::{ADDRESS_REFUSED, Access, ApiError, Operation};
+use crate::outbound;
 
 const TAG: Tag = Tag { name: "Exports", about: "The users of the global control group as files." };
 

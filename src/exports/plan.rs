@@ -4,7 +4,6 @@
 //! plan is one short transaction, guarded by the job's state and the claim. So an export is planned
 //! once, also where a worker of the release before, which has no claim, plans it as well.
 
-use crate::kinds;
 use std::time::Duration;
 
 use jiff::ToSpan as _;
@@ -12,6 +11,7 @@ use uuid::Uuid;
 
 use super::{ExportError, Failure, Job, Plan, rows, state};
 use crate::app::App;
+use crate::kinds;
 use crate::users::Position;
 use crate::users::activity::WINDOW_DAYS;
 use crate::users::moment::Moment;

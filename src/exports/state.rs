@@ -1,7 +1,6 @@
 //! How a job goes from state to state, with all that belongs to the step in the same
 //! transaction: claims offered or withdrawn, the callback enqueued.
 
-use crate::kinds;
 use std::time::Duration;
 
 use serde_json::json;
@@ -10,6 +9,7 @@ use uuid::Uuid;
 use super::{ExportError, Failure, Job, State, part_rows, rows, telemetry};
 use crate::app::App;
 use crate::deliveries::{self, NewDelivery};
+use crate::kinds;
 use store::claims::{self, Claim, ClaimError};
 use store::{StoreError, Tx};
 

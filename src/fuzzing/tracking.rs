@@ -1,10 +1,10 @@
 //! `POST /users/track`, from the body to what a worker makes of it.
 
-use crate::topics;
 use serde_json::Value;
 
 use super::{NOW, body, check_refusal};
 use crate::engine::batches::arrays;
+use crate::topics;
 use crate::tracking::apply::draft::Draft;
 use crate::tracking::intake::{self, Intake, Request};
 use crate::tracking::message::{Attributes, Batch, Json, OBJECTS, Object};

@@ -1,6 +1,5 @@
 //! What surrounds every call: its id, its span, its metrics, and a task of its own.
 
-use super::memory::Budgets;
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -17,6 +16,7 @@ use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 use uuid::Uuid;
 
+use super::memory::Budgets;
 use super::scim;
 use super::{ApiError, Connection, body, coding, turned_away};
 use crate::app::App;

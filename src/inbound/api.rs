@@ -1,7 +1,5 @@
 //! The routes of what comes back.
 
-use super::Appends;
-use crate::messages::unsubscribe_token;
 use axum::extract::{Path, Request, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
@@ -9,9 +7,11 @@ use axum::routing::{get, post};
 use axum::{Extension, Json};
 use serde_json::{Value, json};
 
+use super::Appends;
 use super::{events, feedback, openapi, signed, unsubscribe};
 use crate::app::App;
 use crate::gateway::{self, ApiError, RequestId, Routes};
+use crate::messages::unsubscribe_token;
 
 /// The routes.
 pub fn routes() -> Routes {

@@ -5,7 +5,6 @@
 //! email can be unsubscribed from however old it is, for as long as the key it was signed with
 //! is known.
 
-use crate::users::identifier;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -14,6 +13,7 @@ use uuid::Uuid;
 use crate::app::App;
 use crate::gateway::ApiError;
 use crate::tracking::{self, message};
+use crate::users::identifier;
 use crate::users::recipient::{Recipient, Subscription};
 use crate::users::rows::{For, find_users};
 

@@ -1,6 +1,5 @@
 //! The calls that send and schedule messages, as they are described.
 
-use crate::gateway::openapi::shapes::Time;
 use axum::http::{Method, StatusCode};
 use schemars::SchemaGenerator;
 use serde_json::{Value, json};
@@ -16,6 +15,7 @@ use super::request::{
 use crate::audience::openapi::ConnectedAudience;
 use crate::campaigns::{ApiCampaign, ApiCampaigns};
 use crate::gateway::openapi::Tag;
+use crate::gateway::openapi::shapes::Time;
 use crate::gateway::openapi::shapes::{
     Identifier, UserAlias, error_with, members, or_null, saying, shape,
 };

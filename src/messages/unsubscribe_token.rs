@@ -2,8 +2,9 @@
 //! expire.
 
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
-use kit::secrets::SecretKey;
 use uuid::Uuid;
+
+use kit::secrets::SecretKey;
 
 const PURPOSE: &str = "email unsubscribe";
 

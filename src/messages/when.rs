@@ -1,7 +1,8 @@
 //! When something is to be sent (src/gateway/README.md, Scheduling a Canvas).
 
-use kit::clock::{parse_time, parse_wall_time};
 use serde_json::Value;
+
+use kit::clock::{parse_time, parse_wall_time};
 use store::text_enum;
 
 const HOUR_MS: i64 = 3_600_000;

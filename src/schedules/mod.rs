@@ -15,12 +15,12 @@ mod order;
 pub(crate) mod request;
 pub(crate) mod rows;
 
-use crate::kinds;
-use crate::messages::{Timing, When, waves};
 use serde::Serialize;
 use uuid::Uuid;
 
+use crate::kinds;
 use crate::messages::dispatch;
+use crate::messages::{Timing, When, waves};
 use kit::clock::{serialize_optional_time, serialize_time};
 use store::claims::{self};
 use store::{StoreError, Tx, from_row, text_enum};

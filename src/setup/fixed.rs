@@ -2,6 +2,7 @@
 //! partitions its topics have, and which secret key its stored secrets are sealed with.
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
+
 use kit::retry::Retry;
 use kit::secrets::SecretKey;
 use store::{StoreError, Tx, settings};

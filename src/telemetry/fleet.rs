@@ -7,8 +7,6 @@
 
 mod rows;
 
-use crate::kinds;
-use crate::topics;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -18,6 +16,8 @@ use tokio_util::sync::CancellationToken;
 use super::metrics::recorder::{render_apart, since_1970};
 use crate::app::App;
 use crate::config::Config;
+use crate::kinds;
+use crate::topics;
 use kit::retry;
 use store::claims::{self, Kind};
 use store::{Store, StoreError, answered_in_turn, from_row};

@@ -1,6 +1,5 @@
 //! The operations listener: `/healthz`, `/readyz`, `/metrics`; never on the API's own.
 
-use super::fleet::Fleet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -17,6 +16,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
+use super::fleet::Fleet;
 use super::process::Process;
 use crate::app::App;
 use crate::setup::migrations::MIGRATIONS;

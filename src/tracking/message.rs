@@ -17,10 +17,7 @@
 //! Members that a later version adds are passed over by an earlier one; what an earlier one
 //! must not pass over gets another `v`.
 
-use crate::topics;
 use std::borrow::Cow;
-
-use crate::users::identifier::Identifier;
 use std::fmt;
 
 use serde::de::{MapAccess, Visitor};
@@ -28,6 +25,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::Kind;
+use crate::topics;
+use crate::users::identifier::Identifier;
 use log::{PayloadError, payload};
 
 /// The version that this program writes, and the only one that it reads.

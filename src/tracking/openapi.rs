@@ -1,6 +1,5 @@
 //! `POST /users/track` as it is described.
 
-use kit::money;
 use std::sync::LazyLock;
 
 use axum::http::{Method, StatusCode};
@@ -19,6 +18,7 @@ use crate::gateway::openapi::shapes::{
 };
 use crate::gateway::{Access, ApiError, Operation};
 use crate::users::profile::{Field, MAX_BYTES, MAX_TEXT, check, codes};
+use kit::money;
 use kit::money::MILLION;
 
 const TAG: Tag = Tag { name: "Tracking", about: "What customers' servers say about their users." };

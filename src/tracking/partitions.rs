@@ -6,12 +6,12 @@
 //! same identifier: an event by the address that an attribute object has just written finds it
 //! written.
 
-use crate::topics;
 use std::collections::{BTreeMap, HashMap};
 
 use super::intake::Request;
 use super::message::{Batch, Object, VERSION};
 use super::object::Taken;
+use crate::topics;
 use crate::users::identifier::Identifier;
 use log::{MAX_MESSAGE_BYTES, NewMessage, partition_of};
 

@@ -1,7 +1,6 @@
 //! The message that wakes a worker: appended when an email is taken in, and again for as long as
 //! it waits.
 
-use crate::topics;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -11,6 +10,7 @@ use uuid::Uuid;
 
 use super::{rows, sla};
 use crate::app::App;
+use crate::topics;
 use kit::clock::{hours, millis};
 use kit::retry::{self, Retry};
 use log::{LogError, Message, NewMessage, PayloadError, payload};

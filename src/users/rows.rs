@@ -2,17 +2,17 @@
 //!
 //! PostgreSQL is given arrays, SQLite lists of values and JSON arrays.
 
-use super::service_id::{slice, slices};
-use crate::topics;
 use std::collections::HashSet;
-use store::json_array;
 
 use sqlx::postgres::PgRow;
 use sqlx::{FromRow, Postgres, QueryBuilder, Sqlite};
 use uuid::Uuid;
 
 use super::large_rows;
+use super::service_id::{slice, slices};
+use crate::topics;
 use log::message_ids::REMEMBERED;
+use store::json_array;
 use store::{Open, StoreError, Tx, execute, on};
 
 /// Rows of one SQLite statement: of 9 columns, well below the parameters it may have.

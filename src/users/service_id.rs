@@ -8,12 +8,12 @@
 //! order of creation.
 
 use std::sync::{Mutex, PoisonError};
-use store::StoreError;
 
 use rand::RngExt as _;
 use uuid::{Uuid, Variant};
 
 use super::BUCKETS;
+use store::StoreError;
 
 /// How many ids one millisecond has room for.
 const COUNTERS: u16 = 1 << 12;

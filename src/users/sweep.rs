@@ -5,7 +5,6 @@
 //! pauses between them, and rows that have something to forget are written a page at a time.
 //! What is old is so by the database's clock: that of one worker must not destroy anything.
 
-use crate::kinds;
 use std::time::Duration;
 
 use jiff::civil::Date;
@@ -16,6 +15,7 @@ use super::activity::Activity;
 use super::activity_rows::{self, Cursor, StoredActivity};
 use super::{SLICES, rows};
 use crate::app::App;
+use crate::kinds;
 use kit::clock::{from_ms, hours, millis, utc_date};
 use kit::retry;
 use store::claims::{self, Claim, ClaimError};

@@ -1,7 +1,5 @@
 //! What each role takes, and which domain does it.
 
-use crate::kinds;
-use crate::topics;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,9 +14,11 @@ use crate::engine::batches;
 use crate::engine::messages;
 use crate::engine::shares;
 use crate::exports::{ExportError, cleanup, finish, intake, part, plan, state, storage_health};
+use crate::kinds;
 use crate::messages::channels::cards;
 use crate::messages::dispatch::{self, BeginOrders, DispatchError, Engine};
 use crate::schedules::fire::{self, FireError};
+use crate::topics;
 use crate::tracking::apply::Ingest;
 use crate::transactional;
 use crate::transactional::send::{Lane, SendError};

@@ -4,7 +4,6 @@
 //! which is what is printed, and what is done in one transaction. Applied again, the same
 //! file makes an empty list.
 
-use crate::workspace_file::declare_campaigns;
 use std::collections::BTreeMap;
 
 use secrecy::ExposeSecret as _;
@@ -14,6 +13,7 @@ use uuid::Uuid;
 use crate::app::App;
 use crate::scim::tokens::TokenError;
 use crate::workspace_file::change::{Change, Options};
+use crate::workspace_file::declare_campaigns;
 use crate::workspace_file::declare_catalogs::{self, DeclareError};
 use crate::workspace_file::file::{Declaration, DeclaredKey, FileError};
 pub use crate::workspace_file::plan::unusual;

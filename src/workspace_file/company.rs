@@ -1,7 +1,6 @@
 //! The company document of the workspace file: what is of no one workspace, which are the
 //! dashboard's users and the SCIM tokens.
 
-use crate::workspace_file::file::company::{Company, DeclaredToken};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use ipnet::IpNet;
@@ -15,6 +14,7 @@ use crate::scim::tokens::{self, NewToken, TokenInfo};
 use crate::scim::{self, NewUser, StoredUser};
 use crate::workspace_file::apply::{Applied, ApplyError};
 use crate::workspace_file::change::{Change, Options};
+use crate::workspace_file::file::company::{Company, DeclaredToken};
 use crate::workspaces::list;
 use store::{Tx, settings};
 

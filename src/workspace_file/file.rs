@@ -1,7 +1,6 @@
 //! Reads the workspace file and checks everything in it at once, so that one run says all
 //! that is wrong, each with its line and the path of the field.
 
-use crate::config::network::network;
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::hash::Hash;
@@ -9,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 use ipnet::IpNet;
 use secrecy::SecretString;
+
+use crate::config::network::network;
 
 mod campaigns;
 mod channels;

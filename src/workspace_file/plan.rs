@@ -3,8 +3,6 @@
 mod channels;
 mod messages;
 
-use crate::config::network::networks;
-use crate::workspace_file::declare_campaigns;
 use std::collections::BTreeMap;
 
 use secrecy::ExposeSecret as _;
@@ -15,8 +13,10 @@ use crate::app::App;
 use crate::campaigns::{self, Campaign};
 use crate::catalogs;
 use crate::config::Config;
+use crate::config::network::networks;
 use crate::workspace_file::apply::{Applied, ApplyError};
 use crate::workspace_file::change::{Change, Options};
+use crate::workspace_file::declare_campaigns;
 use crate::workspace_file::declare_catalogs;
 use crate::workspace_file::file::{Declaration, DeclaredKey};
 use crate::workspaces::channels::{Created, DeclaredPart, Part};

@@ -1,18 +1,17 @@
 //! The single values of the workspace file: what each may look like, and in words what is
 //! wrong with it. No error repeats a secret.
 
-use crate::outbound;
-use crate::workspaces::settings::WHSEC;
-use kit::money;
-
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use jiff::tz::TimeZone;
 use lettre::message::Mailbox;
 use uuid::Uuid;
 
 use crate::catalogs;
+use crate::outbound;
 use crate::workspaces::Channel;
 use crate::workspaces::budgets::DAY;
+use crate::workspaces::settings::WHSEC;
+use kit::money;
 use objects::settings::parse_endpoint;
 
 const MOST_REQUESTS: u32 = 1_000_000_000;

@@ -1,18 +1,18 @@
 //! What a workspace declares of channels: the parts that hold secrets, sealed at rest, and the
 //! settings that all of it makes.
 
-use crate::outbound;
 use std::collections::BTreeMap;
 
+use base64::{Engine as _, prelude::BASE64_STANDARD};
 use serde::{Deserialize, Serialize};
 use url::{Host, Url};
 
 use super::{DeclaredApp, channel_rows, rows};
 use crate::config::Config;
+use crate::outbound;
 use crate::workspaces::settings::{
     CappingRule, Email, Provider, Secret, Settings, SigningSecrets, SubscriptionGroup, WHSEC,
 };
-use base64::{Engine as _, prelude::BASE64_STANDARD};
 use kit::secrets::{SecretError, SecretKey, random_bytes};
 use store::documents::parsed_secret;
 use store::{StoreError, Tx};

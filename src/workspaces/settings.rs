@@ -1,7 +1,6 @@
 //! What the workspace file declares of channels: `email`, `providers`, `frequency_capping`,
 //! `subscription_groups`, `apps`.
 
-use crate::app::declared::Declared;
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
@@ -12,6 +11,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use uuid::Uuid;
 
 use crate::app::App;
+use crate::app::declared::Declared;
 use crate::outbound::shown;
 use crate::workspaces::Channel;
 use crate::workspaces::relay::Relay;

@@ -1,8 +1,9 @@
 //! A workspace's own storage: its settings, sealed at rest, and the way to it.
 
-use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::sync::Mutex;
+
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::{channels, rows};

@@ -5,7 +5,6 @@ mod bounds;
 mod gateways;
 mod waiting;
 
-use longshore::topics;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +15,7 @@ use longshore::catalogs::apply::{ApplyEdits, ApplyError};
 use longshore::catalogs::{items, known, rows, sweep};
 use longshore::engine::batches::Handler as _;
 use longshore::setup;
+use longshore::topics;
 use longshore::workspace_file::apply::apply;
 use longshore::workspace_file::change::Options;
 use longshore::workspace_file::file;

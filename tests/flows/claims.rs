@@ -1,8 +1,8 @@
 //! Claims, on both databases.
 
-use longshore::kinds;
 use std::time::Duration;
 
+use longshore::kinds;
 use store::Store;
 use store::claims::{self, Claim, ClaimError};
 use uuid::Uuid;

@@ -1,6 +1,5 @@
 //! Callbacks to a real receiver, on both databases.
 
-use longshore::kinds;
 use std::time::Duration;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
@@ -8,6 +7,7 @@ use kit::clock::from_ms;
 use longshore::app::App;
 use longshore::config::Config;
 use longshore::deliveries::{self, Delivery, DeliveryError, Filter, NewDelivery, State};
+use longshore::kinds;
 use store::claims::{self, Claim, ClaimError};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;

@@ -1,7 +1,6 @@
 //! What an export's rows promise, on both databases: planned once, counted once, finished
 //! once, whoever races and whoever comes late.
 
-use longshore::kinds;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +10,7 @@ use longshore::engine::batches::Handler as _;
 use longshore::exports::intake::{self, PlanAtOnce};
 use longshore::exports::rows::{self, PartResult};
 use longshore::exports::{Cause, ExportError, Failure, Job, State, finish, plan, state};
+use longshore::kinds;
 use longshore::topics;
 use longshore::users::Position;
 use store::claims::{self, Claim, ClaimError};

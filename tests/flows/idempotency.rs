@@ -5,7 +5,6 @@ mod changes;
 #[cfg(debug_assertions)]
 mod gateways;
 
-use longshore::topics;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,6 +18,7 @@ use log::{Message, NewMessage};
 use longshore::app::App;
 use longshore::gateway::idempotency::{self, IdempotencyKey, Received, Work};
 use longshore::gateway::{ApiError, JsonText};
+use longshore::topics;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::TestRunner;

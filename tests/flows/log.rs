@@ -7,11 +7,11 @@ mod kafka;
 mod running;
 mod trimming;
 
-use longshore::topics;
 use std::time::Duration;
 
 use log::{Ack, Consumer, Log, Message, NewMessage, Topic};
 use longshore::config::Config;
+use longshore::topics;
 use tempfile::TempDir;
 use uuid::Uuid;
 

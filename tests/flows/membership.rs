@@ -1,8 +1,6 @@
 //! Who is part of an export: exactly those who were there when it was planned, whenever they were
 //! taken in and whatever is written of them later.
 
-use longshore::kinds;
-use longshore::topics;
 use std::collections::BTreeSet;
 use std::io::Cursor;
 
@@ -10,6 +8,8 @@ use log::Message;
 use longshore::engine::batches::Handler as _;
 use longshore::erase;
 use longshore::exports::{Job, part};
+use longshore::kinds;
+use longshore::topics;
 use longshore::tracking::apply::Ingest;
 use longshore::users::import::{Importer, Input};
 use longshore::workspaces::{Workspace, by_id};

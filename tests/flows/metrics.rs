@@ -1,12 +1,12 @@
 //! What an operator sees at `/metrics`: of the work of the whole fleet, on both databases, and of
 //! each process.
 
-use longshore::kinds;
-use longshore::topics;
 use std::collections::{BTreeMap, BTreeSet};
 
 use log::NewMessage;
+use longshore::kinds;
 use longshore::telemetry::{self, metrics as declared};
+use longshore::topics;
 use reqwest::Method;
 use serde_json::{Value, json};
 use store::claims::{self};

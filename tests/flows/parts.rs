@@ -1,7 +1,6 @@
 //! Parts of an export on both databases: every user is in a file once, an attempt that comes
 //! late harms nothing, and what is broken is told.
 
-use longshore::kinds;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -9,6 +8,7 @@ use longshore::app::App;
 use longshore::exports::paths;
 use longshore::exports::rows::{self, PartResult, Winner};
 use longshore::exports::{Cause, ExportError, Job, State, part, state};
+use longshore::kinds;
 use longshore::users::Position;
 use objects::PutOptions;
 use store::claims::{self, Claim};

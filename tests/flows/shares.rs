@@ -1,6 +1,5 @@
 //! What becomes of claimed rows whose work fails, panics, sleeps or is stopped.
 
-use longshore::kinds;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -8,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use kit::retry::Retry;
 use longshore::engine::shares::{self, Handler, Options};
+use longshore::kinds;
 use secrecy::ExposeSecret as _;
 use store::Store;
 use store::claims::{self, Claim, ClaimError, Kind};

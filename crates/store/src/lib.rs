@@ -19,16 +19,16 @@ use std::str::FromStr as _;
 use std::sync::Arc;
 use std::time::Duration;
 
+use claims::Kind;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{Connection as _, Database, PgPool, Postgres, Sqlite, SqlitePool, Transaction};
 use tokio::sync::Semaphore;
 use tracing::Instrument as _;
+use wake::WakeSignal;
 
-use claims::Kind;
 use kit::private;
 use kit::retry::Retry;
-use wake::WakeSignal;
 
 /// A connection that was unused for longer is asked whether it is still there.
 const TRUSTED: Duration = Duration::from_secs(1);

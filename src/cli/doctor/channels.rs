@@ -2,13 +2,13 @@
 //! asked whether it takes the login, and an address is asked for nothing (HEAD, unsigned), so
 //! that whoever answers is there, whatever the answer.
 
-use crate::app::Kept as _;
 use futures::future::join_all;
 use lettre::transport::smtp::extension::ClientId;
 use reqwest::header::HeaderMap;
 use reqwest::{Method, StatusCode};
 
 use super::{Finding, PATIENCE, bounded, declared};
+use crate::app::Kept as _;
 use crate::config::Config;
 use crate::messages::channels::email::{Connector, Patience, Step, Trouble};
 use crate::outbound::{Request, Sender, Unanswered, check_kept};

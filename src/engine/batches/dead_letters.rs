@@ -1,6 +1,5 @@
 //! Trying a dead letter of a topic again whose messages are applied exactly once.
 
-use crate::topics;
 use std::time::Duration;
 
 use tokio::time::sleep;
@@ -11,6 +10,7 @@ use super::failure::Failure;
 use super::parts::{Failed, Parts};
 use crate::engine::messages::dead_letters::{DeadLetter, DeadLetterError};
 use crate::engine::messages::rows;
+use crate::topics;
 use kit::retry;
 use log::Message;
 use store::{Store, StoreError};

@@ -1,11 +1,11 @@
 //! Messages that could not be done: kept with the reason until somebody has them tried
 //! again or discards them.
 
-use crate::topics;
 use uuid::Uuid;
 
 use super::rows;
 pub use super::rows::DeadLetter;
+use crate::topics;
 use kit::retry::Retry;
 use log::{Log, LogError, NewMessage, Topic};
 use store::{Store, StoreError};

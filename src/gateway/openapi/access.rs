@@ -1,9 +1,9 @@
 //! Who may make a call, and what every call so protected can be refused for.
 
-use crate::gateway::scim;
 use serde_json::{Value, json};
 
 use super::operation::{Refusal, Worded};
+use crate::gateway::scim;
 use crate::gateway::{ApiError, auth};
 use crate::outbound::signature;
 use crate::workspaces::{Budget, Limit};

@@ -4,8 +4,6 @@
 //! What a provider is given and what it may answer is described with the API (`webhooks`:
 //! [`super::openapi`]); the types here are what is written and read.
 
-use crate::outbound;
-use crate::outbound::Sender;
 use reqwest::{Method, StatusCode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,6 +13,8 @@ use uuid::Uuid;
 use super::http;
 use crate::app::App;
 use crate::messages::{Outcome, Outgoing};
+use crate::outbound;
+use crate::outbound::Sender;
 use crate::outbound::signature;
 use crate::outbound::{Request, Unanswered};
 use crate::sms::{self, PhoneNumber};

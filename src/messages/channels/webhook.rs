@@ -2,8 +2,6 @@
 //! the message's id with a secret that signs nothing else, never into a private network that is
 //! not allowed (`allow_private`) and never after a redirect.
 
-use crate::outbound;
-use crate::outbound::Sender;
 use axum::http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::Method;
 use serde_json::{Map, Value};
@@ -13,7 +11,9 @@ use super::{MOST_HEADERS, http};
 use crate::app::App;
 use crate::config::Config;
 use crate::messages::{Outcome, Outgoing};
+use crate::outbound;
 use crate::outbound::Request;
+use crate::outbound::Sender;
 use crate::outbound::signature;
 
 /// Bytes of a request's body.

@@ -14,11 +14,11 @@ mod tests;
 
 use std::sync::Arc;
 
+use piece::Piece;
 use serde_json::{Map, Value};
 
 use super::template::{Scope, Stop, Work, guarded};
 use crate::workspaces::Channel;
-use piece::Piece;
 pub use read::{MAX_BYTES, MAX_DEPTH, MAX_VALUES};
 
 /// Where message objects are written, which decides what is taken.

@@ -1,11 +1,11 @@
 //! The SQL of messages, in bulk: PostgreSQL is given arrays, SQLite JSON arrays.
 
-use super::states::RowState;
 use std::collections::HashMap;
 
 use uuid::Uuid;
 
 use super::part_rows::Part;
+use super::states::RowState;
 use crate::outbound::kept;
 use crate::workspaces::Channel;
 use store::json_array;

@@ -40,7 +40,6 @@ pub mod states;
 pub mod sweep;
 pub(crate) mod telemetry;
 
-use crate::kinds;
 use std::time::Duration;
 
 use rand::RngExt as _;
@@ -50,6 +49,7 @@ use uuid::Uuid;
 use self::complaints::Complaints;
 use super::order::{Order, Wave};
 use crate::app::App;
+use crate::kinds;
 use store::claims::{self};
 use store::{StoreError, Tx};
 

@@ -2,7 +2,6 @@
 //!
 //! While messages of one batch are handed over, those of the next one are noted and rendered.
 
-use crate::kinds;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,6 +21,7 @@ use super::send::{self, Ready};
 use super::settle;
 use super::{Engine, rows, state, telemetry};
 use crate::app::App;
+use crate::kinds;
 use crate::messages::dispatch::states::Counts;
 use crate::messages::dispatch::states::RowState;
 use crate::messages::dispatch::states::State;

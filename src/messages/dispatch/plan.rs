@@ -1,12 +1,12 @@
 //! Planning: the users of a dispatch that names none are cut into parts, once.
 
-use crate::kinds;
 use std::time::Duration;
 
 use super::error::DispatchError;
 use super::rows::{self, Planned};
 use super::{job, part_rows, state};
 use crate::app::App;
+use crate::kinds;
 use crate::messages::dispatch::states::State;
 use crate::messages::order::Wave;
 use crate::users::scan::{self, Cuts};

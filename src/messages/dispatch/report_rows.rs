@@ -1,6 +1,5 @@
 //! The SQL of what is told of dispatches: lists, statistics, receipts, the console.
 
-use super::states::Added;
 use std::ops::AddAssign;
 
 use serde::Serialize;
@@ -9,6 +8,7 @@ use uuid::Uuid;
 
 use super::left_out::LeftOut;
 use super::report::Report;
+use super::states::Added;
 use crate::messages::MessageId;
 use crate::messages::dispatch::states::State;
 use crate::messages::order::Kind;

@@ -1,6 +1,5 @@
 //! What messages came to, counted: in the transaction that says it of each.
 
-use super::states::Counts;
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
@@ -10,6 +9,7 @@ use tokio::time::{Instant, timeout_at};
 use super::complaints::{self, Reasons};
 use super::error::DispatchError;
 use super::message_rows::{self, Common, Settled};
+use super::states::Counts;
 use super::{Engine, job, part_rows, report_rows};
 use crate::messages::dispatch::states::Added;
 use crate::messages::order::Order;

@@ -1,10 +1,10 @@
 //! How a dispatch ends, with all that belongs to it in the same transaction.
 
-use crate::kinds;
 use serde_json::json;
 use uuid::Uuid;
 
 use super::{State, message_rows, report_rows, rows, telemetry};
+use crate::kinds;
 use crate::messages::order::Order;
 use kit::clock::format_time;
 use store::claims::{self};

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use store::text_enum;
-
 use crate::workspaces::Channel;
+use store::text_enum;
 
 text_enum! {
     /// How far a dispatch has come.

@@ -1,11 +1,11 @@
 //! An order on its way through the log: what a repeat of the call makes is the same to the byte,
 //! so the request's id, which is not, travels beside it.
 
-use crate::topics;
 use serde::Serialize;
 
 use super::Order;
 use crate::gateway::ApiError;
+use crate::topics;
 use log::{MAX_MESSAGE_BYTES, Message, NewMessage, PayloadError, partition_of, payload};
 
 /// The version that this program writes and reads.

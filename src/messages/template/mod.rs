@@ -26,11 +26,10 @@ mod work;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
-
 use lex::Wrong;
 use node::{Node, Program};
 pub use parse::{MAX_NESTING, MAX_SOURCE};
+use serde_json::{Map, Value};
 pub use work::{MAX_MADE, MAX_OUTPUT, MAX_STEPS, MAX_TIME, Work};
 
 /// A template that parses. Cheap to clone; parsed once, it is rendered for any number of users.

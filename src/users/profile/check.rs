@@ -1,6 +1,5 @@
 //! What each field may hold (src/gateway/README.md, The user record).
 
-use kit::words::{MAX_LABEL, MAX_LOCAL};
 use std::borrow::Cow;
 
 use jiff::civil::Date;
@@ -11,6 +10,7 @@ use super::{Alias, Field, FieldError, MAX_TEXT, codes};
 use crate::users::BUCKETS;
 use kit::clock::{format_time, parse_time};
 use kit::json::{self, Members, Text};
+use kit::words::{MAX_LABEL, MAX_LOCAL};
 
 pub const SUBSCRIPTION: &[&str] = &["opted_in", "subscribed", "unsubscribed"];
 pub const GROUP_STATES: &[&str] = &["subscribed", "unsubscribed"];

@@ -1,6 +1,5 @@
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use proptest::prelude::*;
-
 use serde_json::json;
 
 use super::*;

@@ -1,10 +1,10 @@
 //! Who scales what, by what.
 
-use longshore::kinds;
-use longshore::topics;
 use std::collections::BTreeSet;
 
+use longshore::kinds;
 use longshore::telemetry::metrics;
+use longshore::topics;
 use longshore::worker::Role;
 use serde_json::Value;
 use store::claims::Kind;

@@ -5,7 +5,6 @@ mod pieces;
 mod repeated;
 mod waiting;
 
-use longshore::topics;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::future::pending;
@@ -21,6 +20,7 @@ use longshore::config::Mode;
 use longshore::engine::batches::{self, Handler, Options, dead_letters};
 use longshore::engine::messages::dead_letters::{self as letters, DeadLetter};
 use longshore::telemetry;
+use longshore::topics;
 use secrecy::ExposeSecret as _;
 use store::{Store, StoreError, Tx};
 use tokio::task::JoinHandle;

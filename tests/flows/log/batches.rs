@@ -1,12 +1,12 @@
 //! What both logs promise to those who keep their offsets in the store.
 
-use longshore::topics;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use log::message_ids::{self, Scope};
 use log::offsets::{self, Place as Offset};
 use log::{Batch, Limits, Standing, Standings};
+use longshore::topics;
 use rdkafka::admin::{AdminClient, AdminOptions};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::{ClientConfig, Offset as KafkaOffset, TopicPartitionList};

@@ -1,12 +1,12 @@
 //! What both logs promise to those who append and consume.
 
-use longshore::topics;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use log::{Log, LogError, MAX_MESSAGE_BYTES};
+use longshore::topics;
 use sqlx::Connection as _;
 
 use super::*;

@@ -1,9 +1,9 @@
 //! What only Kafka can go wrong with: brokers and topics.
 
-use longshore::topics;
 use std::time::{Duration, Instant};
 
 use log::LogError;
+use longshore::topics;
 
 use super::*;
 

@@ -1,6 +1,5 @@
 //! The runner: what becomes of messages that succeed, fail, panic or kill.
 
-use longshore::topics;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::future::pending;
@@ -13,6 +12,7 @@ use log::{Log, Message};
 use longshore::app::App;
 use longshore::engine::messages::dead_letters::{self, DeadLetter};
 use longshore::engine::messages::{self, Handler, Options};
+use longshore::topics;
 use store::Store;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;

@@ -1,11 +1,11 @@
 //! A fleet and a standalone that have done something of everything, so that what they show of it
 //! is there.
 
-use longshore::topics;
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use log::NewMessage;
+use longshore::topics;
 use reqwest::Method;
 use serde_json::{Value, json};
 

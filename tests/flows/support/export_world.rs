@@ -1,6 +1,5 @@
 //! Exports without workers: a test takes each step itself.
 
-use longshore::kinds;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,6 +11,7 @@ use longshore::exports::paths;
 use longshore::exports::plan;
 use longshore::exports::rows::{self, Winner};
 use longshore::exports::{Format, Job, Plan, Progress, state};
+use longshore::kinds;
 use longshore::users::Position;
 use longshore::users::activity::Activity;
 use objects::Objects;

@@ -1,7 +1,6 @@
 //! Longshore as an operator runs it: real processes of the binary, alone on the embedded
 //! parts, or a gateway and workers on Kafka and PostgreSQL.
 
-use longshore::topics;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -13,6 +12,7 @@ use log::{Log, obstacle, offsets};
 use longshore::app::App;
 use longshore::config::{Config, Mode};
 use longshore::setup;
+use longshore::topics;
 use serde_json::Value;
 use store::Store;
 use tempfile::TempDir;

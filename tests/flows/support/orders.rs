@@ -1,11 +1,11 @@
 //! What calls order to be sent, as the log has it.
 
-use longshore::topics;
 use std::time::Duration;
 
 use log::Message;
 use longshore::app::App;
 use longshore::messages::order::Order;
+use longshore::topics;
 use uuid::Uuid;
 
 /// Every order in the log with its message, the first accepted first.

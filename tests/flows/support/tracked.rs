@@ -1,10 +1,10 @@
 //! What the log has of tracking, and what consumers that remember ids apply of it.
 
-use longshore::topics;
 use std::time::Duration;
 
 use log::message_ids::{self, Scope};
 use log::{Log, Message};
+use longshore::topics;
 use uuid::Uuid;
 
 use super::stores::TestStore;

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use longshore::tracking::apply::Ingest;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use super::{World, apply, by, try_apply, written};
 use crate::support::stores::{on_both_stores, on_postgres};
-use longshore::tracking::apply::Ingest;
 
 on_both_stores!(World => partitions_that_race_make_one_user,);
 

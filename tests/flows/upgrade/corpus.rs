@@ -1,13 +1,13 @@
 //! What former releases left, `tests/upgrade/<release>`: this program migrates it, reads all of
 //! it, and brings everything that was under way to its end, once.
 
-use longshore::topics;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use log::NewMessage;
+use longshore::topics;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 

@@ -3,11 +3,11 @@
 
 mod declared;
 
-use longshore::topics;
 use std::net::SocketAddr;
 
 use log::{NewMessage, offsets};
 use longshore::app::App;
+use longshore::topics;
 use longshore::worker::{self, Role};
 use longshore::{cli, gateway};
 use reqwest::Method;

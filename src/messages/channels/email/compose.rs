@@ -1,6 +1,5 @@
 //! From a rendered message object to an email (src/gateway/README.md, Message objects).
 
-use crate::messages::unsubscribe_token;
 use std::time::{Duration, SystemTime};
 
 use lettre::Address;
@@ -14,6 +13,7 @@ use super::conversation::{Content, Letter};
 use super::{message_id, plain};
 use crate::app::App;
 use crate::messages::channels::MOST_HEADERS;
+use crate::messages::unsubscribe_token;
 use crate::messages::{Outcome, Outgoing};
 use crate::workspaces::settings::Email;
 

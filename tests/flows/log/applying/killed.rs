@@ -1,7 +1,8 @@
 //! Workers that are killed, by chance and by messages.
 
-use super::*;
 use longshore::topics;
+
+use super::*;
 
 on_both!(
     long on_kafka:

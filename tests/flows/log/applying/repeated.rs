@@ -1,7 +1,8 @@
 //! Messages that come more than once, under ids.
 
-use super::*;
 use longshore::topics;
+
+use super::*;
 
 on_both!(
     what_comes_again_under_its_id_is_applied_once,

@@ -1,6 +1,8 @@
 //! Reports of the relay, and the postbacks that tell of them: in their order, once each, whatever
 //! the receiver answers, on both databases.
 
+use std::time::Duration;
+
 use longshore::app::App;
 use longshore::deliveries;
 use longshore::kinds;
@@ -9,7 +11,6 @@ use longshore::transactional::reports::Change;
 use longshore::transactional::{State, reported, rows};
 use longshore::workspaces::Channel;
 use serde_json::Value;
-use std::time::Duration;
 use store::claims::{self};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
