@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::consumer::Fetched;
 use super::offsets::{self, Place};
 use super::ordered::Partitions;
-use super::{LogError, Message, Topic};
+use crate::message::{LogError, Message, Topic};
 use kit::clock::millis;
 use store::Store;
 

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use super::ordered::Partitions;
-use super::{LogError, Message, Topic, embedded, kafka};
+use crate::message::{LogError, Message, Topic};
 
 /// Something on its way to [`Consumer::next`], with its place.
 pub(super) struct Fetched<T> {
@@ -32,10 +33,17 @@ impl Fetched<Message> {
     }
 }
 
-/// What feeds a consumer, and is told when it ends.
-pub(super) enum Source {
-    Embedded(embedded::Membership),
-    Kafka(kafka::Membership),
+/// What feeds a consumer: its membership in the group. Dropped, it leaves at once.
+pub(super) trait Source: Send + Sync {
+    /// Something was taken, so there is room for another.
+    fn wake(&self) {}
+
+    /// Takes no more, waits up to `deadline` for what is under way, commits and leaves.
+    fn drain(
+        self: Box<Self>,
+        partitions: Arc<Partitions>,
+        deadline: Duration,
+    ) -> BoxFuture<'static, ()>;
 }
 
 /// Gives out the messages of the partitions that it holds, in order: one by one, or as
@@ -47,7 +55,7 @@ pub struct Consumer<T = Message> {
     fetched: mpsc::Receiver<Result<Fetched<T>, LogError>>,
     in_flight: Arc<Semaphore>,
     partitions: Arc<Partitions>,
-    source: Source,
+    source: Box<dyn Source>,
 }
 
 impl<T> Consumer<T> {
@@ -57,7 +65,7 @@ impl<T> Consumer<T> {
         in_flight: usize,
         fetched: mpsc::Receiver<Result<Fetched<T>, LogError>>,
         partitions: Arc<Partitions>,
-        source: Source,
+        source: Box<dyn Source>,
     ) -> Self {
         let in_flight = Arc::new(Semaphore::new(in_flight.max(1)));
         Self {
@@ -80,9 +88,7 @@ impl<T> Consumer<T> {
         loop {
             let Fetched { content, partition, epoch, offset, count } =
                 self.fetched.recv().await.ok_or_else(LogError::closed)??;
-            if let Source::Kafka(membership) = &self.source {
-                membership.wake();
-            }
+            self.source.wake();
             if self.partitions.start(partition, epoch, offset) {
                 metrics::counter!(
                     "longshore_log_consumed_total",
@@ -109,10 +115,7 @@ impl<T> Consumer<T> {
 
     /// Takes no more, waits up to `deadline` for what is under way, commits and leaves.
     pub async fn drain(self, deadline: Duration) {
-        match self.source {
-            Source::Embedded(membership) => membership.drain(&self.partitions, deadline).await,
-            Source::Kafka(membership) => membership.drain(deadline).await,
-        }
+        self.source.drain(self.partitions, deadline).await;
     }
 }
 

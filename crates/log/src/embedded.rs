@@ -22,11 +22,10 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 use self::group::Group;
-pub(super) use self::group::Membership;
 use self::writer::{Command, Ends, Write, Writer};
 use super::batches::{Batch, Extent, Limits, Standings};
 use super::consumer::Consumer;
-use super::{LogError, NewMessage, Settings, Topic};
+use crate::message::{LogError, NewMessage, Settings, Topic};
 use kit::clock::Clock;
 use kit::private;
 use store::{Store, in_words, sqlite_pool};

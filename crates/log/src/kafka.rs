@@ -18,12 +18,11 @@ use rdkafka::error::KafkaError;
 use rdkafka::{ClientContext, Statistics};
 use tokio::runtime::Handle;
 
-pub(super) use self::member::Membership;
 use self::producer::Producer;
 use super::batches::{Batch, Extent, Limits, Standings};
 use super::consumer::Consumer;
 use super::offsets::Place;
-use super::{LogError, MAX_MESSAGE_BYTES, NewMessage, Topic};
+use crate::message::{LogError, MAX_MESSAGE_BYTES, NewMessage, Topic};
 use store::Store;
 
 /// The header that carries a message's request id.
@@ -84,7 +83,10 @@ impl Settings {
 }
 
 impl Kafka {
-    pub(super) fn open(log: &super::Settings, topics: &'static [Topic]) -> Result<Self, LogError> {
+    pub(super) fn open(
+        log: &crate::message::Settings,
+        topics: &'static [Topic],
+    ) -> Result<Self, LogError> {
         let brokers = log.url.trim_start_matches("kafka://").trim_end_matches('/');
         if brokers.is_empty() {
             return Err(LogError::Settings("log.url: expected kafka://host:port,…".into()));

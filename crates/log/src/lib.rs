@@ -13,152 +13,24 @@ mod batches;
 mod consumer;
 mod embedded;
 mod kafka;
+mod message;
 pub mod message_ids;
 pub mod offsets;
 mod ordered;
 pub mod payload;
 
-use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::{Duration, Instant};
-
-use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
+use std::time::Instant;
 
 pub use batches::{Batch, Extent, Limits, Range, Standing, Standings, obstacle};
 pub use consumer::{Ack, Consumer};
+pub use message::{
+    LogError, MAX_MESSAGE_BYTES, Message, NewMessage, Settings, Topic, partition_of,
+};
 pub use payload::PayloadError;
 
 use self::offsets::Place;
-use kit::retry::Retry;
 use store::Store;
-
-/// The most that a message's key, payload and request id may have together, in bytes.
-pub const MAX_MESSAGE_BYTES: usize = 5 << 20;
-
-/// How long a partition that goes to another consumer waits for the work under way on it.
-/// What is not done by then is given out again, perhaps while it still runs.
-const REVOKE_WAIT: Duration = Duration::from_secs(5);
-
-/// How often done work is written down.
-const COMMIT_EVERY: Duration = Duration::from_millis(200);
-
-/// What messages are about. Its name in Kafka is [`Settings::topic_prefix`] and its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Topic {
-    name: &'static str,
-    is_batched: bool,
-}
-
-impl Topic {
-    pub const fn new(name: &'static str) -> Self {
-        Self { name, is_batched: false }
-    }
-
-    /// One that is taken in [`Batch`]es, by a group whose [`offsets`] are in the store.
-    pub const fn batched(name: &'static str) -> Self {
-        Self { name, is_batched: true }
-    }
-
-    pub fn name(self) -> &'static str {
-        self.name
-    }
-
-    /// Whether it is taken in [`Batch`]es.
-    pub fn is_batched(self) -> bool {
-        self.is_batched
-    }
-}
-
-/// Where the log is, and how it is kept.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Settings {
-    /// `embedded`, or `kafka://host:port,host:port` (`LONGSHORE_LOG_URL`).
-    pub url: String,
-    /// Partitions of each topic, used by the first `migrate` and fixed from then on.
-    pub partitions: u32,
-    /// Topic names begin with this, so that installations can share a cluster.
-    pub topic_prefix: String,
-    /// Copies of each partition that `migrate` asks of a Kafka cluster.
-    pub replication: u16,
-    /// Days after which messages that were worked on are removed from the log, counted from their
-    /// append.
-    pub keep_days: u32,
-    /// Milliseconds that an append may take before its call is answered 503.
-    pub append_timeout_ms: u64,
-    /// Any librdkafka property, given to producers and consumers as it is
-    /// (`LONGSHORE_LOG__KAFKA__SASL_PASSWORD` is `sasl.password`).
-    #[serde(default, skip_serializing)]
-    pub kafka: BTreeMap<String, String>,
-}
-
-/// A message to append.
-#[derive(Clone, Debug)]
-pub struct NewMessage {
-    pub topic: Topic,
-    /// Messages of one key stay in order, on one partition.
-    pub key: Vec<u8>,
-    /// The partition that it belongs to whatever its key: 0 to one less than
-    /// [`Settings::partitions`].
-    pub partition: Option<i32>,
-    pub payload: Vec<u8>,
-    /// The request that caused it; follows the message into the work.
-    pub request_id: String,
-}
-
-impl NewMessage {
-    /// The partition that it belongs to, of so many.
-    fn partition_of(&self, partitions: u32) -> i32 {
-        self.partition.unwrap_or_else(|| partition_of(&self.key, partitions))
-    }
-
-    fn bytes(&self) -> usize {
-        self.key.len() + self.payload.len() + self.request_id.len()
-    }
-}
-
-/// A message as consumed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Message {
-    pub topic: Topic,
-    pub partition: i32,
-    pub offset: i64,
-    /// Milliseconds since the epoch, and the same each time the message is given out.
-    pub appended_at: i64,
-    pub key: Vec<u8>,
-    pub payload: Vec<u8>,
-    pub request_id: String,
-}
-
-#[derive(Clone, Debug, thiserror::Error)]
-pub enum LogError {
-    #[error("the log cannot be reached: {0}")]
-    Unavailable(String),
-    #[error("the log refused the message: {0}")]
-    Refused(String),
-    #[error("the log's settings: {0}")]
-    Settings(String),
-}
-
-impl LogError {
-    fn closed() -> Self {
-        Self::Unavailable("it was closed".into())
-    }
-}
-
-/// A partition for `key`: the same for ever, as long as the count is.
-pub fn partition_of(key: &[u8], partitions: u32) -> i32 {
-    let hash = Sha256::digest(key);
-    let number = u32::from_be_bytes([hash[0], hash[1], hash[2], hash[3]]);
-    (number % partitions.max(1)) as i32
-}
-
-impl Retry for LogError {
-    fn can_retry(&self) -> bool {
-        matches!(self, Self::Unavailable(_))
-    }
-}
 
 /// The log. Cheap to clone.
 #[derive(Clone)]

@@ -2,13 +2,13 @@
 //! applied once.
 //!
 //! The id is the message's key. That says nothing of its partition, so such a message is one
-//! for a [partition](super::NewMessage::partition) of its own, and comes again there only.
+//! for a [partition](crate::message::NewMessage::partition) of its own, and comes again there only.
 
 use std::collections::HashSet;
 
 use uuid::Uuid;
 
-use super::{Message, Topic};
+use crate::message::{Message, Topic};
 use store::{StoreError, Tx, execute};
 
 /// How long an id is remembered at least, in milliseconds since its message was appended, by

@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use super::{Extent, Topic};
+use super::Extent;
+use crate::message::Topic;
 use store::{Store, StoreError, Tx, execute, from_row, on};
 
 /// Where a group goes on in a partition.

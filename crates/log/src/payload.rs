@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::Topic;
+use crate::message::Topic;
 use kit::retry::Retry;
 use store::documents::is_unknown_word;
 

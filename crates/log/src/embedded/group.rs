@@ -1,5 +1,7 @@
 //! The consumers of a group within this process, and how they share the partitions.
 
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -9,8 +11,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::writer::{Command, Ends, Write};
 use super::{Embedded, write};
+use crate::consumer::Source;
+use crate::message::{COMMIT_EVERY, LogError, REVOKE_WAIT, Topic};
 use crate::ordered::Partitions;
-use crate::{COMMIT_EVERY, LogError, REVOKE_WAIT, Topic};
 
 pub struct Group {
     pub name: String,
@@ -289,9 +292,18 @@ impl State {
     }
 }
 
+impl Source for Membership {
+    fn drain(
+        self: Box<Self>,
+        partitions: Arc<Partitions>,
+        deadline: Duration,
+    ) -> BoxFuture<'static, ()> {
+        self.leave(partitions, deadline).boxed()
+    }
+}
+
 impl Membership {
-    /// Takes no more, waits up to `deadline` for what is under way, commits and leaves.
-    pub async fn drain(self, partitions: &Partitions, deadline: Duration) {
+    async fn leave(self: Box<Self>, partitions: Arc<Partitions>, deadline: Duration) {
         let mut changed = self.group.changed.subscribe();
         partitions.stop_all();
         let idle = async { while partitions.any_busy() && changed.changed().await.is_ok() {} };

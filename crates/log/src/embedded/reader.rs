@@ -12,8 +12,8 @@ use super::group::Group;
 use super::writer::Ends;
 use super::{Embedded, rows};
 use crate::batches::{Batch, Cursors, Limits, Standings};
-use crate::consumer::{Consumer, Fetched, Source};
-use crate::{LogError, Message, REVOKE_WAIT};
+use crate::consumer::{Consumer, Fetched};
+use crate::message::{LogError, Message, REVOKE_WAIT};
 use kit::retry;
 use store::Store;
 
@@ -41,7 +41,7 @@ pub fn messages(log: &Embedded, group: &Arc<Group>, in_flight: usize) -> Consume
     let from = Origin::new(log, group);
     let read = Messages { from: from.clone(), member: membership.id };
     log.shared.tasks.spawn(run(from, read, sender, log.shared.closing.clone()));
-    let source = Source::Embedded(membership);
+    let source = Box::new(membership);
     Consumer::new(&group.name, group.topic, in_flight, fetched, partitions, source)
 }
 
@@ -60,7 +60,7 @@ pub fn batches(
     let from = Origin::new(log, group);
     let read = Batches { from: from.clone(), cursors: cursors.clone(), limits, last: -1 };
     log.shared.tasks.spawn(run(from, read, sender, log.shared.closing.clone()));
-    let source = Source::Embedded(membership);
+    let source = Box::new(membership);
     let consumer =
         Consumer::new(&group.name, group.topic, limits.in_flight, fetched, partitions, source);
     (consumer, Standings(cursors))

@@ -7,7 +7,7 @@ use sqlx::{QueryBuilder, Sqlite, SqliteConnection, SqlitePool};
 use uuid::Uuid;
 
 use crate::batches::{Extent, Range};
-use crate::{Message, Topic};
+use crate::message::{Message, Topic};
 
 /// Rows of one statement: statements cost, not rows.
 const ROWS: usize = 50;

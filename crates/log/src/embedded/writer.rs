@@ -8,7 +8,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::rows::{self, Positions, Row};
-use crate::{LogError, NewMessage, Topic};
+use crate::message::{LogError, NewMessage, Topic};
 use kit::clock::Clock;
 use kit::fail_point;
 

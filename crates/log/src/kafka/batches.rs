@@ -22,9 +22,9 @@ use super::member::{Member, Offsets, Rebalancer, TICK, explain, owned};
 use super::producer::Producer;
 use super::{Settings, describe};
 use crate::batches::{Batch, Cursors, Extent, Limits, Standings};
-use crate::consumer::{Consumer, Fetched, Source};
+use crate::consumer::{Consumer, Fetched};
+use crate::message::{LogError, Message, Topic};
 use crate::offsets::Place;
-use crate::{LogError, Message, Topic};
 use store::Store;
 
 /// Payloads that librdkafka may hold of all partitions of a topic, should one consumer have
@@ -79,7 +79,7 @@ pub(super) fn open(
         };
         poller.run();
     })?;
-    let source = Source::Kafka(membership);
+    let source = Box::new(membership);
     Ok((Consumer::new(group, topic, limits.in_flight, fetched, partitions, source), standings))
 }
 

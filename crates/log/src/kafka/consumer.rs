@@ -13,8 +13,8 @@ use tokio::sync::mpsc::error::TrySendError;
 
 use super::member::{Member, Offsets, TICK, explain, owned};
 use super::{QUEUE_KBYTES, Settings};
-use crate::consumer::{Consumer, Fetched, Source};
-use crate::{LogError, Message, Topic};
+use crate::consumer::{Consumer, Fetched};
+use crate::message::{LogError, Message, Topic};
 
 /// How long the workers may leave the hand-over full before the partitions are paused:
 /// pausing throws away what librdkafka has fetched, so short waits are sat out.
@@ -44,7 +44,7 @@ pub(super) fn open(
         };
         poller.run();
     })?;
-    let source = Source::Kafka(membership);
+    let source = Box::new(membership);
     Ok(Consumer::new(group, topic, in_flight, fetched, partitions, source))
 }
 

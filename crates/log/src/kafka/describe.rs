@@ -12,8 +12,8 @@ use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::types::RDKafkaRespErr;
 
 use super::unavailable;
-use crate::LogError;
 use crate::batches::{Extent, Range};
+use crate::message::LogError;
 
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -2,6 +2,8 @@
 //!
 //! Offsets are committed explicitly, each the offset of the next message to read.
 
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{self, Thread};
@@ -17,8 +19,9 @@ use rdkafka::{ClientConfig, ClientContext, Offset, Statistics, TopicPartitionLis
 use tokio::sync::oneshot;
 
 use super::{MAX_BATCH_BYTES, REQUEST_ID, Settings, Tracing, create, unavailable};
+use crate::consumer::Source;
+use crate::message::{COMMIT_EVERY, LogError, Message, REVOKE_WAIT, Topic};
 use crate::ordered::Partitions;
-use crate::{COMMIT_EVERY, LogError, Message, REVOKE_WAIT, Topic};
 
 /// The longest that the thread waits for anything before it looks around.
 pub(super) const TICK: Duration = Duration::from_millis(100);
@@ -30,24 +33,33 @@ pub struct Membership {
     ended: Option<oneshot::Receiver<()>>,
 }
 
-impl Membership {
-    /// Says that a message was taken, so there is room for another.
-    pub fn wake(&self) {
+impl Source for Membership {
+    fn wake(&self) {
         self.thread.unpark();
     }
 
+    fn drain(
+        mut self: Box<Self>,
+        _: Arc<Partitions>,
+        deadline: Duration,
+    ) -> BoxFuture<'static, ()> {
+        self.stop(Instant::now() + deadline);
+        let ended = self.ended.take();
+        async move {
+            if let Some(ended) = ended {
+                // Brokers that are gone must not hold up whoever stops.
+                let _ = tokio::time::timeout(deadline + REVOKE_WAIT, ended).await;
+            }
+            drop(self);
+        }
+        .boxed()
+    }
+}
+
+impl Membership {
     fn stop(&self, by: Instant) {
         self.stop_by.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(by);
         self.thread.unpark();
-    }
-
-    /// Takes no more, waits up to `deadline` for what is under way, commits and leaves.
-    pub async fn drain(mut self, deadline: Duration) {
-        self.stop(Instant::now() + deadline);
-        if let Some(ended) = self.ended.take() {
-            // Brokers that are gone must not hold up whoever stops.
-            let _ = tokio::time::timeout(deadline + REVOKE_WAIT, ended).await;
-        }
     }
 }
 

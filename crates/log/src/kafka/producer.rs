@@ -24,7 +24,8 @@ use super::{
     BackgroundDrop, MAX_BATCH_BYTES, QUEUE_KBYTES, REQUEST_ID, Settings, Tracing, create, describe,
     unavailable,
 };
-use crate::{Extent, LogError, NewMessage, Topic};
+use crate::Extent;
+use crate::message::{LogError, NewMessage, Topic};
 use kit::fail_point;
 
 mod partition;

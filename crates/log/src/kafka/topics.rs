@@ -15,7 +15,7 @@ use super::{
     unavailable,
 };
 use crate::batches::Extent;
-use crate::{LogError, Topic};
+use crate::message::{LogError, Topic};
 use kit::words::count;
 
 type Admin = Arc<BackgroundDrop<AdminClient<Tracing>>>;

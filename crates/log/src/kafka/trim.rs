@@ -10,8 +10,8 @@ use rdkafka::{Offset, TopicPartitionList};
 use super::topics::{PATIENCE, admin};
 use super::{Settings, Tracing, create, describe, unavailable};
 use crate::batches::{Range, obstacle};
+use crate::message::{LogError, Topic};
 use crate::offsets::Place;
-use crate::{LogError, Topic};
 
 impl ConsumerContext for Tracing {}
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 use tokio::time::Instant;
 
-use crate::{NewMessage, Topic};
+use crate::message::{NewMessage, Topic};
 
 /// How long a partition counts as known after a message was confirmed. Brokers forget a producer
 /// that sends nothing, after a day unless they are set otherwise; to go alone once more costs one
