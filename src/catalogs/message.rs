@@ -27,7 +27,7 @@ pub const VERSION: u32 = 1;
 /// The member of a payload that has the items.
 pub const ITEMS: &str = "items";
 
-/// The payload of a message of [`topics::CATALOGS`](log::topics::CATALOGS).
+/// The payload of a message of [`topics::CATALOGS`](crate::topics::CATALOGS).
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Edit<'a> {
     pub v: u32,

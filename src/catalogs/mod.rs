@@ -10,7 +10,6 @@
 //! | [`message`] | what the log carries from the gateway to the workers |
 //! | `openapi` | the call as it is described |
 //! | [`apply`] | from messages to items, in batches; what became of each edit |
-//! | [`declare`] | brings catalogs to what the workspace file says |
 //! | [`items`] | a file of items |
 //! | [`rows`] | the SQL |
 

@@ -9,7 +9,7 @@ use sqlx::{QueryBuilder, Sqlite};
 
 use super::{Catalog, Field};
 use store::documents::parsed;
-use store::{Room, StoreError, Tx, execute, from_row, on};
+use store::{Room, StoreError, Tx, execute, from_row, on, to_json};
 
 /// Rows of one SQLite statement: of 7 columns, well below the parameters it may have.
 const SQLITE_ROWS: usize = 250;
@@ -99,7 +99,7 @@ pub async fn share(tx: &mut Tx, ids: &[i32]) -> Result<Vec<Catalog>, StoreError>
                 "SELECT id, workspace_id, name, fields FROM catalogs
                  WHERE id IN (SELECT wanted.value FROM json_each($1) AS wanted)",
             )
-            .bind(json(&ids)?)
+            .bind(to_json(&ids)?)
             .fetch_all(&mut **tx)
             .await?
         }
@@ -127,11 +127,11 @@ pub async fn insert(
         "INSERT INTO catalogs (workspace_id, name, fields, created_at)
          VALUES ($1, $2, $3, $4) RETURNING id",
     )
-    .bind(workspace).bind(name).bind(json(&fields)?).bind(now).fetch_one(c).await?))
+    .bind(workspace).bind(name).bind(to_json(&fields)?).bind(now).fetch_one(c).await?))
 }
 
 pub async fn set_fields(tx: &mut Tx, id: i32, fields: &[Field]) -> Result<(), StoreError> {
-    let fields = json(&fields)?;
+    let fields = to_json(&fields)?;
     execute!(
         tx,
         sqlx::query("UPDATE catalogs SET fields = $2 WHERE id = $1").bind(id).bind(fields)
@@ -212,7 +212,7 @@ pub async fn find_items(
             }
         }
         Tx::Sqlite(tx) => {
-            let wanted = json(&wanted)?;
+            let wanted = to_json(&wanted)?;
             let mut found = sqlx::query_as::<_, Found>(SQLITE).bind(wanted).fetch(&mut **tx);
             while let Some(found) = found.try_next().await? {
                 take(found)?;
@@ -481,8 +481,4 @@ pub async fn sweep_edits(tx: &mut Tx, catalog: i32, before: i64) -> Result<bool,
     };
     let removed = execute!(tx, sqlx::query(sql).bind(catalog).bind(before).bind(SWEEP));
     Ok(removed == SWEEP as u64)
-}
-
-fn json(value: &impl serde::Serialize) -> Result<String, StoreError> {
-    serde_json::to_string(value).map_err(|error| StoreError::Corrupt(error.to_string()))
 }

@@ -6,7 +6,7 @@ use uuid::Uuid;
 use super::{CommandResult, ListArguments};
 use crate::app::App;
 use crate::config::Config;
-use crate::messages::dispatch::states::State;
+use crate::messages::dispatch::state::State;
 use crate::messages::dispatch::{self, Listed, REASONS_OF, Reason};
 use crate::transactional::{self, Shown};
 use crate::workspaces::only_or_named;

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::{Failure, Format, Job, Plan, Progress, State};
 use crate::kinds;
 use store::documents::{parsed, unknown};
-use store::{Store, StoreError, Tx, execute, from_row, on};
+use store::{Store, StoreError, Tx, execute, from_row, on, to_json};
 
 pub use super::part_rows::*;
 
@@ -463,10 +463,6 @@ fn read(row: JobRow) -> Result<(Job, Progress), StoreError> {
         error: row.error,
     };
     Ok((job, progress))
-}
-
-fn to_json(value: &impl serde::Serialize) -> Result<String, StoreError> {
-    serde_json::to_string(value).map_err(|error| StoreError::Corrupt(error.to_string()))
 }
 
 #[cfg(test)]

@@ -1,9 +1,7 @@
 //! `/email/unsubscribe/{token}`: the address in the `List-Unsubscribe` header of every email that
 //! is not transactional (RFC 8058).
 //!
-//! A token says whose it is and is signed with the secret key; it does not expire, so that an
-//! email can be unsubscribed from however old it is, for as long as the key it was signed with
-//! is known.
+//! [Its token](crate::messages::unsubscribe_token) says whose it is.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

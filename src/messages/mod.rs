@@ -9,9 +9,9 @@
 //! whom; [`dispatch`] walks the users in parts, writes a row for each message before it is a
 //! request, and hands it to its channel ([`channels`]) under an id that is the same however often
 //! it must be handed over ([`MessageId`]). [`content`] are the message objects of the API, whose
-//! texts are [`template`]s. [`live_activity`] is a call of its own for one channel, and
-//! [`transactional`] emails have a way of their own. [`settings`] are what the workspace file
-//! declares of channels, and [`inbound`] what comes back.
+//! texts are [`template`]s. [`live_activity`] is a call of its own for one channel. Transactional
+//! emails have [a module of their own](crate::transactional), as has
+//! [what comes back](crate::inbound).
 
 pub mod api;
 pub mod channels;

@@ -1,5 +1,6 @@
 //! What the address to unsubscribe at holds: whose it is, signed with the secret key. It does not
-//! expire.
+//! expire, so that an email can be unsubscribed from however old it is, for as long as the key it
+//! was signed with is known.
 
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use uuid::Uuid;

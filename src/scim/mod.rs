@@ -11,8 +11,8 @@
 //! [`openapi`] and [`shapes`] describe the calls.
 //!
 //! [`schema`] is the one table of what a user has: bodies are read by it, PATCH finds its
-//! targets in it, and [`discovery`] publishes it. Every error under [`PATH`] has the protocol's
-//! own body ([`error`]).
+//! targets in it, and [`discovery`] publishes it. Every error under [`PATH`](crate::gateway::scim::PATH) has the protocol's
+//! own body ([`crate::gateway::scim`]).
 
 pub mod api;
 mod auth;

@@ -1,5 +1,5 @@
-//! What an operator sees: tracing, whose [`lines`] hold nobody up, [`metrics`] with their help text, of the [`process`] and of the
-//! whole [`fleet`] too, [`notices`], and the operations listener ([`ops`]).
+//! What an operator sees: tracing, whose [`lines`] hold nobody up, [`metrics`] with their help text,
+//! of the [`process`] and of the whole [`fleet`] too, and the operations listener ([`ops`]).
 
 pub mod fleet;
 pub mod lines;

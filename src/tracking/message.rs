@@ -32,7 +32,7 @@ use log::{PayloadError, payload};
 /// The version that this program writes, and the only one that it reads.
 pub const VERSION: u32 = 1;
 
-/// The payload of a message of [`topics::TRACKING`](log::topics::TRACKING).
+/// The payload of a message of [`topics::TRACKING`](crate::topics::TRACKING).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Batch<'a> {
     pub v: u32,

@@ -9,7 +9,7 @@
 //! The row is the work, and the message only wakes a worker: what waits for too long is
 //! [appended again](queue). A worker [claims](rows::claim) the row before it does anything, and
 //! what it hands over has an id that is the same each time
-//! ([`MessageId`](super::MessageId)), so a row that two workers come to is sent by one, and an
+//! ([`MessageId`](crate::messages::MessageId)), so a row that two workers come to is sent by one, and an
 //! email that is handed over twice can be told to be one.
 //!
 //! Nothing else can delay the lane: it has a topic, consumers, connections to the store, room on

@@ -10,7 +10,7 @@ use super::keys::first_key;
 use super::large_rows;
 use super::rows::{SQLITE_ROWS, find_in_postgres};
 use crate::users::service_id::{slice, slices};
-use store::json_array;
+use store::to_json;
 use store::{Open, Room, StoreError, Tx, on};
 
 /// A user's activity, and where it is.
@@ -81,7 +81,7 @@ async fn lock(
                    AND users.service_id = unhex(wanted.value ->> 1)",
             )
             .bind(workspace)
-            .bind(json_array(&wanted)?)
+            .bind(to_json(&wanted)?)
             .bind(large_rows::SMALL)
             .fetch_all(&mut **tx)
             .await?;

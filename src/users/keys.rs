@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::service_id;
 use crate::users::service_id::slice;
-use store::json_array;
+use store::to_json;
 use store::{Open, StoreError, Tx};
 
 /// Bits of a key below the milliseconds: what tells users of one millisecond apart.
@@ -45,7 +45,7 @@ async fn allocate_sqlite_keys(tx: &mut Open<Sqlite>, ids: &[Uuid]) -> Result<Vec
     let keys: Vec<i64> = wanted.iter().map(|(_, key)| *key).collect();
     let mut taken: HashSet<i64> =
         sqlx::query_scalar("SELECT key FROM users WHERE key IN (SELECT value FROM json_each($1))")
-            .bind(json_array(&keys)?)
+            .bind(to_json(&keys)?)
             .fetch_all(&mut **tx)
             .await?
             .into_iter()

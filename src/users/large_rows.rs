@@ -6,7 +6,7 @@ use uuid::Uuid;
 use super::activity_rows::StoredActivity;
 use super::rows::{self, For, StoredUser, find_in_postgres};
 use crate::users::service_id::slices;
-use store::json_array;
+use store::to_json;
 use store::{Room, StoreError, Tx};
 
 /// Bytes of a document or of activity that are read at once; of more it is asked first how
@@ -156,5 +156,5 @@ async fn bytes_of(
 /// Slices and ids as SQLite is given them.
 fn json_places(slices: &[i16], ids: &[Uuid]) -> Result<String, StoreError> {
     let ids = ids.iter().map(|id| id.simple().to_string());
-    json_array(&slices.iter().zip(ids).collect::<Vec<_>>())
+    to_json(&slices.iter().zip(ids).collect::<Vec<_>>())
 }

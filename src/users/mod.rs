@@ -15,10 +15,11 @@
 //! | [`moment`] | who was there at a moment |
 //! | [`scan`] | users in order: what an export cuts into parts and reads |
 //! | [`devices`] | push tokens that are gone |
-//! | [`erase`] | finding one user, and erasing |
+//! | [`find`] | finding one user |
+//! | [`recipient`] | a user as messages see them |
+//! | [`identifier`] | by what calls name a user |
 //! | [`sweep`] | forgetting what is no longer kept of users whom nobody writes |
 
-pub mod recipient;
 use uuid::Uuid;
 
 pub mod activity;
@@ -33,6 +34,7 @@ pub mod large_rows;
 pub mod moment;
 pub(crate) mod name_locks;
 pub mod profile;
+pub mod recipient;
 pub mod record;
 pub(crate) mod rows;
 pub mod scan;

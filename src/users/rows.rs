@@ -12,7 +12,7 @@ use super::large_rows;
 use super::service_id::{slice, slices};
 use crate::topics;
 use log::message_ids::REMEMBERED;
-use store::json_array;
+use store::to_json;
 use store::{Open, StoreError, Tx, execute, on};
 
 /// Rows of one SQLite statement: of 9 columns, well below the parameters it may have.
@@ -82,7 +82,7 @@ pub async fn find_identifiers(
             )
             .bind(workspace)
             .bind(kind as i16)
-            .bind(json_array(values)?)
+            .bind(to_json(values)?)
             .fetch_all(&mut **tx)
             .await?
         }
@@ -119,7 +119,7 @@ pub async fn find_emails(
                    AND email IN (SELECT wanted.value FROM json_each($2) AS wanted)",
             )
             .bind(workspace)
-            .bind(json_array(emails)?)
+            .bind(to_json(emails)?)
             .fetch_all(&mut **tx)
             .await?
         }
@@ -207,7 +207,7 @@ pub async fn find_users(
                    AND users.service_id = unhex(wanted.value ->> 1)",
             )
             .bind(workspace)
-            .bind(json_array(&wanted)?)
+            .bind(to_json(&wanted)?)
             .bind(match purpose {
                 For::Reading | For::Writing | For::Erasing => i64::MAX,
                 For::Weighing => large_rows::SMALL,
@@ -541,7 +541,7 @@ pub async fn find_erased(
                    AND who IN (SELECT unhex(wanted.value) FROM json_each($2) AS wanted)",
             )
             .bind(workspace)
-            .bind(json_array(&who)?)
+            .bind(to_json(&who)?)
             .fetch_all(&mut **tx)
             .await?
         }

@@ -1,13 +1,9 @@
-//! Workspaces and what their file declares: keys, apps, storage, control group, channels.
+//! What a workspace has: keys, apps, storage, control group, channels.
 //!
-//! [`file`](mod@file) reads and checks the workspace file, [`apply`] brings the store to
-//! it, [`company`] does both with the document that is of no workspace; [`keys`] are the API's,
-//! [`Budget`] what their requests count against, [`groups`] the global control group,
-//! [`storage`] where a workspace's own exports go, [`channels`] what its messages go by.
+//! [`keys`] are the API's, [`Budget`] is what their requests count against, [`groups`] the global
+//! control group, [`storage`] where a workspace's own exports go. [`channels`] are stored sealed,
+//! and [`settings`] are what messages read of them.
 
-pub mod channel;
-pub mod relay;
-pub mod settings;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -21,12 +17,15 @@ use kit::retry::Retry;
 use store::{StoreError, Tx};
 
 pub mod budgets;
+pub mod channel;
 pub mod channel_rows;
 pub mod channels;
 pub mod groups;
 pub mod key_rows;
 pub mod keys;
+pub mod relay;
 pub mod rows;
+pub mod settings;
 pub mod storage;
 
 pub use budgets::{Budget, Limit};

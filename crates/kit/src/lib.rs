@@ -5,6 +5,8 @@
 //! | [`clock`] | the time of day, as something that a test can set |
 //! | [`compute`] | processors and memory, shared out within a process |
 //! | [`faults`] | places where a test can end or stop the process |
+//! | [`json`] | JSON as text: compact, bounded, without repeated names |
+//! | [`money`] | amounts as millionths, and currencies |
 //! | [`panics`] | the text of a caught panic |
 //! | [`private`] | files and folders that are their owner's alone |
 //! | [`retry`] | whether an error may pass, and the pauses between tries |

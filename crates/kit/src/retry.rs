@@ -17,9 +17,9 @@ pub trait Retry {
         false
     }
 
-    /// Whether a newer program wrote what this one does not know ([`store::documents`]
-    /// (store::documents)). It is no failure of what is to be done, which waits for a
-    /// newer program however long that takes: whatever counts tries does not count this one.
+    /// Whether a newer program wrote what this one does not know (the documents of the
+    /// store have the rule). That is no failure of the work, which waits for a newer program however
+    /// long it takes: whatever counts tries does not count this one.
     fn needs_newer(&self) -> bool {
         false
     }

@@ -6,8 +6,6 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-#[cfg(doc)]
-use crate::{Batch, offsets};
 use kit::retry::Retry;
 
 /// The most that a message's key, payload and request id may have together, in bytes.
@@ -32,7 +30,7 @@ impl Topic {
         Self { name, is_batched: false }
     }
 
-    /// One that is taken in [`Batch`]es, by a group whose [`offsets`] are in the store.
+    /// One that is taken in [`Batch`](crate::Batch)es, by a group whose [`offsets`](crate::offsets) are in the store.
     pub const fn batched(name: &'static str) -> Self {
         Self { name, is_batched: true }
     }
@@ -41,7 +39,7 @@ impl Topic {
         self.name
     }
 
-    /// Whether it is taken in [`Batch`]es.
+    /// Whether it is taken in [`Batch`](crate::Batch)es.
     pub fn is_batched(self) -> bool {
         self.is_batched
     }

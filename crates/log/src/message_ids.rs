@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use uuid::Uuid;
 
 use crate::message::{Message, Topic};
-use store::{StoreError, Tx, execute};
+use store::{StoreError, Tx, execute, to_json};
 
 /// How long an id is remembered at least, in milliseconds since its message was appended, by
 /// its gateway's clock and by the database's: twice as long as an Idempotency-Key holds
@@ -64,8 +64,7 @@ pub async fn known(
         }
         Tx::Sqlite(tx) => {
             let ids: Vec<_> = ids.iter().map(|id| id.simple().to_string()).collect();
-            let ids = serde_json::to_string(&ids)
-                .map_err(|error| StoreError::Corrupt(error.to_string()))?;
+            let ids = to_json(&ids)?;
             sqlx::query_scalar(
                 "SELECT id FROM message_ids
                  WHERE consumer_group = $1 AND topic = $2 AND partition = $3
@@ -111,8 +110,7 @@ pub async fn remember(
         }
         Tx::Sqlite(tx) => {
             let pairs: Vec<_> = ids.iter().map(|(id, at)| (id.simple().to_string(), at)).collect();
-            let pairs = serde_json::to_string(&pairs)
-                .map_err(|error| StoreError::Corrupt(error.to_string()))?;
+            let pairs = to_json(&pairs)?;
             sqlx::query_scalar(
                 "INSERT INTO message_ids (consumer_group, topic, partition, id, appended_at)
                  SELECT $1, $2, $3, unhex(new.value ->> 0), new.value ->> 1

@@ -2,7 +2,7 @@
 //! versions run side by side while a fleet is upgraded, and go back to the older one.
 //!
 //! One rule holds for all that goes from one process to another, in rows and
-//! [in the log](log), for whoever changes what is written:
+//! in the log, for whoever changes what is written:
 //!
 //! * Members are added, and never renamed, removed or given another type or meaning. Readers pass
 //!   over those that they do not know, and have a default for those that a former version did not
@@ -23,7 +23,7 @@
 //! |---|---|
 //! | `workspaces.*`, `api_keys.*`, `scim_tokens.allow`, `control_groups.slices`, `apps.activity_types`, `campaigns.tags` and `content`, `segments.audience`, `catalogs.fields`, `dashboard_users.doc`, `schedules.request`, `export_jobs.fields` and `plan`, `dispatches.order_json` and `segment`, `dispatch_waves.wave`, `dispatch_parts.wave` and `named`, `transactional_emails.recipient` | [`parsed`] |
 //! | `storages.config`, `channels.config` | the same, once they are unsealed |
-//! | `activity.body` | its first byte is the version ([`users::activity`](crate::users::activity)) |
+//! | `activity.body` | its first byte is the version (`users::activity`) |
 //! | `users.doc`, `catalog_items.doc`, `transactional_emails.trigger_properties` | members are what users and callers gave; those that a program does not know stay |
 //! | `transactional_emails.attributes`, `dead_letters.payload` | as messages of the log |
 //! | `deliveries.body`, `content_cards.card`, `console_log.record`, `idempotency_claims.answer` | not read: handed on as they are |

@@ -274,7 +274,7 @@ impl StoreError {
 
 impl Store {
     /// Connects to `sqlite://FILE` or `postgres://…` with so many connections at most, without
-    /// looking at the schema: [`migrate::check`] does.
+    /// looking at the schema: [`Migrations`](migrate::Migrations::check) do.
     pub async fn connect(url: &str, connections: u32) -> Result<Self, StoreError> {
         if url.starts_with("sqlite:") {
             return Self::open_sqlite(url, connections).await;
@@ -489,9 +489,9 @@ pub async fn answered_in_turn<T: Send + 'static>(
     answered(work, tokio::time::sleep(patience)).await
 }
 
-/// Values as the JSON that `json_each` of SQLite reads, in place of an array.
-pub fn json_array<T: serde::Serialize>(values: &[T]) -> Result<String, StoreError> {
-    serde_json::to_string(values).map_err(|error| StoreError::Corrupt(error.to_string()))
+/// A value as JSON: for a column, or in place of an array for SQLite's `json_each`.
+pub fn to_json<T: serde::Serialize + ?Sized>(value: &T) -> Result<String, StoreError> {
+    serde_json::to_string(value).map_err(|error| StoreError::Corrupt(error.to_string()))
 }
 
 /// What every pool of SQLite connections begins with: a connection that believes to be in a

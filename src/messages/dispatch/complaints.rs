@@ -8,8 +8,7 @@ use std::time::{Duration, Instant};
 use uuid::Uuid;
 
 use super::message_rows::Settled;
-use crate::messages::dispatch::states::Counts;
-use crate::messages::dispatch::states::RowState;
+use super::state::{Counts, RowState};
 use crate::workspaces::Channel;
 
 /// Between two lines about the same.

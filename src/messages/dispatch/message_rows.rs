@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use uuid::Uuid;
 
 use super::part_rows::Part;
-use super::states::RowState;
+use super::state::RowState;
 use crate::outbound::kept;
 use crate::workspaces::Channel;
-use store::json_array;
+use store::to_json;
 use store::{StoreError, Tx, execute, from_row, on};
 
 /// A message to note.
@@ -103,7 +103,7 @@ pub(super) async fn insert(
             .bind(part)
             .bind(campaign)
             .bind(now)
-            .bind(json_array(&rows)?)
+            .bind(to_json(&rows)?)
             .fetch_all(&mut **tx)
             .await?
         }
@@ -215,7 +215,7 @@ pub(super) async fn settle(
             )
             .bind(workspace)
             .bind(dispatch)
-            .bind(json_array(&rows)?)
+            .bind(to_json(&rows)?)
             .fetch_all(&mut **tx)
             .await?
         }
@@ -350,7 +350,7 @@ pub(super) async fn sent_since(
                    AND state IN ('pending', 'waiting', 'sent', 'delivered', 'bounced')",
             )
             .bind(common.workspace)
-            .bind(json_array(&users)?)
+            .bind(to_json(&users)?)
             .bind(since)
             .bind(common.dispatch)
             .fetch_all(&mut **tx)

@@ -10,7 +10,7 @@
 //! batches (`part`): who is to be sent what is a row of `messages` for each message, written in
 //! the transaction that moves the part on (`batch`); then it is rendered and handed over (`send`),
 //! and what came of it is written down (`settle`). A row that was written and not settled is
-//! handed over again under the same [`MessageId`], by whoever claims the part next. What could not
+//! handed over again under the same [`MessageId`](super::MessageId), by whoever claims the part next. What could not
 //! be taken waits, and the part with it, until it is or `messages.retry_hours` are over.
 //!
 //! Frequency capping (`capping`) is for messages of campaigns and Canvases alone, and counts those
@@ -20,6 +20,7 @@
 mod batch;
 mod capping;
 mod complaints;
+mod ending;
 mod error;
 mod intake;
 mod job;
@@ -35,8 +36,7 @@ mod report_rows;
 mod rows;
 mod send;
 mod settle;
-mod state;
-pub mod states;
+pub mod state;
 pub mod sweep;
 pub(crate) mod telemetry;
 
@@ -53,6 +53,7 @@ use crate::kinds;
 use store::claims::{self};
 use store::{StoreError, Tx};
 
+pub use ending::cancel;
 pub use error::DispatchError;
 pub use intake::BeginOrders;
 pub use left_out::LeftOut;
@@ -64,8 +65,7 @@ pub use report::{Report, reported};
 pub use report_rows::{
     Console, Listed, Receipt, Statistics, console, list, one, open_messages, receipts, statistics,
 };
-pub use state::cancel;
-pub use states::State;
+pub use state::State;
 
 /// What a process shares out among all dispatches that it works on.
 pub struct Engine {
@@ -115,7 +115,7 @@ pub async fn add_wave(
     if wave.is_last {
         rows::make_whole(tx, dispatch_id).await?;
         // Where the wave was there already, it may be done.
-        state::finish(tx, dispatch_id).await?;
+        ending::finish(tx, dispatch_id).await?;
     }
     Ok(())
 }
@@ -124,7 +124,7 @@ pub async fn add_wave(
 pub async fn end_waves(tx: &mut Tx, dispatch_id: Uuid) -> Result<(), StoreError> {
     if rows::lock_open(tx, dispatch_id).await? {
         rows::make_whole(tx, dispatch_id).await?;
-        state::finish(tx, dispatch_id).await?;
+        ending::finish(tx, dispatch_id).await?;
     }
     Ok(())
 }

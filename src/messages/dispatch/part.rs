@@ -19,12 +19,10 @@ use super::message_rows::{self, Common, Settled};
 use super::part_rows::{self, Part, Whom};
 use super::send::{self, Ready};
 use super::settle;
-use super::{Engine, rows, state, telemetry};
+use super::state::{Counts, RowState, State};
+use super::{Engine, ending, rows, telemetry};
 use crate::app::App;
 use crate::kinds;
-use crate::messages::dispatch::states::Counts;
-use crate::messages::dispatch::states::RowState;
-use crate::messages::dispatch::states::State;
 use kit::fail_point;
 use kit::retry::{self, Retry as _, Tries};
 use store::Tx;
@@ -275,7 +273,7 @@ async fn end(tx: &mut Tx, part: &Part) -> Result<(), DispatchError> {
         return Err(DispatchError::Lost);
     }
     part_rows::mark_done(tx, part.dispatch_id, part.number).await?;
-    Ok(state::finish(tx, part.dispatch_id).await?)
+    Ok(ending::finish(tx, part.dispatch_id).await?)
 }
 
 /// The work of a claim cannot be done, or ended its worker time and again. What was under way
@@ -312,7 +310,7 @@ async fn try_give_up(
     };
     let id = part.dispatch_id;
     if let Some(DispatchError::Hopeless(_)) = error {
-        state::end(&mut tx, id, State::Failed, Some(&why)).await?;
+        ending::end(&mut tx, id, State::Failed, Some(&why)).await?;
         // That of a part is withdrawn with the rest.
         if claim.kind == kinds::DISPATCH_NAMED {
             claims::finish(&mut tx, claim).await?;

@@ -3,7 +3,7 @@
 use uuid::Uuid;
 
 use super::left_out::LeftOut;
-use crate::messages::dispatch::states::Added;
+use crate::messages::dispatch::state::Added;
 use crate::messages::order::{Named, Wave};
 use crate::users::Position;
 use crate::workspaces::to_json;

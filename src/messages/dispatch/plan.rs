@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use super::error::DispatchError;
 use super::rows::{self, Planned};
-use super::{job, part_rows, state};
+use super::{ending, job, part_rows};
 use crate::app::App;
 use crate::kinds;
-use crate::messages::dispatch::states::State;
+use crate::messages::dispatch::state::State;
 use crate::messages::order::Wave;
 use crate::users::scan::{self, Cuts};
 use crate::users::{Position, SLICES};
@@ -65,7 +65,7 @@ async fn write(
     part_rows::insert(&mut tx, id, first, wave, Position::START, &cuts.ends).await?;
     claims::offer_range(&mut tx, kinds::DISPATCH_PART, id, first..last + 1, Duration::ZERO).await?;
     if parts == 0 {
-        state::finish(&mut tx, id).await?;
+        ending::finish(&mut tx, id).await?;
     }
     tx.commit().await?;
     fail_point!("dispatch::planned");
@@ -85,6 +85,6 @@ pub async fn give_up(
     }
     let note = error.map_or_else(|| "planning came to no end".to_owned(), ToString::to_string);
     let mut tx = app.store.write().await?;
-    state::end(&mut tx, claim.job, State::Failed, Some(&note)).await?;
+    ending::end(&mut tx, claim.job, State::Failed, Some(&note)).await?;
     Ok(tx.commit().await?)
 }

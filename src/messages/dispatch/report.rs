@@ -4,11 +4,9 @@ use std::collections::BTreeMap;
 
 use uuid::Uuid;
 
+use super::state::{Added, Counts, RowState};
 use super::{job, part_rows, report_rows, rows};
 use crate::messages::MessageId;
-use crate::messages::dispatch::states::Added;
-use crate::messages::dispatch::states::Counts;
-use crate::messages::dispatch::states::RowState;
 use crate::workspaces::Channel;
 use store::{StoreError, Tx};
 

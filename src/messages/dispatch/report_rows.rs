@@ -8,13 +8,12 @@ use uuid::Uuid;
 
 use super::left_out::LeftOut;
 use super::report::Report;
-use super::states::Added;
+use super::state::{Added, State};
 use crate::messages::MessageId;
-use crate::messages::dispatch::states::State;
 use crate::messages::order::Kind;
 use crate::workspaces::Channel;
 use kit::clock::{serialize_optional_time, serialize_time};
-use store::json_array;
+use store::to_json;
 use store::{StoreError, Tx, execute, from_row, on};
 
 // Statistics ---------------------------------------------------------------------------
@@ -299,7 +298,7 @@ pub async fn receipts(
                    AND state IN ('sent', 'delivered')",
             )
             .bind(workspace)
-            .bind(json_array(&users)?)
+            .bind(to_json(&users)?)
             .bind(since)
             .fetch_all(&mut **tx)
             .await?

@@ -3,7 +3,7 @@
 
 use uuid::Uuid;
 
-use crate::messages::dispatch::states::State;
+use crate::messages::dispatch::state::State;
 use crate::messages::order::{Order, Target, Wave};
 use crate::workspaces::to_json;
 use store::documents::parsed;

@@ -16,7 +16,7 @@ use super::job::Job;
 use super::message_rows::Settled;
 use crate::app::App;
 use crate::messages::content::Rendered;
-use crate::messages::dispatch::states::RowState;
+use crate::messages::dispatch::state::RowState;
 use crate::messages::order::Named;
 use crate::messages::template::{Scope, Stop};
 use crate::messages::{MessageId, Outcome, Outgoing, channels};

@@ -1,86 +1,95 @@
-//! How a dispatch ends, with all that belongs to it in the same transaction.
+//! How far dispatches and their messages have come, and how many.
 
-use serde_json::json;
-use uuid::Uuid;
+use std::collections::BTreeMap;
 
-use super::{State, message_rows, report_rows, rows, telemetry};
-use crate::kinds;
-use crate::messages::order::Order;
-use kit::clock::format_time;
-use store::claims::{self};
-use store::{StoreError, Tx};
+use crate::workspaces::Channel;
+use store::text_enum;
 
-/// Ends a dispatch of which nothing is left to do.
-pub(super) async fn finish(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
-    let now = claims::now(tx).await?;
-    if !rows::finish(tx, id, now).await? {
-        return Ok(());
+text_enum! {
+    /// How far a dispatch has come.
+    #[derive(clap::ValueEnum)]
+    #[value(rename_all = "snake_case")]
+    pub enum State {
+        /// Its users are to be cut into parts.
+        Planning = "planning",
+        Running = "running",
+        Done = "done",
+        /// Nothing more is sent; the note says why.
+        Failed = "failed",
+        Cancelled = "cancelled",
     }
-    if let Some(dispatch) = rows::load(tx, id).await? {
-        console(tx, &dispatch.order, now).await?;
-        telemetry::ended(State::Done, dispatch.order.accepted_at, now);
-    }
-    tracing::info!(dispatch = %id.simple(), "all is sent");
-    Ok(())
 }
 
-/// Ends a dispatch early: nobody works on it any more, and what is open is given up. Answers whether
-/// it had not ended already.
-pub(super) async fn end(
-    tx: &mut Tx,
-    id: Uuid,
-    state: State,
-    note: Option<&str>,
-) -> Result<bool, StoreError> {
-    let now = claims::now(tx).await?;
-    let is_ended = rows::end(tx, id, state, note, now).await?;
-    claims::withdraw(tx, kinds::DISPATCH_PLAN, id).await?;
-    claims::withdraw(tx, kinds::DISPATCH_PART, id).await?;
-    if !is_ended {
-        return Ok(false);
+impl State {
+    pub fn is_final(self) -> bool {
+        matches!(self, Self::Done | Self::Failed | Self::Cancelled)
     }
-    message_rows::cancel_open(tx, id).await?;
-    if let Some(dispatch) = rows::load(tx, id).await? {
-        telemetry::ended(state, dispatch.order.accepted_at, now);
-    }
-    match note {
-        Some(note) => tracing::error!(dispatch = %id.simple(), "not sent to the end: {note}"),
-        None => tracing::info!(dispatch = %id.simple(), "cancelled"),
-    }
-    Ok(true)
 }
 
-/// Cancels a dispatch, best effort: what is being handed over goes out. Answers whether it had
-/// not ended already.
-pub async fn cancel(tx: &mut Tx, id: Uuid) -> Result<bool, StoreError> {
-    end(tx, id, State::Cancelled, None).await
+text_enum! {
+    /// What a message's row says of it.
+    #[derive(PartialOrd, Ord, Hash)]
+    pub(super) enum RowState {
+        /// To be handed over.
+        Pending = "pending",
+        /// To be handed over again.
+        Waiting = "waiting",
+        Sent = "sent",
+        Unreachable = "unreachable",
+        Aborted = "aborted",
+        Failed = "failed",
+        Bounced = "bounced",
+    }
 }
 
-/// Keeps a record of a request that targeted a segment: `longshore console-log` lists them.
-async fn console(tx: &mut Tx, order: &Order, now: i64) -> Result<(), StoreError> {
-    let Some(segment) = order.target.segment_id else { return Ok(()) };
-    let Some(found) = report_rows::one(tx, order.dispatch_id).await? else { return Ok(()) };
-    let record = json!({
-        "dispatch_id": order.dispatch_id.simple().to_string(),
-        "call": order.kind,
-        "request_id": order.request_id,
-        "segment_id": segment,
-        "audience": order.target.audience,
-        "campaign_id": order.campaign_id,
-        "send_id": order.send_id,
-        "recipient_subscription_state": order.subscription_state,
-        "messages": order.messages,
-        "received_at": format_time(order.accepted_at),
-        "finished_at": format_time(now),
-        "results": {
-            "users": found.walked,
-            "sent": found.sent,
-            "unreachable": found.unreachable,
-            "aborted": found.aborted,
-            "failed": found.failed,
-            "bounced": found.bounced,
-            "left_out": found.left_out,
-        },
-    });
-    report_rows::add_console(tx, order.workspace_id, order.dispatch_id, now, &record).await
+/// How many messages came to what: what is added to a row of statistics.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Added {
+    pub sent: i64,
+    pub delivered: i64,
+    pub bounced: i64,
+    pub unreachable: i64,
+    pub aborted: i64,
+    pub failed: i64,
+}
+
+impl Added {
+    pub fn add(&mut self, state: RowState, count: i64) {
+        match state {
+            RowState::Pending | RowState::Waiting => {}
+            RowState::Sent => self.sent += count,
+            RowState::Unreachable => self.unreachable += count,
+            RowState::Aborted => self.aborted += count,
+            RowState::Failed => self.failed += count,
+            RowState::Bounced => self.bounced += count,
+        }
+    }
+}
+
+/// How many messages came to what, in all and by channel.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Counts {
+    pub totals: Added,
+    pub by_channel: BTreeMap<(Channel, RowState), i64>,
+}
+
+impl Counts {
+    pub fn add(&mut self, channel: Channel, state: RowState) {
+        self.totals.add(state, 1);
+        *self.by_channel.entry((channel, state)).or_default() += 1;
+    }
+
+    /// Whether nothing came to an end.
+    pub fn is_empty(&self) -> bool {
+        self.totals == Added::default()
+    }
+
+    /// Tells metrics, once all is committed.
+    pub fn emit(&self) {
+        for ((channel, state), count) in &self.by_channel {
+            let labels = [("channel", channel.name()), ("outcome", state.name())];
+            metrics::counter!("longshore_dispatch_messages_total", &labels)
+                .increment(count.unsigned_abs());
+        }
+    }
 }

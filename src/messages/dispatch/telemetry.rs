@@ -1,6 +1,6 @@
 //! What dispatches count.
 
-use crate::messages::dispatch::states::State;
+use crate::messages::dispatch::state::State;
 
 /// A dispatch that ended: how, and how long after it was taken. Counted before the transaction
 /// commits, so one that does not may be counted again.

@@ -112,6 +112,23 @@ impl World {
         let call = call.header("content-type", "application/json").body(body);
         call.send().await.expect("an answer").status().as_u16()
     }
+
+    /// Calls with a key, of so many bytes, and signed reports of a workspace are all taken.
+    async fn serves(&self, client: &Client, workspace: usize, bytes: usize) {
+        for _ in 0..20 {
+            assert_eq!(self.track(client, workspace, bytes).await, 201);
+            assert_eq!(self.report(client, &format!("acme-{workspace}")).await, 200);
+        }
+    }
+
+    /// Once the flood of the first address is over, its room is free again.
+    async fn end(self, held: Vec<TcpStream>) {
+        drop(held);
+        let client = Self::client([127, 0, 0, 1]);
+        eventually("the address can report", async || self.report(&client, "acme-0").await == 200)
+            .await;
+        self.fleet.close().await;
+    }
 }
 
 /// A request that is signed with nothing: as much of it as anybody can send.
@@ -272,20 +289,12 @@ async fn bodies_that_prove_nothing_take_no_room_from_others() {
     });
     let held = futures::future::join_all(attack).await;
     let client = World::client([127, 0, 0, 2]);
-    for _ in 0..20 {
-        assert_eq!(world.track(&client, 0, 1 << 20).await, 201);
-        assert_eq!(world.report(&client, "acme-0").await, 200);
-    }
+    world.serves(&client, 0, 1 << 20).await;
     let metrics = world.fleet.metrics("standalone").await;
     let refused = "longshore_http_refused_total{reason=\"unauthenticated\"} ";
     let refused = metrics.lines().find_map(|line| line.strip_prefix(refused)?.parse::<f64>().ok());
     assert!(refused.is_some_and(|refused| refused > 0.0), "{refused:?}");
-    drop(held);
-    // Their room is free again.
-    let client = World::client([127, 0, 0, 1]);
-    eventually("the address can report", async || world.report(&client, "acme-0").await == 200)
-        .await;
-    world.fleet.close().await;
+    world.end(held).await;
 }
 
 /// More requests than may be under way, which name a workspace and say that they have a body of a
@@ -299,15 +308,8 @@ async fn bodies_of_a_byte_that_prove_nothing_take_no_places_from_others() {
     // What is looked up once is known.
     assert_eq!(world.report(&client, "acme-0").await, 200);
     let held = world.withhold([127, 0, 0, 1], &head, REQUESTS / 16).await;
-    for _ in 0..20 {
-        assert_eq!(world.track(&client, 0, 0).await, 201);
-        assert_eq!(world.report(&client, "acme-0").await, 200);
-    }
-    drop(held);
-    let client = World::client([127, 0, 0, 1]);
-    eventually("the address can report", async || world.report(&client, "acme-0").await == 200)
-        .await;
-    world.fleet.close().await;
+    world.serves(&client, 0, 0).await;
+    world.end(held).await;
 }
 
 /// More requests than may be under way, with a key, whose bodies do not come.
@@ -326,10 +328,7 @@ async fn one_key_takes_no_places_from_others() {
     }
     let held = world.withhold([127, 0, 0, 1], &head, REQUESTS / 2).await;
     assert_eq!(world.track(&client, 0, 0).await, 503);
-    for _ in 0..20 {
-        assert_eq!(world.track(&client, 1, 0).await, 201);
-        assert_eq!(world.report(&client, "acme-1").await, 200);
-    }
+    world.serves(&client, 1, 0).await;
     drop(held);
     eventually("the key has places", async || world.track(&client, 0, 0).await == 201).await;
     world.fleet.close().await;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use longshore::erase;
 use longshore::messages::MessageId;
-use longshore::messages::dispatch::states::State;
+use longshore::messages::dispatch::state::State;
 use longshore::messages::dispatch::{self, LeftOut, Report};
 use longshore::messages::order::{Kind, Order, SubscriptionState, Target, Who};
 use longshore::workspaces;

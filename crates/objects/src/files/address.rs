@@ -17,7 +17,7 @@ const PURPOSE: &str = "object address";
 pub struct Download {
     /// The file to serve; it may have been removed meanwhile.
     pub file: PathBuf,
-    /// What to offer it as; see [`content_disposition`](super::content_disposition).
+    /// What to offer it as; see [`content_disposition`](crate::content_disposition).
     pub name: String,
 }
 
@@ -52,7 +52,7 @@ impl Files {
         Ok(format!("/objects/{path}?{query}"))
     }
 
-    /// Reads an address of [`signed_get`](super::Objects::signed_get): `path` is what comes
+    /// Reads an address of [`signed_get`](crate::Objects::signed_get): `path` is what comes
     /// after `/objects/`, `query` what comes after the question mark, both as received. The
     /// file lies below the root whatever the address says.
     pub fn verify(

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Cursor;
 
-use longshore::messages::dispatch::states::State;
+use longshore::messages::dispatch::state::State;
 use longshore::messages::dispatch::{self, Listed};
 use longshore::messages::order::{Kind, Named, Order, SubscriptionState, Target, Who};
 use longshore::users::import::{Importer, Input};

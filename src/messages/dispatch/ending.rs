@@ -1,0 +1,86 @@
+//! How a dispatch ends, with all that belongs to it in the same transaction.
+
+use serde_json::json;
+use uuid::Uuid;
+
+use super::{State, message_rows, report_rows, rows, telemetry};
+use crate::kinds;
+use crate::messages::order::Order;
+use kit::clock::format_time;
+use store::claims::{self};
+use store::{StoreError, Tx};
+
+/// Ends a dispatch of which nothing is left to do.
+pub(super) async fn finish(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
+    let now = claims::now(tx).await?;
+    if !rows::finish(tx, id, now).await? {
+        return Ok(());
+    }
+    if let Some(dispatch) = rows::load(tx, id).await? {
+        console(tx, &dispatch.order, now).await?;
+        telemetry::ended(State::Done, dispatch.order.accepted_at, now);
+    }
+    tracing::info!(dispatch = %id.simple(), "all is sent");
+    Ok(())
+}
+
+/// Ends a dispatch early: nobody works on it any more, and what is open is given up. Answers whether
+/// it had not ended already.
+pub(super) async fn end(
+    tx: &mut Tx,
+    id: Uuid,
+    state: State,
+    note: Option<&str>,
+) -> Result<bool, StoreError> {
+    let now = claims::now(tx).await?;
+    let is_ended = rows::end(tx, id, state, note, now).await?;
+    claims::withdraw(tx, kinds::DISPATCH_PLAN, id).await?;
+    claims::withdraw(tx, kinds::DISPATCH_PART, id).await?;
+    if !is_ended {
+        return Ok(false);
+    }
+    message_rows::cancel_open(tx, id).await?;
+    if let Some(dispatch) = rows::load(tx, id).await? {
+        telemetry::ended(state, dispatch.order.accepted_at, now);
+    }
+    match note {
+        Some(note) => tracing::error!(dispatch = %id.simple(), "not sent to the end: {note}"),
+        None => tracing::info!(dispatch = %id.simple(), "cancelled"),
+    }
+    Ok(true)
+}
+
+/// Cancels a dispatch, best effort: what is being handed over goes out. Answers whether it had
+/// not ended already.
+pub async fn cancel(tx: &mut Tx, id: Uuid) -> Result<bool, StoreError> {
+    end(tx, id, State::Cancelled, None).await
+}
+
+/// Keeps a record of a request that targeted a segment: `longshore console-log` lists them.
+async fn console(tx: &mut Tx, order: &Order, now: i64) -> Result<(), StoreError> {
+    let Some(segment) = order.target.segment_id else { return Ok(()) };
+    let Some(found) = report_rows::one(tx, order.dispatch_id).await? else { return Ok(()) };
+    let record = json!({
+        "dispatch_id": order.dispatch_id.simple().to_string(),
+        "call": order.kind,
+        "request_id": order.request_id,
+        "segment_id": segment,
+        "audience": order.target.audience,
+        "campaign_id": order.campaign_id,
+        "send_id": order.send_id,
+        "recipient_subscription_state": order.subscription_state,
+        "messages": order.messages,
+        "received_at": format_time(order.accepted_at),
+        "finished_at": format_time(now),
+        "results": {
+            "users": found.walked,
+            "sent": found.sent,
+            "unreachable": found.unreachable,
+            "aborted": found.aborted,
+            "failed": found.failed,
+            "bounced": found.bounced,
+            "left_out": found.left_out,
+        },
+    });
+    report_rows::add_console(tx, order.workspace_id, order.dispatch_id, now, &record).await
+}
