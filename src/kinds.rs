@@ -1,6 +1,7 @@
 //! What workers share out among them as claims.
 
 use store::claims::Kind;
+use uuid::Uuid;
 
 /// The planning of an export; the job is the export.
 pub const EXPORT_PLAN: Kind = Kind::one_work("export_plan");
@@ -20,10 +21,12 @@ pub const SCHEDULE: Kind = Kind::new("schedule");
 pub const DISPATCH_PLAN: Kind = Kind::one_work("dispatch_plan");
 /// A part of a dispatch; the job is the dispatch, the item the part's number.
 pub const DISPATCH_PART: Kind = Kind::one_work("dispatch_part");
+/// A transactional email; the job is its workspace, the item is from its dispatch_id.
+pub const TRANSACTIONAL: Kind = Kind::new("transactional");
 /// The users that a dispatch names; the job is the workspace, the item is random.
 pub const DISPATCH_NAMED: Kind = Kind::new("dispatch_named");
 
-pub const ALL: [Kind; 10] = [
+pub const ALL: [Kind; 11] = [
     EXPORT_PLAN,
     EXPORT_PART,
     EXPORT_FINISH,
@@ -34,4 +37,31 @@ pub const ALL: [Kind; 10] = [
     DISPATCH_PLAN,
     DISPATCH_PART,
     DISPATCH_NAMED,
+    TRANSACTIONAL,
 ];
+
+/// The job of a workspace's claims: so the workspaces share the workers, and looking for work takes
+/// no longer where many rows of one wait.
+pub fn job_of_workspace(workspace: i32) -> Uuid {
+    Uuid::from_u128(0x6d65_7373_6167_6573 << 64 | u128::from(workspace.unsigned_abs()))
+}
+
+/// The item of a claim about a thing with this id: the random end of a UUID, 0 and more.
+pub fn item_of(id: Uuid) -> i64 {
+    let (_, low) = id.as_u64_pair();
+    (low & (u64::MAX >> 1)) as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn items_are_numbers_from_zero_up_and_differ() {
+        let items: BTreeSet<i64> = (0..1_000).map(|_| item_of(Uuid::now_v7())).collect();
+        assert_eq!(items.len(), 1_000);
+        assert!(items.iter().all(|item| *item >= 0));
+    }
+}

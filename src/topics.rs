@@ -5,18 +5,16 @@
 use log::Topic;
 
 /// Exports that wait to be planned; key and payload are the job's id.
-pub const EXPORTS: Topic = Topic::batched("exports");
+pub const EXPORTS: Topic = Topic::new("exports");
 /// What `POST /users/track` took in: [`Batch`](crate::tracking::message::Batch)es.
-pub const TRACKING: Topic = Topic::batched("tracking");
+pub const TRACKING: Topic = Topic::new("tracking");
 /// What `PATCH /catalogs/{catalog_name}/items` took in:
 /// [`Edit`](crate::catalogs::message::Edit)s.
-pub const CATALOGS: Topic = Topic::batched("catalogs");
+pub const CATALOGS: Topic = Topic::new("catalogs");
 /// What `POST /messages/send` took in: [`Order`](crate::messages::order::Order)s.
-pub const MESSAGES: Topic = Topic::batched("messages");
-/// Transactional emails that wait; see [`Wake`](crate::transactional::queue::Wake).
-pub const TRANSACTIONAL: Topic = Topic::new("transactional");
+pub const MESSAGES: Topic = Topic::new("messages");
 
-pub const ALL: &[Topic] = &[EXPORTS, TRACKING, CATALOGS, MESSAGES, TRANSACTIONAL];
+pub const ALL: &[Topic] = &[EXPORTS, TRACKING, CATALOGS, MESSAGES];
 
 /// The topic of that name.
 pub fn from_name(name: &str) -> Option<Topic> {
@@ -32,7 +30,6 @@ mod tests {
     use crate::exports::intake::job_of;
     use crate::messages::order::in_log::{decode, encode};
     use crate::tracking::message::Batch;
-    use crate::transactional::queue::Wake;
 
     const PAGE: &str = include_str!("topics.md");
 
@@ -58,10 +55,6 @@ mod tests {
                 MESSAGES => {
                     let order = decode(example.as_bytes()).unwrap();
                     String::from_utf8(encode(&order)).unwrap()
-                }
-                TRANSACTIONAL => {
-                    let wake: Wake = serde_json::from_str(example).unwrap();
-                    serde_json::to_string(&wake).unwrap()
                 }
                 _ => {
                     let message = Message {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Instant;
 
 use futures::{StreamExt as _, stream};
-use log::{Consumer, Message};
+use log::{Consumer, Limits};
 use longshore::config::Config;
 use longshore::topics;
 use longshore::tracking::message::Batch;
@@ -15,6 +15,8 @@ use longshore::users::identifier::Identifier;
 use longshore::users::service_id::{bucket, slice_of};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{PgPool, Postgres, Transaction};
+use store::Store;
+use store::wake::WakeSignal;
 use uuid::Uuid;
 
 use crate::installation::Installation;
@@ -29,7 +31,7 @@ pub struct Bound {
     workspace: i32,
     /// By external id: another user for each, with the slice.
     others: HashMap<String, Uuid>,
-    messages: Consumer<Message>,
+    messages: Consumer,
     log: log::Log,
     /// Messages read so far.
     read: i64,
@@ -49,10 +51,14 @@ impl Bound {
         let half = all.len() / 2;
         let other = |at: usize| all[(at + half) % all.len()].1;
         let others = all.iter().enumerate().map(|(at, (name, _))| (name.clone(), other(at)));
+        let store = Store::Postgres { pool: pool.clone(), wake: WakeSignal::local() };
+        let limits = Limits { messages: 1_000, bytes: 1 << 20, in_flight: 1 };
+        let (messages, _) =
+            installation.log.batches("bound", topics::TRACKING, &store, limits).expect("Kafka");
         Self {
             workspace,
             others: others.collect(),
-            messages: installation.log.consumer("bound", topics::TRACKING, 1).expect("Kafka"),
+            messages,
             log: installation.log.clone(),
             read: 0,
             worker: Config::default().worker,
@@ -67,16 +73,18 @@ impl Bound {
         let end: i64 = extent.ranges.iter().map(|range| range.end).sum();
         let mut partitions: BTreeMap<i32, Partition> = BTreeMap::new();
         while self.read < end {
-            let (message, ack) = self.messages.next().await.expect("Kafka answers");
-            let batch = Batch::decode(&message.payload).expect("a message of tracking");
-            let users = batch.objects.iter().map(|object| match object.user() {
-                Identifier::ExternalId(id) => self.others[id.as_ref()],
-                other => panic!("nobody sends {other:?}"),
-            });
-            let partition = partitions.entry(message.partition).or_default();
-            partition.add(message.payload.len(), users, &self.worker);
+            let (read, ack) = self.messages.next().await.expect("Kafka answers");
+            for message in &read.messages {
+                let batch = Batch::decode(&message.payload).expect("a message of tracking");
+                let users = batch.objects.iter().map(|object| match object.user() {
+                    Identifier::ExternalId(id) => self.others[id.as_ref()],
+                    other => panic!("nobody sends {other:?}"),
+                });
+                let partition = partitions.entry(message.partition).or_default();
+                partition.add(message.payload.len(), users, &self.worker);
+            }
+            self.read += read.messages.len() as i64;
             ack.done();
-            self.read += 1;
         }
         partitions.into_values().map(Partition::finish).collect()
     }

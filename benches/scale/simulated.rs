@@ -66,6 +66,7 @@ impl Worker {
         let options = |in_flight| Options {
             in_flight,
             per_job: u32::MAX,
+            per_job_here: usize::MAX,
             attempts: config.exports.attempts,
             pause: Duration::from_millis(config.exports.retry_ms),
             lease: config.lease(),

@@ -9,8 +9,7 @@ use super::CommandResult;
 use crate::app::App;
 use crate::catalogs::apply::ApplyEdits;
 use crate::config::Config;
-use crate::engine::batches;
-use crate::engine::messages::dead_letters::{self, DeadLetter};
+use crate::engine::batches::dead_letters::{self, DeadLetter};
 use crate::exports::intake::PlanAtOnce;
 use crate::messages::dispatch::BeginOrders;
 use crate::topics;
@@ -95,24 +94,14 @@ async fn retry(app: &App, which: &Which) -> CommandResult {
     let mut failed = 0;
     let (ingest, edits, orders) = (Ingest::new(app), ApplyEdits::new(app), BeginOrders);
     for id in chosen(&app.store, which).await? {
-        let (done, result) = match dead_letters::topic(&app.store, id).await {
-            // Appended again, it could be applied twice.
-            Ok(topics::TRACKING) => {
-                ("applied", batches::dead_letters::retry(&app.store, &ingest, id).await)
-            }
-            Ok(topics::CATALOGS) => {
-                ("applied", batches::dead_letters::retry(&app.store, &edits, id).await)
-            }
-            Ok(topics::MESSAGES) => {
-                ("applied", batches::dead_letters::retry(&app.store, &orders, id).await)
-            }
-            Ok(topics::EXPORTS) => {
-                ("applied", batches::dead_letters::retry(&app.store, &PlanAtOnce, id).await)
-            }
-            Ok(_) => ("appended again", dead_letters::retry(&app.store, &app.log, id).await),
-            Err(error) => ("", Err(error)),
+        let result = match dead_letters::topic(&app.store, id).await {
+            Ok(topics::TRACKING) => dead_letters::retry(&app.store, &ingest, id).await,
+            Ok(topics::CATALOGS) => dead_letters::retry(&app.store, &edits, id).await,
+            Ok(topics::MESSAGES) => dead_letters::retry(&app.store, &orders, id).await,
+            Ok(_) => dead_letters::retry(&app.store, &PlanAtOnce, id).await,
+            Err(error) => Err(error),
         };
-        failed += report(id, done, result.map_err(Into::into));
+        failed += report(id, "applied", result.map_err(Into::into));
     }
     all_done(failed)
 }

@@ -17,6 +17,7 @@ mod attempt;
 pub mod dead_letters;
 mod failure;
 mod parts;
+mod rows;
 mod work;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -152,12 +153,7 @@ struct Runner<H> {
 impl<H: Handler> Runner<H> {
     /// Takes batches from one consumer until the runner stops, or the partitions must be
     /// taken anew from where the store says.
-    async fn consume(
-        &mut self,
-        mut consumer: Consumer<Batch>,
-        standings: &Standings,
-        failures: &mut u32,
-    ) {
+    async fn consume(&mut self, mut consumer: Consumer, standings: &Standings, failures: &mut u32) {
         let shutdown = self.shared.shutdown.clone();
         let mut looks = interval(LOOK_EVERY);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -214,7 +210,7 @@ impl<H: Handler> Runner<H> {
 
     /// Lets what is under way end until the deadline. What does not is not aborted, since
     /// database work must run to its end; should it commit yet, the guard keeps it right.
-    async fn leave(&mut self, consumer: Consumer<Batch>) {
+    async fn leave(&mut self, consumer: Consumer) {
         let deadline = Instant::now() + self.shared.options.drain;
         consumer.drain(self.shared.options.drain).await;
         while let Ok(Some(_)) = timeout_at(deadline, self.tasks.join_next()).await {}

@@ -2,7 +2,6 @@
 //! what the work is.
 
 pub mod batches;
-pub mod messages;
 pub mod shares;
 
 use std::time::Duration;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use rand::RngExt as _;
-use tokio::task::JoinSet;
+use tokio::task::{Id, JoinSet};
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
@@ -52,6 +52,8 @@ pub struct Options {
     pub in_flight: usize,
     /// Rows of one job under way at once, over the fleet.
     pub per_job: u32,
+    /// The same of this worker: a few more where one look takes several.
+    pub per_job_here: usize,
     /// Tries of a row; when the last one fails the work gives up.
     pub attempts: u32,
     /// The first pause between tries; it doubles up to [`LONGEST_PAUSE`].
@@ -106,14 +108,16 @@ pub async fn run<H: Handler>(
     let stop = CancellationToken::new();
     let avoided = Avoided::default();
     let mut wakes = store.wake().subscribe(H::KIND);
-    let mut tasks = JoinSet::new();
+    let mut tasks = Tasks::default();
     let mut failures = 0;
     // Wake-ups in a row for which nothing was left.
     let (mut is_woken, mut fruitless) = (false, 0);
     while !shutdown.is_cancelled() {
         wakes.mark_unchanged();
-        let free = options.in_flight - tasks.len();
-        let wait = match take(&store, H::KIND, options, free, avoided.jobs(), &shutdown).await {
+        let free = options.in_flight - tasks.running.len();
+        let mut skipped = avoided.jobs();
+        skipped.extend(tasks.full_jobs(options.per_job_here));
+        let wait = match take(&store, H::KIND, options, free, skipped, &shutdown).await {
             Ok(taken) if taken.claims.is_empty() => {
                 fruitless = if is_woken { fruitless + 1 } else { 0 };
                 idle_pause(taken.next, options, store.wake().works())
@@ -133,7 +137,7 @@ pub async fn run<H: Handler>(
                         // Known once the work has loaded its job.
                         request_id = tracing::field::Empty,
                     );
-                    tasks.spawn(one.run(claim, stop.child_token()).instrument(span));
+                    tasks.spawn(claim.job, one.run(claim, stop.child_token()).instrument(span));
                 }
                 continue;
             }
@@ -143,7 +147,7 @@ pub async fn run<H: Handler>(
                 retry::pause(failures, options.poll, Duration::from_secs(10))
             }
         };
-        let has_room = tasks.len() < options.in_flight;
+        let has_room = tasks.running.len() < options.in_flight;
         let woken = async {
             let rested = Instant::now() + rest(fruitless);
             // The sender is the store's.
@@ -153,12 +157,42 @@ pub async fn run<H: Handler>(
         is_woken = false;
         tokio::select! {
             () = shutdown.cancelled() => {}
-            _ = tasks.join_next(), if !tasks.is_empty() => {}
+            () = tasks.next_ended(), if !tasks.running.is_empty() => {}
             () = woken, if has_room => is_woken = true,
             () = sleep(wait) => {}
         }
     }
-    drain(tasks, stop, options.drain).await;
+    drain(tasks.running, stop, options.drain).await;
+}
+
+/// The rows of this worker that are under way, each a task.
+#[derive(Default)]
+struct Tasks {
+    running: JoinSet<()>,
+    jobs: HashMap<Id, Uuid>,
+}
+
+impl Tasks {
+    fn spawn(&mut self, job: Uuid, work: impl Future<Output = ()> + Send + 'static) {
+        let task = self.running.spawn(work);
+        self.jobs.insert(task.id(), job);
+    }
+
+    async fn next_ended(&mut self) {
+        if let Some(ended) = self.running.join_next_with_id().await {
+            self.jobs.remove(&ended.map_or_else(|error| error.id(), |(id, ())| id));
+        }
+    }
+
+    /// The jobs with at least `most` rows under way.
+    fn full_jobs(&self, most: usize) -> Vec<Uuid> {
+        if self.jobs.len() < most {
+            return Vec::new();
+        }
+        let mut counts: HashMap<Uuid, usize> = HashMap::new();
+        self.jobs.values().for_each(|job| *counts.entry(*job).or_default() += 1);
+        counts.into_iter().filter(|(_, count)| *count >= most).map(|(job, _)| job).collect()
+    }
 }
 
 /// How long an idle loop waits, unless it is woken: until the next row is due.
@@ -190,7 +224,7 @@ async fn take(
     shutdown: &CancellationToken,
 ) -> Result<Taken, StoreError> {
     // A few at a time, so that other workers and other jobs get theirs.
-    let limit = u32::try_from(free.min(4)).unwrap_or(4);
+    let limit = u32::try_from(free.min(options.per_job_here).min(4)).unwrap_or(4);
     if limit == 0 {
         return Ok(Taken::default());
     }
@@ -414,6 +448,7 @@ mod tests {
         let options = Options {
             in_flight: 1,
             per_job: u32::MAX,
+            per_job_here: usize::MAX,
             attempts: 1,
             pause: seconds(1),
             lease: seconds(30),

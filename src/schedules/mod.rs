@@ -110,7 +110,7 @@ pub struct Filter {
 
 /// Writes a schedule, and has it fired when its time comes.
 pub async fn insert(tx: &mut Tx, new: &New) -> Result<(), StoreError> {
-    let (job, item) = (job(new.workspace_id), item(new.id));
+    let (job, item) = (job(new.workspace_id), kinds::item_of(new.id));
     rows::insert(tx, new, item).await?;
     claims::offer_at(tx, kinds::SCHEDULE, job, item, new.when.earliest()).await
 }
@@ -133,19 +133,13 @@ pub async fn cancel(tx: &mut Tx, id: Uuid, now: i64) -> Result<Option<State>, St
     }
     rows::cancel(tx, id, now).await?;
     let job = job(schedule.workspace_id);
-    claims::withdraw_one(tx, kinds::SCHEDULE, job, item(id)).await?;
+    claims::withdraw_one(tx, kinds::SCHEDULE, job, kinds::item_of(id)).await?;
     Ok(Some(State::Cancelled))
 }
 
 /// The job of schedules' claims: workspaces have their turns.
 fn job(workspace: i32) -> Uuid {
     Uuid::from_u64_pair(0, workspace.unsigned_abs().into())
-}
-
-/// The item of a schedule's claim: the random end of its id.
-fn item(id: Uuid) -> i64 {
-    let (_, low) = id.as_u64_pair();
-    (low & (u64::MAX >> 1)) as i64
 }
 
 fn serialize_json<S: serde::Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use axum::Extension;
 use axum::extract::rejection::PathRejection;
@@ -12,7 +11,6 @@ use axum::routing::post;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::queue::{self, Wake};
 use super::request::Request;
 use super::rows::{self, Email};
 use super::{State as EmailState, openapi, time};
@@ -59,14 +57,12 @@ async fn send(
     drop(members);
     let key = key.map(|key| key.within(&campaign_id.to_string()));
     let app = app.urgent();
-    let wake = Wake::new(caller.workspace.id, Uuid::new_v4());
-    let request_id = caller.request_id.clone();
     let is_new = Arc::new(AtomicBool::new(false));
     let call = Call {
         app: app.clone(),
         caller,
         campaign_id,
-        dispatch_id: wake.dispatch_id,
+        dispatch_id: Uuid::new_v4(),
         received_at,
         request,
         is_new: is_new.clone(),
@@ -78,7 +74,6 @@ async fn send(
     if is_new.load(Ordering::Relaxed) {
         count("new");
         fail_point!("transactional::written");
-        queue::announce(&app, wake, &request_id).await;
     }
     Ok(answer)
 }
@@ -127,8 +122,7 @@ impl Call {
             received_at: self.received_at,
             enqueued_at: self.app.clock.now_ms().max(self.received_at),
         };
-        let patience = Duration::from_secs(self.app.config.transactional.requeue_seconds);
-        rows::insert(tx, &new, patience).await?;
+        rows::insert(tx, &new).await?;
         self.is_new.store(true, Ordering::Relaxed);
         let answer = answer(
             new.dispatch_id,

@@ -1,20 +1,20 @@
 //! Transactional email: one message to one user, on a lane of its own.
 //!
 //! ```text
-//! call ── row, key ──commit── message ──> worker: claim, attributes, user ──> relay ──> state, postback
-//!                                              ^                                │
-//!                          again, while it waits ┴──────────── later ───────────┘
+//! call ── email, key, claim ──commit──> worker: attributes, user ──commit──> relay ──> state, postback
+//!                                          ^                                   │
+//!                                          └──────────────── later ────────────┘
 //! ```
 //!
-//! The row is the work, and the message only wakes a worker: what waits for too long is
-//! [appended again](queue). A worker [claims](rows::claim) the row before it does anything, and
-//! what it hands over has an id that is the same each time
-//! ([`MessageId`](crate::messages::MessageId)), so a row that two workers come to is sent by one, and an
-//! email that is handed over twice can be told to be one.
+//! The email and its claim ([`kinds::TRANSACTIONAL`](crate::kinds::TRANSACTIONAL)) are one
+//! transaction, so the log has no part in it: the call must be answered with a state that can be
+//! read at once, and a claim wakes a worker as fast as a message. What a worker hands over has an id
+//! that is the same each time ([`MessageId`](crate::messages::MessageId)), so an email that is handed
+//! over twice can be recognized.
 //!
-//! Nothing else can delay the lane: it has a topic, consumers, connections to the store, room on
-//! the processors ([`App::urgent`](crate::app::App::urgent)) and connections to relays of its
-//! own; and within it no workspace has more than its share.
+//! Nothing else can delay the lane: it has connections to the store, room on the processors
+//! ([`App::urgent`](crate::app::App::urgent)) and connections to relays of its own; and no workspace
+//! has more than its share of it.
 
 pub mod api;
 pub mod contents;

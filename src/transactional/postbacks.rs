@@ -124,7 +124,6 @@ pub mod tests {
             executed_at: Some(1_598_900_321_002),
             sent_at: None,
             state_at: 0,
-            begun: 1,
             put_off: 0,
             postback_id: None,
         }

@@ -41,23 +41,22 @@ pub async fn reported(
     let settings = settings::of(app, email.workspace_id).await?;
     if email.state == State::Processing {
         let sent = Change { state: State::Sent, at: change.at, reason: None };
-        step(tx, app, &settings, &mut email, None, &sent).await?;
+        step(tx, app, &settings, &mut email, &sent).await?;
         sla::count(&email);
     }
-    step(tx, app, &settings, &mut email, None, change).await?;
+    step(tx, app, &settings, &mut email, change).await?;
     sla::count(&email);
     fail_point!("transactional::reported");
     Ok(true)
 }
 
-/// Makes a step, with its postback; whether the email was where it begins, and is claimed by
-/// `owner` where there is one. Where it was not, nothing of this transaction may be committed.
+/// Makes a step, with its postback; whether the email was where it begins. Where it was not, nothing
+/// of this transaction may be committed.
 pub async fn step(
     tx: &mut Tx,
     app: &App,
     settings: &Settings,
     email: &mut Email,
-    owner: Option<uuid::Uuid>,
     change: &Change<'_>,
 ) -> Result<bool, StoreError> {
     let Change { state, at, reason } = *change;
@@ -65,7 +64,6 @@ pub async fn step(
     let postback_id = postbacks::enqueue(tx, app, settings, email, &postback).await?;
     let step = Step {
         from: email.state,
-        owner,
         to: state,
         at,
         reason: reason.map(str::to_owned),

@@ -1,12 +1,17 @@
-//! The SQL of transactional emails. What says whether a row may be claimed is the database's
-//! own time, so that a worker with a wrong clock steals nothing.
+//! The SQL of transactional emails.
+//!
+//! Who works on an email is in its claim ([`kinds::TRANSACTIONAL`]). The columns `due_at`,
+//! `again_at` and `owner` are the lease of release 0.1.0, whose workers may run beside these while
+//! a fleet is upgraded, or after it was put back.
 
 use std::time::Duration;
 
 use uuid::Uuid;
 
 use super::State;
+use crate::kinds;
 use kit::clock::{hours, millis};
+use store::claims::{self, Claim};
 use store::{StoreError, Tx, execute, from_row, on};
 
 /// For how long an external_send_id means the send that had it first
@@ -16,7 +21,10 @@ pub const KEY_HOLDS: Duration = hours(24);
 /// How long a call waits for another one with its external_send_id that is under way.
 const BE_IMPATIENT: &str = "SET LOCAL lock_timeout TO '1s'";
 
-/// Rows that one statement removes, or takes to be appended again.
+/// For how long workers of release 0.1.0 leave an email to newer ones.
+const LEFT_TO_CLAIMS: Duration = Duration::from_secs(10 * 60);
+
+/// Rows that one statement removes, or offers.
 const SOME: i64 = 1_000;
 
 /// An email to write.
@@ -60,8 +68,7 @@ pub struct Email {
     pub sent_at: Option<i64>,
     /// When it came to its state.
     pub state_at: i64,
-    /// How often it was begun since it last came to a clean end, and how often it was put off.
-    pub begun: i32,
+    /// How often it was put off.
     pub put_off: i32,
     /// The delivery of the last state that was told.
     pub postback_id: Option<Uuid>,
@@ -70,7 +77,7 @@ from_row! {
     Email {
         dispatch_id, workspace_id, campaign_id, external_send_id, request_id, state, reason,
         recipient, trigger_properties, attributes, service_id, received_at, enqueued_at,
-        executed_at, sent_at, state_at, begun, put_off, postback_id,
+        executed_at, sent_at, state_at, put_off, postback_id,
     }
 }
 
@@ -80,7 +87,7 @@ macro_rules! columns {
         concat!(
             "dispatch_id, workspace_id, campaign_id, external_send_id, request_id, state, reason,
              recipient, trigger_properties, attributes, service_id, received_at, enqueued_at,
-             executed_at, sent_at, state_at, begun, put_off, postback_id",
+             executed_at, sent_at, state_at, put_off, postback_id",
             $from
         )
     };
@@ -155,15 +162,15 @@ pub async fn by_key(
         .bind(workspace).bind(external_send_id).fetch_optional(c).await?))
 }
 
-/// Writes an email, to be claimed at once, and appended again where it waits for so long.
-pub async fn insert(tx: &mut Tx, new: &New<'_>, patience: Duration) -> Result<(), StoreError> {
+/// Writes an email, and offers it to the workers.
+pub async fn insert(tx: &mut Tx, new: &New<'_>) -> Result<(), StoreError> {
     let sql = at_now!(
         tx,
         "INSERT INTO transactional_emails
              (dispatch_id, workspace_id, campaign_id, external_send_id, recipient, attributes,
               trigger_properties, request_id, state, received_at, enqueued_at, state_at, due_at,
               again_at)
-         SELECT $1, $2, $3, $4, $5, $6, $7, $8, 'processing', $9, $10, $10, clock.now,
+         SELECT $1, $2, $3, $4, $5, $6, $7, $8, 'processing', $9, $10, $10, clock.now + $11,
                 clock.now + $11
          FROM clock"
     );
@@ -180,9 +187,26 @@ pub async fn insert(tx: &mut Tx, new: &New<'_>, patience: Duration) -> Result<()
             .bind(new.request_id)
             .bind(new.received_at)
             .bind(new.enqueued_at)
-            .bind(millis(patience))
+            .bind(millis(LEFT_TO_CLAIMS))
     );
-    Ok(())
+    offer(tx, new.workspace_id, new.dispatch_id).await
+}
+
+async fn offer(tx: &mut Tx, workspace: i32, dispatch_id: Uuid) -> Result<(), StoreError> {
+    let job = kinds::job_of_workspace(workspace);
+    claims::offer(tx, kinds::TRANSACTIONAL, job, item_of(dispatch_id), Duration::ZERO).await
+}
+
+/// The item of an email's claim: the beginning of its id, by which the primary key finds it.
+fn item_of(dispatch_id: Uuid) -> i64 {
+    let (high, _) = dispatch_id.as_u64_pair();
+    (high >> 1) as i64
+}
+
+/// The ids that begin with an item.
+fn ids_of(item: i64) -> (Uuid, Uuid) {
+    let first = item.unsigned_abs() << 1;
+    (Uuid::from_u64_pair(first, 0), Uuid::from_u64_pair(first | 1, u64::MAX))
 }
 
 pub async fn by_id(tx: &mut Tx, dispatch_id: Uuid) -> Result<Option<Email>, StoreError> {
@@ -202,94 +226,70 @@ pub async fn lock(tx: &mut Tx, dispatch_id: Uuid) -> Result<Option<Email>, Store
 
 // At work ------------------------------------------------------------------------------------
 
-/// Takes an email that waits, for so long; none where it does not, or another worker has it.
-pub async fn claim(
-    tx: &mut Tx,
-    dispatch_id: Uuid,
-    owner: Uuid,
-    lease: Duration,
-    executed_at: i64,
-) -> Result<Option<Email>, StoreError> {
-    let sql = at_now!(
-        tx,
-        concat!(
-            "UPDATE transactional_emails
-             SET owner = $2, due_at = clock.now + $3, again_at = clock.now + $3, appended = 0,
-                 begun = begun + 1, executed_at = $4
-             FROM clock
-             WHERE dispatch_id = $1 AND state = 'processing' AND due_at <= clock.now
-             RETURNING ",
-            columns!("")
-        )
-    );
-    Ok(on!(tx, c => sqlx::query_as(sql)
-        .bind(dispatch_id)
-        .bind(owner)
-        .bind(millis(lease))
-        .bind(executed_at)
-        .fetch_optional(c)
-        .await?))
+/// The email that a claim is about, which nobody else changes before the end of the transaction;
+/// none where it does not wait any more.
+pub async fn claimed(tx: &mut Tx, claim: &Claim) -> Result<Option<Email>, StoreError> {
+    macro_rules! claimed {
+        ($lock:literal) => {
+            concat!(
+                "SELECT ",
+                columns!(" FROM transactional_emails WHERE dispatch_id BETWEEN $1 AND $2"),
+                " AND state = 'processing'",
+                $lock
+            )
+        };
+    }
+    let sql = if tx.is_postgres() { claimed!(" FOR UPDATE") } else { claimed!("") };
+    let (first, last) = ids_of(claim.item);
+    let found: Vec<Email> =
+        on!(tx, c => sqlx::query_as(sql).bind(first).bind(last).fetch_all(c).await?);
+    let is_of_job = |email: &Email| kinds::job_of_workspace(email.workspace_id) == claim.job;
+    Ok(found.into_iter().find(is_of_job))
 }
 
-/// Notes who is meant, and that the attributes are applied: they never are again. The email is to
-/// be this transaction's.
-pub async fn resolved(
+/// Notes when an email was begun and who is meant, and that the attributes are applied: they never
+/// are again. The email is to be this transaction's.
+pub async fn begun(
     tx: &mut Tx,
     dispatch_id: Uuid,
+    executed_at: i64,
     service_id: Option<Uuid>,
 ) -> Result<(), StoreError> {
+    let sql = at_now!(
+        tx,
+        "UPDATE transactional_emails
+         SET executed_at = $2, service_id = $3, attributes = NULL, due_at = clock.now + $4,
+             again_at = clock.now + $4
+         FROM clock WHERE dispatch_id = $1"
+    );
     execute!(
         tx,
-        sqlx::query(
-            "UPDATE transactional_emails SET service_id = $2, attributes = NULL
-             WHERE dispatch_id = $1",
-        )
-        .bind(dispatch_id)
-        .bind(service_id)
+        sqlx::query(sql)
+            .bind(dispatch_id)
+            .bind(executed_at)
+            .bind(service_id)
+            .bind(millis(LEFT_TO_CLAIMS))
     );
     Ok(())
 }
 
-/// Puts the end of the lease off; whether there still is one.
-pub async fn renew(
-    tx: &mut Tx,
-    dispatch_id: Uuid,
-    owner: Uuid,
-    lease: Duration,
-) -> Result<bool, StoreError> {
-    let sql = at_now!(
-        tx,
-        "UPDATE transactional_emails SET due_at = clock.now + $3, again_at = clock.now + $3
-         FROM clock WHERE dispatch_id = $1 AND owner = $2"
-    );
-    let renewed = execute!(tx, sqlx::query(sql).bind(dispatch_id).bind(owner).bind(millis(lease)));
-    Ok(renewed == 1)
-}
-
-/// Gives an email up for now; whether it was this owner's.
-pub async fn put_off(
-    tx: &mut Tx,
-    dispatch_id: Uuid,
-    owner: Uuid,
-    pause: Duration,
-) -> Result<bool, StoreError> {
+/// Notes that an email was given up for now, and waits for so long.
+pub async fn put_off(tx: &mut Tx, dispatch_id: Uuid, pause: Duration) -> Result<(), StoreError> {
     let sql = at_now!(
         tx,
         "UPDATE transactional_emails
-         SET due_at = clock.now + $3, again_at = clock.now + $3, owner = NULL, begun = 0,
-             put_off = put_off + 1
-         FROM clock WHERE dispatch_id = $1 AND owner = $2"
+         SET due_at = clock.now + $2, again_at = clock.now + $2, put_off = put_off + 1
+         FROM clock WHERE dispatch_id = $1"
     );
-    let put_off = execute!(tx, sqlx::query(sql).bind(dispatch_id).bind(owner).bind(millis(pause)));
-    Ok(put_off == 1)
+    let pause = millis(pause.saturating_add(LEFT_TO_CLAIMS));
+    execute!(tx, sqlx::query(sql).bind(dispatch_id).bind(pause));
+    Ok(())
 }
 
 /// A step from one state to another.
 #[derive(Clone, Debug)]
 pub struct Step {
     pub from: State,
-    /// Who must have claimed it; a report comes from nobody who has.
-    pub owner: Option<Uuid>,
     pub to: State,
     pub at: i64,
     pub reason: Option<String>,
@@ -306,14 +306,13 @@ pub async fn advance(tx: &mut Tx, dispatch_id: Uuid, step: &Step) -> Result<bool
         tx,
         sqlx::query(
             "UPDATE transactional_emails
-             SET state = $4, state_at = $5, reason = $6, sent_at = coalesce($7, sent_at),
-                 postback_id = coalesce($8, postback_id), owner = NULL, recipient = NULL,
+             SET state = $3, state_at = $4, reason = $5, sent_at = coalesce($6, sent_at),
+                 postback_id = coalesce($7, postback_id), owner = NULL, recipient = NULL,
                  trigger_properties = NULL, attributes = NULL
-             WHERE dispatch_id = $1 AND state = $2 AND ($3 IS NULL OR owner = $3)",
+             WHERE dispatch_id = $1 AND state = $2",
         )
         .bind(dispatch_id)
         .bind(step.from.name())
-        .bind(step.owner)
         .bind(step.to.name())
         .bind(step.at)
         .bind(step.reason.as_deref())
@@ -325,17 +324,8 @@ pub async fn advance(tx: &mut Tx, dispatch_id: Uuid, step: &Step) -> Result<bool
 
 // Waiting ------------------------------------------------------------------------------------
 
-/// An email that waits.
-#[derive(Debug)]
-pub struct Waiting {
-    pub dispatch_id: Uuid,
-    pub workspace_id: i32,
-    pub request_id: String,
-}
-from_row! { Waiting { dispatch_id, workspace_id, request_id } }
-
-/// Whether any waits for too long.
-pub async fn any_waiting(tx: &mut Tx) -> Result<bool, StoreError> {
+/// Whether any waits that release 0.1.0 would take.
+pub async fn any_without_claim(tx: &mut Tx) -> Result<bool, StoreError> {
     let sql = at_now!(
         tx,
         "SELECT 1 FROM transactional_emails, clock
@@ -344,33 +334,33 @@ pub async fn any_waiting(tx: &mut Tx) -> Result<bool, StoreError> {
     Ok(on!(tx, c => sqlx::query_scalar::<_, i32>(sql).fetch_optional(c).await?).is_some())
 }
 
-macro_rules! waiting {
-    ($lock:literal) => {
-        concat!(
-            "UPDATE transactional_emails
-             SET again_at = $1 + $2 * (2 + CASE WHEN appended < 4 THEN appended ELSE 4 END),
-                 appended = appended + 1
-             WHERE dispatch_id IN (
-                 SELECT dispatch_id FROM transactional_emails
-                 WHERE state = 'processing' AND again_at <= $1
-                 ORDER BY again_at LIMIT $3 ",
-            $lock,
-            ")
-             RETURNING dispatch_id, workspace_id, request_id"
-        )
-    };
-}
-
-/// Some of those that wait for too long, the first first. From now on they wait anew, longer each
-/// time, but never long: it may be the log that was away.
-pub async fn waiting(
-    tx: &mut Tx,
-    now: i64,
-    patience: Duration,
-) -> Result<Vec<Waiting>, StoreError> {
-    let sql = if tx.is_postgres() { waiting!("FOR UPDATE SKIP LOCKED") } else { waiting!("") };
-    Ok(on!(tx, c => sqlx::query_as(sql)
-        .bind(now).bind(millis(patience)).bind(SOME).fetch_all(c).await?))
+/// Offers some of them, the first first, unless a worker of that release has them; returns how
+/// many.
+pub async fn offer_some(tx: &mut Tx) -> Result<usize, StoreError> {
+    macro_rules! left {
+        ($lock:literal) => {
+            at_now!(
+                tx,
+                concat!(
+                    "UPDATE transactional_emails
+                     SET due_at = clock.now + $1, again_at = clock.now + $1
+                     FROM clock WHERE due_at <= clock.now AND dispatch_id IN (
+                         SELECT dispatch_id FROM transactional_emails
+                         WHERE state = 'processing' AND again_at <= (SELECT now FROM clock)
+                         ORDER BY again_at LIMIT $2 ",
+                    $lock,
+                    ") RETURNING workspace_id, dispatch_id"
+                )
+            )
+        };
+    }
+    let sql = if tx.is_postgres() { left!("FOR UPDATE SKIP LOCKED") } else { left!("") };
+    let left: Vec<(i32, Uuid)> = on!(tx, c => sqlx::query_as(sql)
+        .bind(millis(LEFT_TO_CLAIMS)).bind(SOME).fetch_all(c).await?);
+    for (workspace, dispatch_id) in &left {
+        offer(tx, *workspace, *dispatch_id).await?;
+    }
+    Ok(left.len())
 }
 
 // Forgetting ---------------------------------------------------------------------------------

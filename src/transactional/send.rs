@@ -1,23 +1,18 @@
 //! What a worker does with an email that waits.
 //!
 //! ```text
-//! claim, apply attributes, find the user ──commit──> render ──> relay ──> step and postback ──commit
+//! apply attributes, find the user ──commit──> render ──> relay ──> step and postback ──commit
 //! ```
 //!
-//! Nothing is rendered or handed over before the claim is committed, and nothing is noted by who
-//! has lost it. A worker that ends in between leaves a row whose lease runs out.
+//! Nothing is noted by who has lost the claim. A worker that ends in between leaves a claim whose
+//! lease runs out.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::timeout;
-use uuid::Uuid;
 
 use super::contents::Contents;
-use super::queue::Wake;
 use super::reports::{Change, step};
 use super::rows::{self, Email};
 use super::{State, sla};
@@ -37,9 +32,9 @@ use crate::workspaces::settings::{self, Settings};
 use kit::clock::{hours, millis};
 use kit::fail_point;
 use kit::retry::{Retry, Tries, pause};
-use log::{Message, PayloadError};
+use store::claims::{self, Claim, ClaimError};
 use store::documents::parsed;
-use store::{StoreError, Tx};
+use store::{Store, StoreError, Tx};
 
 /// Reasons of what is aborted, for customers.
 pub const NOT_EMAILABLE: &str = "User not emailable";
@@ -50,23 +45,19 @@ const NOT_RENDERED: &str = "The email could not be rendered";
 const NOT_PROCESSED: &str = "The email could not be processed";
 const NOT_TAKEN: &str = "The email was not taken in time by the sending partner";
 
-/// Times that an email may be begun without a clean end. Each time its lease is longer, so that
+/// Attempts of an email that may end without a clean end. Each time its lease is longer, so that
 /// one that ends its worker does so rarely, and not beside the same others again.
-const MOST_BEGUN: i32 = 10;
+const MOST_ATTEMPTS: i32 = 10;
 
 /// The longest lease, and the longest pause before another try.
 const LONGEST_LEASE: Duration = hours(1);
 const FIRST_PAUSE: Duration = Duration::from_secs(2);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5 * 60);
 
-/// How long a message waits where its workspace has as many under way as it may; then it is left to
-/// be appended again, so that a workspace whose relay stalls holds up no other.
-const ROOM_PATIENCE: Duration = Duration::from_secs(5);
-
 #[derive(Debug, thiserror::Error)]
 pub enum SendError {
     #[error(transparent)]
-    Message(#[from] PayloadError),
+    Claim(#[from] ClaimError),
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
@@ -76,7 +67,7 @@ pub enum SendError {
 impl Retry for SendError {
     fn can_retry(&self) -> bool {
         match self {
-            Self::Message(error) => error.can_retry(),
+            Self::Claim(error) => error.can_retry(),
             Self::Store(error) => error.can_retry(),
             Self::Apply(error) => error.can_retry(),
         }
@@ -84,7 +75,7 @@ impl Retry for SendError {
 
     fn needs_newer(&self) -> bool {
         match self {
-            Self::Message(error) => error.needs_newer(),
+            Self::Claim(error) => error.needs_newer(),
             Self::Store(error) => error.needs_newer(),
             Self::Apply(error) => error.needs_newer(),
         }
@@ -96,33 +87,12 @@ pub struct Lane {
     app: App,
     ingest: Ingest,
     contents: Contents,
-    rooms: Mutex<HashMap<i32, Room>>,
-}
-
-/// How many emails of a workspace may wait to be under way, and be it.
-#[derive(Clone)]
-struct Room {
-    waiting: Arc<Semaphore>,
-    places: Arc<Semaphore>,
-}
-
-impl Room {
-    fn new(most: usize) -> Self {
-        let [waiting, places] = [(); 2].map(|()| Arc::new(Semaphore::new(most)));
-        Self { waiting, places }
-    }
-
-    /// Who waits keeps others from the lane: no more do than are under way.
-    async fn enter(self) -> Option<OwnedSemaphorePermit> {
-        let _waits = self.waiting.try_acquire_owned().ok()?;
-        timeout(ROOM_PATIENCE, self.places.acquire_owned()).await.ok()?.ok()
-    }
 }
 
 /// An email that is this worker's.
 struct Begun {
     email: Email,
-    owner: Uuid,
+    claim: Claim,
     recipient: Option<Recipient>,
     campaign: Option<Campaign>,
     /// Why it is not even to be tried.
@@ -145,53 +115,57 @@ impl End {
 impl Lane {
     pub fn new(app: &App) -> Self {
         let app = app.urgent();
-        Self {
-            ingest: Ingest::new(&app),
-            app,
-            contents: Contents::default(),
-            rooms: Mutex::default(),
+        Self { ingest: Ingest::new(&app), app, contents: Contents::default() }
+    }
+
+    /// The connections of this lane.
+    pub fn store(&self) -> &Store {
+        &self.app.store
+    }
+
+    /// Sends the email of a claim, unless it does not wait any more.
+    pub async fn handle(&self, claim: &Claim) -> Result<(), SendError> {
+        match self.begin(claim).await {
+            Ok(Some(begun)) => self.see_through(begun).await,
+            Ok(None) => Ok(()),
+            // It is not this email that is wrong, so the attempt does not count.
+            Err(error) if error.can_retry() && !error.needs_newer() => {
+                tracing::warn!(%error, "an email cannot be begun; again later");
+                Ok(claims::leave(self.store(), claim, FIRST_PAUSE).await?)
+            }
+            Err(error) => Err(error),
         }
     }
 
-    /// Sends the email that a message is about, unless it has been or another worker has it.
-    pub async fn handle(&self, message: &Message) -> Result<(), SendError> {
-        let wake = Wake::read(message)?;
-        let Some(_room) = self.room(wake.workspace).await else {
-            tracing::warn!("the workspace has too many emails under way; this one waits");
-            return Ok(());
-        };
-        // Looked at before the claim, which counts: it is not this email that is wrong.
-        match settings::of(&self.app, wake.workspace).await {
-            Err(error) if error.needs_newer() => return Err(error.into()),
-            _ => {}
-        }
-        match self.begin(wake.dispatch_id).await? {
-            Some(begun) => self.see_through(begun).await,
-            None => Ok(()),
-        }
-    }
-
-    async fn room(&self, workspace: i32) -> Option<OwnedSemaphorePermit> {
-        let room = {
-            let mut rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
-            let most = self.app.config.transactional.in_flight;
-            rooms.entry(workspace).or_insert_with(|| Room::new(most)).clone()
-        };
-        room.enter().await
-    }
-
-    /// Claims the email, writes the recipient's attributes and finds who is meant, at once or not
-    /// at all.
-    async fn begin(&self, dispatch_id: Uuid) -> Result<Option<Begun>, SendError> {
-        let (owner, now) = (Uuid::new_v4(), self.app.clock.now_ms());
+    /// Settles an email that can never be sent.
+    pub async fn give_up(&self, claim: &Claim) -> Result<(), ClaimError> {
         let mut tx = self.app.store.write().await?;
-        let lease = self.app.config.lease();
-        let Some(email) = rows::claim(&mut tx, dispatch_id, owner, lease, now).await? else {
+        let email = rows::claimed(&mut tx, claim).await?;
+        let Some(mut email) = email else { return end_claim(tx, claim).await };
+        let settings = settings::of(&self.app, email.workspace_id).await?;
+        claims::finish(&mut tx, claim).await?;
+        let now = self.app.clock.now_ms();
+        let change = Change { state: State::Aborted, at: now, reason: Some(NOT_PROCESSED) };
+        step(&mut tx, &self.app, &settings, &mut email, &change).await?;
+        tx.commit().await?;
+        sla::count(&email);
+        Ok(())
+    }
+
+    /// Writes the recipient's attributes and finds who is meant, at once or not at all; none where
+    /// the email does not wait any more.
+    async fn begin(&self, claim: &Claim) -> Result<Option<Begun>, SendError> {
+        let mut tx = self.app.store.write().await?;
+        claims::extend(&mut tx, claim, lease(self.app.config.lease(), claim.attempt)).await?;
+        let Some(email) = rows::claimed(&mut tx, claim).await? else {
+            end_claim(tx, claim).await?;
             return Ok(None);
         };
-        if email.begun > 1 {
-            let lease = lease_again(lease, email.begun);
-            rows::renew(&mut tx, dispatch_id, owner, lease).await?;
+        // Only a newer worker can read them.
+        if let Err(error) = settings::of(&self.app, email.workspace_id).await
+            && error.needs_newer()
+        {
+            return Err(error.into());
         }
         let (applied, refused) = match &email.attributes {
             Some(attributes) => self.apply(&mut tx, attributes).await?,
@@ -199,7 +173,7 @@ impl Lane {
         };
         let (user, refused) = match find(&mut tx, &email).await {
             Ok(user) => (user, refused),
-            // Nobody mends that by waiting.
+            // Waiting does not change it.
             Err(StoreError::Corrupt(why)) => {
                 tracing::error!(why, "an email's recipient cannot be read");
                 (None, refused.or(Some(NOT_PROCESSED)))
@@ -207,12 +181,15 @@ impl Lane {
             Err(error) => return Err(error.into()),
         };
         let campaign = campaigns::by_id(&mut tx, email.workspace_id, email.campaign_id).await?;
-        rows::resolved(&mut tx, dispatch_id, user.as_ref().map(|user| user.service_id)).await?;
+        let (now, service_id) =
+            (self.app.clock.now_ms(), user.as_ref().map(|user| user.service_id));
+        rows::begun(&mut tx, email.dispatch_id, now, service_id).await?;
         tx.commit().await?;
         applied.into_iter().for_each(Applied::committed);
         fail_point!("transactional::claimed");
-        let refused = refused.or((email.begun > MOST_BEGUN).then_some(NOT_PROCESSED));
-        Ok(Some(Begun { email, owner, recipient: user, campaign, refused }))
+        let email = Email { executed_at: Some(now), service_id, ..email };
+        let refused = refused.or((claim.attempt > MOST_ATTEMPTS).then_some(NOT_PROCESSED));
+        Ok(Some(Begun { email, claim: *claim, recipient: user, campaign, refused }))
     }
 
     /// Applies attributes, or takes back what was done of them and says why they cannot be.
@@ -256,7 +233,7 @@ impl Lane {
         }
     }
 
-    /// Renders the email and hands it to the relay, the lease renewed meanwhile.
+    /// Renders the email and hands it to the relay.
     async fn hand_over(&self, begun: &Begun, settings: &Settings) -> End {
         let Begun { email, recipient, campaign, refused, .. } = begun;
         if let Some(reason) = refused {
@@ -293,14 +270,7 @@ impl Lane {
             send_id: None,
             request_id: &email.request_id,
         };
-        let mut sending = std::pin::pin!(channels::send(&self.app, message));
-        let outcome = loop {
-            match timeout(self.app.config.lease() / 3, &mut sending).await {
-                Ok(outcome) => break outcome,
-                Err(_) => self.renew(begun).await,
-            }
-        };
-        End::from(outcome)
+        channels::send(&self.app, message).await.into()
     }
 
     /// Renders beside the async threads, on processors that only this lane waits for.
@@ -337,30 +307,13 @@ impl Lane {
         }
     }
 
-    /// Keeps the email this worker's. Where it is not any more, what is under way ends all the
-    /// same, and is not noted.
-    async fn renew(&self, Begun { email, owner, .. }: &Begun) {
-        let renewed = async {
-            let mut tx = self.app.store.write().await?;
-            let lease = self.app.config.lease();
-            let renewed = rows::renew(&mut tx, email.dispatch_id, *owner, lease).await?;
-            tx.commit().await?;
-            Ok::<_, StoreError>(renewed)
-        };
-        match renewed.await {
-            Ok(true) => {}
-            Ok(false) => tracing::warn!("an email was lost to another worker on its way"),
-            Err(error) => tracing::warn!(%error, "the lease of an email cannot be renewed"),
-        }
-    }
-
     /// Notes what became of an email, with its postback.
     async fn settle(
         &self,
         begun: &Begun,
         settings: &Settings,
         end: &End,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), ClaimError> {
         let now = self.app.clock.now_ms();
         let (state, reason) = match end {
             End::Step(state, reason) => (*state, reason.as_deref()),
@@ -373,15 +326,14 @@ impl Lane {
             }
         };
         let mut tx = self.app.store.write().await?;
+        claims::finish(&mut tx, &begun.claim).await?;
         let change = Change { state, at: now, reason };
         // As it is in the store: what is not committed is tried again.
         let mut email = begun.email.clone();
-        let noted =
-            step(&mut tx, &self.app, settings, &mut email, Some(begun.owner), &change).await?;
-        if !noted {
-            // The relay has reported of it already, or another worker has it.
-            tracing::info!("what became of an email is known already");
-            return Ok(());
+        if !step(&mut tx, &self.app, settings, &mut email, &change).await? {
+            drop(tx);
+            tracing::info!("the relay has reported the email already");
+            return end_claim(self.app.store.write().await?, &begun.claim).await;
         }
         fail_point!("transactional::noted");
         tx.commit().await?;
@@ -397,16 +349,17 @@ impl Lane {
         begun: &Begun,
         reason: &str,
         after: Option<Duration>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), ClaimError> {
         let left_ms = self.retried_until(&begun.email) - self.app.clock.now_ms();
         let tries = u32::try_from(begun.email.put_off).unwrap_or_default() + 1;
         let pause = pause(tries, FIRST_PAUSE, LONGEST_PAUSE).max(after.unwrap_or_default());
         // The last try is at the very end.
         let pause = pause.min(Duration::from_millis(left_ms.max(1_000).unsigned_abs()));
         let mut tx = self.app.store.write().await?;
-        let is_ours = rows::put_off(&mut tx, begun.email.dispatch_id, begun.owner, pause).await?;
+        claims::offer_again(&mut tx, &begun.claim, pause).await?;
+        rows::put_off(&mut tx, begun.email.dispatch_id, pause).await?;
         tx.commit().await?;
-        tracing::warn!(reason, ?pause, is_ours, "an email was not taken, to be tried again");
+        tracing::warn!(reason, ?pause, "the relay did not accept the email; trying again later");
         metrics::counter!("longshore_transactional_put_off_total").increment(1);
         Ok(())
     }
@@ -435,11 +388,21 @@ fn is_emailable(user: &Recipient) -> bool {
     user.email().is_some_and(|email| !email.is_empty())
 }
 
-/// The lease of an email that was begun before without a clean end: longer each time, and not as
+/// Removes the claim of an email that does not wait any more.
+async fn end_claim(mut tx: Tx, claim: &Claim) -> Result<(), ClaimError> {
+    claims::finish(&mut tx, claim).await?;
+    Ok(tx.commit().await?)
+}
+
+/// The lease of an attempt. After an attempt without a clean end it is longer each time, and not as
 /// long as that of the others that were under way with it.
-fn lease_again(lease: Duration, begun: i32) -> Duration {
-    let tries = u32::try_from(begun).unwrap_or(1);
-    pause(tries, lease.saturating_mul(2), LONGEST_LEASE.max(lease)).max(lease)
+fn lease(first: Duration, attempt: i32) -> Duration {
+    match u32::try_from(attempt) {
+        Ok(attempt @ 2..) => {
+            pause(attempt, first.saturating_mul(2), LONGEST_LEASE.max(first)).max(first)
+        }
+        _ => first,
+    }
 }
 
 /// Who is meant, as they are now.
@@ -480,25 +443,16 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn a_workspace_without_room_holds_up_nobody() {
-        let room = Room::new(2);
-        let under_way = [room.clone().enter().await.unwrap(), room.clone().enter().await.unwrap()];
-        let waiting = [tokio::spawn(room.clone().enter()), tokio::spawn(room.clone().enter())];
-        tokio::task::yield_now().await;
-        assert!(room.clone().enter().await.is_none());
-        drop(under_way);
-        for waits in waiting {
-            assert!(waits.await.unwrap().is_some());
-        }
-    }
-
     #[test]
     fn what_ends_its_worker_comes_back_later_each_time() {
-        let lease = Duration::from_secs(30);
-        for begun in 2..=MOST_BEGUN {
-            let again = lease_again(lease, begun);
-            assert!(again >= lease.saturating_mul(1 << (begun - 1).min(5)), "{begun}: {again:?}");
+        let first = Duration::from_secs(30);
+        assert_eq!(lease(first, 1), first);
+        for attempt in 2..=MOST_ATTEMPTS {
+            let again = lease(first, attempt);
+            assert!(
+                again >= first.saturating_mul(1 << (attempt - 1).min(5)),
+                "{attempt}: {again:?}"
+            );
             assert!(again <= LONGEST_LEASE);
         }
     }

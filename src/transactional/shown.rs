@@ -51,7 +51,7 @@ pub async fn shown(tx: &mut Tx, dispatch_id: Uuid) -> Result<Option<Shown>, Stor
         campaign_id: email.campaign_id,
         external_send_id: email.external_send_id,
         service_id: email.service_id,
-        attempts: email.put_off.saturating_add(email.begun),
+        attempts: email.put_off.saturating_add((email.state != State::Processing).into()),
         received_at: email.received_at,
         sent_at: email.sent_at,
         postback_id: email.postback_id,

@@ -11,7 +11,6 @@ use crate::app::App;
 use crate::catalogs::{self, apply::ApplyEdits};
 use crate::deliveries::{self, DeliveryError};
 use crate::engine::batches;
-use crate::engine::messages;
 use crate::engine::shares;
 use crate::exports::{ExportError, cleanup, finish, intake, part, plan, state, storage_health};
 use crate::kinds;
@@ -24,7 +23,7 @@ use crate::transactional;
 use crate::transactional::send::{Lane, SendError};
 use crate::users::sweep;
 use kit::retry;
-use log::{Message, Topic};
+use log::Topic;
 use store::claims::{self, Claim, ClaimError, Kind};
 
 /// Before the store is asked again to offer what must be there.
@@ -39,9 +38,9 @@ const SQLITE_BATCH_BYTES: usize = 256 << 10;
 /// Passes of removal under way at once: they are no hurry.
 const CLEANUPS_IN_FLIGHT: usize = 2;
 
-/// Messages of transactional emails at work at once: what bounds the work are the connections that
-/// it has, and the room of each workspace.
-const TRANSACTIONAL_IN_FLIGHT: u32 = 1_024;
+/// Transactional emails under way at once: what bounds them are the connections of the lane, and
+/// the share of each workspace.
+const TRANSACTIONAL_IN_FLIGHT: usize = 1_024;
 /// Schedules of one worker that are fired at once; each is a short transaction.
 const SCHEDULES_IN_FLIGHT: usize = 4;
 
@@ -83,13 +82,14 @@ impl Role {
                 spawn(loops, catalogs::sweep::sweep_old(app.clone(), shutdown.clone()));
             }
             Self::Transactional => {
-                let (topic, handler) = (topics::TRANSACTIONAL, Transactional(Lane::new(app)));
-                let options = messages::Options {
-                    in_flight: TRANSACTIONAL_IN_FLIGHT,
-                    is_noted: false,
-                    ..messages::Options::new(&app.config)
+                let lane = Lane::new(app);
+                let shared = shares::Options {
+                    per_job_here: app.config.transactional.in_flight,
+                    ..options(app, TRANSACTIONAL_IN_FLIGHT)
                 };
-                take_messages(app, "transactional", topic, handler, options, shutdown, loops);
+                let store = lane.store().clone();
+                let handler = Arc::new(Transactional(lane));
+                spawn(loops, shares::run(store, handler, shared, shutdown.clone()));
                 spawn(loops, transactional::queue::keep(app.clone(), shutdown.clone()));
             }
             Self::Deliveries => {
@@ -132,23 +132,6 @@ fn send_messages(app: &App, shutdown: &CancellationToken, loops: &mut JoinSet<()
     spawn(loops, cards::sweep_old(app.clone(), shutdown.clone()));
 }
 
-/// Works on the messages of a topic, one by one.
-fn take_messages(
-    app: &App,
-    group: &'static str,
-    topic: Topic,
-    handler: impl messages::Handler,
-    options: messages::Options,
-    shutdown: &CancellationToken,
-    loops: &mut JoinSet<()>,
-) {
-    let (app2, stop) = (app.clone(), shutdown.clone());
-    spawn(loops, async move {
-        messages::run(&app2, group, topic, handler, options, stop).await;
-    });
-    spawn(loops, trim::keep_short(app.clone(), group, topic, shutdown.clone()));
-}
-
 /// Applies the messages of a topic in batches, exactly once.
 fn take_batches(
     app: &App,
@@ -174,6 +157,7 @@ fn options(app: &App, in_flight: usize) -> shares::Options {
     shares::Options {
         in_flight,
         per_job: u32::MAX,
+        per_job_here: usize::MAX,
         attempts: u32::MAX,
         pause: Duration::from_secs(1),
         lease: app.config.lease(),
@@ -218,14 +202,18 @@ async fn offer_sweeps(app: App, shutdown: CancellationToken) {
     }
 }
 
-/// A message of [`topics::TRANSACTIONAL`]: an email that waits.
 struct Transactional(Lane);
 
-impl messages::Handler for Transactional {
+impl shares::Handler for Transactional {
     type Error = SendError;
+    const KIND: Kind = kinds::TRANSACTIONAL;
 
-    async fn handle(&self, message: &Message) -> Result<(), SendError> {
-        self.0.handle(message).await
+    async fn handle(&self, claim: &Claim, _: &CancellationToken) -> Result<(), SendError> {
+        self.0.handle(claim).await
+    }
+
+    async fn give_up(&self, claim: &Claim, _: Option<&SendError>) -> Result<(), ClaimError> {
+        self.0.give_up(claim).await
     }
 }
 

@@ -54,12 +54,9 @@ async fn trim(app: &App, group: &str, topic: Topic) -> Result<u64, TrimError> {
     let mut tx = app.store.snapshot().await?;
     // By the database's clock: a worker whose own is years ahead would leave nothing to go back to.
     let now = app.clock.moved(claims::now(&mut tx).await?);
-    let places = match topic.is_batched() {
-        true => Some(offsets::places(&mut tx, topic).await?),
-        false => None,
-    };
+    let places = offsets::places(&mut tx, topic).await?;
     drop(tx);
     let kept = hours(24) * app.config.log.keep_days;
     let before = (now - millis(kept)).max(0);
-    Ok(app.log.trim(group, topic, places.as_deref(), before).await?)
+    Ok(app.log.trim(group, topic, &places, before).await?)
 }

@@ -1,10 +1,10 @@
-//! The log, over both backends, and the runner that takes messages from it.
+//! The log, over both backends, and the runner that takes batches from it.
 
+mod appending;
 mod applying;
 mod batches;
-mod consuming;
+mod installation;
 mod kafka;
-mod running;
 mod trimming;
 
 use std::time::Duration;
@@ -15,6 +15,7 @@ use longshore::topics;
 use tempfile::TempDir;
 use uuid::Uuid;
 
+use crate::support::reader::Reader;
 use crate::support::servers;
 use crate::support::temporary::Temporary;
 
@@ -91,7 +92,7 @@ use test_on;
 
 fn message(key: &str, payload: impl Into<Vec<u8>>) -> NewMessage {
     NewMessage {
-        topic: topics::TRANSACTIONAL,
+        topic: topics::TRACKING,
         key: key.as_bytes().to_vec(),
         partition: None,
         payload: payload.into(),
@@ -104,29 +105,18 @@ fn numbered(key: &str, count: usize) -> Vec<NewMessage> {
     (0..count).map(|n| message(key, n.to_string())).collect()
 }
 
-fn consumer(log: &Log, group: &str, in_flight: usize) -> Consumer {
-    log.consumer(group, topics::TRANSACTIONAL, in_flight).unwrap()
+/// A reader of the topic of [`message`].
+async fn reader(log: &Log, group: &str) -> Reader {
+    Reader::new(log, group, topics::TRACKING).await
 }
 
-async fn next(consumer: &mut Consumer) -> (Message, Ack) {
-    tokio::time::timeout(PATIENCE, consumer.next()).await.expect("a message comes").unwrap()
-}
-
-/// Takes `count` messages and acknowledges each.
-async fn take(consumer: &mut Consumer, count: usize) -> Vec<Message> {
+/// Takes the next `count` messages.
+async fn take(reader: &mut Reader, count: usize) -> Vec<Message> {
     let mut taken = Vec::new();
     while taken.len() < count {
-        let (message, ack) = next(consumer).await;
-        ack.done();
-        taken.push(message);
+        taken.push(reader.next(PATIENCE).await.expect("a message comes"));
     }
     taken
-}
-
-async fn assert_quiet(consumer: &mut Consumer) {
-    if let Ok(Ok((message, _))) = tokio::time::timeout(QUIET, consumer.next()).await {
-        panic!("nothing should come, and this did: {message:?}");
-    }
 }
 
 fn text(message: &Message) -> String {

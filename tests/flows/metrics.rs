@@ -49,8 +49,9 @@ fn of_fleet(values: &Values) -> Values {
 /// Those of them that are not 0; the ages in tens of seconds.
 fn what_is_there(values: &Values) -> BTreeMap<String, i64> {
     let all = of_fleet(values);
-    // Ten jobs in their states and ten kinds of work with their ages, and five topics.
-    assert_eq!(all.len(), 2 * 10 + 3 * 10 + 5, "{all:?}");
+    // Ten jobs in their states and the kinds of work with their ages, and the topics.
+    let count = 2 * 10 + 3 * kinds::ALL.len() + topics::ALL.len();
+    assert_eq!(all.len(), count, "{all:?}");
     let there = all.into_iter().filter(|(_, value)| *value != 0.0);
     there
         .map(|(name, value)| {

@@ -19,7 +19,11 @@ use crate::support::eventually;
 use crate::support::proxy::{Proxy, Way};
 use crate::support::stores::{TestStore, on_both_stores};
 
-on_both_stores!(each_row_ends_as_its_work_does, work_for_a_newer_worker_is_asked_for_now_and_then,);
+on_both_stores!(
+    each_row_ends_as_its_work_does,
+    work_for_a_newer_worker_is_asked_for_now_and_then,
+    one_job_does_not_take_a_workers_places_from_another,
+);
 
 #[derive(Debug, thiserror::Error)]
 #[error("failed as told")]
@@ -90,6 +94,7 @@ fn options() -> Options {
     Options {
         in_flight: 8,
         per_job: 100,
+        per_job_here: usize::MAX,
         attempts: 3,
         pause: Duration::from_millis(1),
         lease: Duration::from_secs(60),
@@ -146,6 +151,64 @@ async fn each_row_ends_as_its_work_does(test: TestStore) {
     let taken = claims::take(&store, kinds::EXPORT_PART, 9, 100, options().lease, &[]).await;
     let taken = taken.unwrap().claims;
     assert_eq!(taken.iter().map(|claim| claim.item).collect::<Vec<_>>(), [WAITS_FOR_STOP]);
+}
+
+/// Does the rows of one job only once it may.
+struct Stalled {
+    store: Store,
+    slow: Uuid,
+    may_end: CancellationToken,
+    begun: AtomicUsize,
+    done: Mutex<Vec<Uuid>>,
+}
+
+impl Handler for Stalled {
+    type Error = Failure;
+    const KIND: Kind = kinds::EXPORT_PART;
+
+    async fn handle(&self, claim: &Claim, _: &CancellationToken) -> Result<(), Failure> {
+        if claim.job == self.slow {
+            self.begun.fetch_add(1, Ordering::SeqCst);
+            self.may_end.cancelled().await;
+        }
+        let mut tx = self.store.write().await.unwrap();
+        claims::finish(&mut tx, claim).await.map_err(|_| Failure { transient: false })?;
+        tx.commit().await.unwrap();
+        self.done.lock().unwrap().push(claim.job);
+        Ok(())
+    }
+
+    async fn give_up(&self, claim: &Claim, _: Option<&Failure>) -> Result<(), ClaimError> {
+        panic!("{claim:?} is given up");
+    }
+}
+
+async fn one_job_does_not_take_a_workers_places_from_another(test: TestStore) {
+    const SHARE: usize = 4;
+    let (store, slow, quick) = (test.store.clone(), Uuid::new_v4(), Uuid::new_v4());
+    let work = Arc::new(Stalled {
+        store: store.clone(),
+        slow,
+        may_end: CancellationToken::new(),
+        begun: AtomicUsize::new(0),
+        done: Mutex::default(),
+    });
+    offer(&store, slow, 0..40).await;
+    let shared = Options { in_flight: 16, per_job_here: SHARE, ..options() };
+    let shutdown = CancellationToken::new();
+    let running = shares::run(store.clone(), work.clone(), shared, shutdown.clone());
+    let running = tokio::spawn(running);
+    eventually("the slow job has its share", async || work.begun.load(Ordering::SeqCst) >= SHARE)
+        .await;
+    offer(&store, quick, 0..40).await;
+    eventually("the quick job is done", async || work.done.lock().unwrap().len() == 40).await;
+    assert!(work.done.lock().unwrap().iter().all(|job| *job == quick));
+    // One look takes up to four rows.
+    assert!(work.begun.load(Ordering::SeqCst) < SHARE + 4);
+    work.may_end.cancel();
+    eventually("all is done", async || work.done.lock().unwrap().len() == 80).await;
+    shutdown.cancel();
+    running.await.unwrap();
 }
 
 /// Of a newer program's.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::consumer::Fetched;
 use super::offsets::{self, Place};
-use super::ordered::Partitions;
+use super::partitions::Partitions;
 use crate::message::{LogError, Message, Topic};
 use kit::clock::millis;
 use store::Store;
@@ -231,7 +231,7 @@ impl Cursors {
     /// skipped. For the same reason a batch ends before the first gap, which the next one then
     /// finds. Nothing makes a gap on purpose: the topics are neither compacted nor written in
     /// transactions of Kafka.
-    pub fn give_out(&self, from: Wanting, mut messages: Vec<Message>) -> Option<Fetched<Batch>> {
+    pub fn give_out(&self, from: Wanting, mut messages: Vec<Message>) -> Option<Fetched> {
         let first = messages.first()?;
         let mut at = self.lock();
         let cursor = at.get_mut(&from.partition).filter(|cursor| cursor.epoch == from.epoch)?;
@@ -252,8 +252,7 @@ impl Cursors {
             partition: from.partition,
             epoch: from.epoch,
             offset,
-            count: messages.len(),
-            content: Batch { is_first: place == cursor.start, place, messages },
+            batch: Batch { is_first: place == cursor.start, place, messages },
         })
     }
 
@@ -379,7 +378,7 @@ mod tests {
         let pool = sqlx::PgPool::connect_lazy("postgres://nobody").unwrap();
         let store = Store::Postgres { pool, wake: WakeSignal::local() };
         let partitions = Arc::new(Partitions::new(|| {}));
-        let cursors = Cursors::new("g", Topic::batched("tracking"), store, partitions.clone());
+        let cursors = Cursors::new("g", Topic::new("tracking"), store, partitions.clone());
         for partition in 0..2 {
             let epoch = partitions.assign(partition);
             let (consumer_group, log_id) = ("g".into(), "log".into());
@@ -392,7 +391,7 @@ mod tests {
     /// A message that was appended at the time of its number.
     fn message(offset: i64) -> Message {
         Message {
-            topic: Topic::batched("tracking"),
+            topic: Topic::new("tracking"),
             partition: 0,
             offset,
             appended_at: offset,
@@ -477,7 +476,7 @@ mod tests {
             let cursors = cursors();
             let read = offsets.map(message).into();
             let batch = cursors.give_out(cursors.wanting(-1)[0], read).unwrap();
-            assert_eq!((batch.offset, batch.count, batch.content.messages.len()), (6, 2, 2));
+            assert_eq!((batch.offset, batch.batch.messages.len()), (6, 2));
             assert_eq!(cursors.lock()[&0].next, 7);
         }
     }

@@ -1,4 +1,4 @@
-//! What both logs give to those who consume: messages, each with its acknowledgement.
+//! What both logs give to those who consume: batches, each with its acknowledgement.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,31 +6,18 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-use super::ordered::Partitions;
-use crate::message::{LogError, Message, Topic};
+use super::batches::Batch;
+use super::partitions::Partitions;
+use crate::message::{LogError, Topic};
 
-/// Something on its way to [`Consumer::next`], with its place.
-pub(super) struct Fetched<T> {
-    pub content: T,
+/// A batch on its way to [`Consumer::next`], with its place.
+pub(super) struct Fetched {
+    pub batch: Batch,
     pub partition: i32,
     /// Of the partition, when this was read.
     pub epoch: u64,
-    /// The offset of the message, or of the last one.
+    /// The offset of the last message.
     pub offset: i64,
-    /// Messages in it.
-    pub count: usize,
-}
-
-impl Fetched<Message> {
-    pub fn message(message: Message, epoch: u64) -> Self {
-        Self {
-            partition: message.partition,
-            offset: message.offset,
-            content: message,
-            epoch,
-            count: 1,
-        }
-    }
 }
 
 /// What feeds a consumer: its membership in the group. Dropped, it leaves at once.
@@ -46,24 +33,24 @@ pub(super) trait Source: Send + Sync {
     ) -> BoxFuture<'static, ()>;
 }
 
-/// Gives out the messages of the partitions that it holds, in order: one by one, or as
-/// [`Batch`](super::Batch)es. Dropped without [`drain`](Self::drain), it leaves its group at
-/// once, and what was not acknowledged goes to the next consumer.
-pub struct Consumer<T = Message> {
+/// Gives out the messages of the partitions that it holds, in order, as [`Batch`]es. Dropped
+/// without [`drain`](Self::drain), it leaves its group at once, and what was not acknowledged goes
+/// to the next consumer.
+pub struct Consumer {
     topic: &'static str,
     group: String,
-    fetched: mpsc::Receiver<Result<Fetched<T>, LogError>>,
+    fetched: mpsc::Receiver<Result<Fetched, LogError>>,
     in_flight: Arc<Semaphore>,
     partitions: Arc<Partitions>,
     source: Box<dyn Source>,
 }
 
-impl<T> Consumer<T> {
+impl Consumer {
     pub(super) fn new(
         group: &str,
         topic: Topic,
         in_flight: usize,
-        fetched: mpsc::Receiver<Result<Fetched<T>, LogError>>,
+        fetched: mpsc::Receiver<Result<Fetched, LogError>>,
         partitions: Arc<Partitions>,
         source: Box<dyn Source>,
     ) -> Self {
@@ -78,15 +65,15 @@ impl<T> Consumer<T> {
         }
     }
 
-    /// The next message or batch, with its acknowledgement; waits while too many are under way.
+    /// The next batch, with its acknowledgement; waits while too many are under way.
     /// May be dropped while waiting. After an error it may be called again, unless the
     /// consumer [is closed](Self::is_closed).
-    pub async fn next(&mut self) -> Result<(T, Ack), LogError> {
-        // The permit first: a message that was taken must not be lost with a dropped wait.
+    pub async fn next(&mut self) -> Result<(Batch, Ack), LogError> {
+        // The permit first: a batch that was taken must not be lost with a dropped wait.
         let permit =
             self.in_flight.clone().acquire_owned().await.map_err(|_| LogError::closed())?;
         loop {
-            let Fetched { content, partition, epoch, offset, count } =
+            let Fetched { batch, partition, epoch, offset } =
                 self.fetched.recv().await.ok_or_else(LogError::closed)??;
             self.source.wake();
             if self.partitions.start(partition, epoch, offset) {
@@ -94,7 +81,7 @@ impl<T> Consumer<T> {
                     "longshore_log_consumed_total",
                     "topic" => self.topic, "group" => self.group.clone()
                 )
-                .increment(count as u64);
+                .increment(batch.messages.len() as u64);
                 let ack = Ack {
                     partitions: self.partitions.clone(),
                     partition,
@@ -103,12 +90,12 @@ impl<T> Consumer<T> {
                     done: false,
                     _permit: permit,
                 };
-                return Ok((content, ack));
+                return Ok((batch, ack));
             }
         }
     }
 
-    /// Whether no message can come any more: another consumer must be made.
+    /// Whether no batch can come any more: another consumer must be made.
     pub fn is_closed(&self) -> bool {
         self.fetched.is_closed()
     }
@@ -119,7 +106,7 @@ impl<T> Consumer<T> {
     }
 }
 
-/// Says that the work of a message or batch is done. Dropped unsaid, it comes again after
+/// Says that the work of a batch is done. Dropped unsaid, it comes again after
 /// the next rebalance or restart.
 #[derive(Debug)]
 pub struct Ack {

@@ -23,7 +23,7 @@ use tokio_util::task::TaskTracker;
 
 use self::group::Group;
 use self::writer::{Command, Ends, Write, Writer};
-use super::batches::{Batch, Extent, Limits, Standings};
+use super::batches::{Extent, Limits, Standings};
 use super::consumer::Consumer;
 use crate::message::{LogError, NewMessage, Settings, Topic};
 use kit::clock::Clock;
@@ -144,22 +144,13 @@ impl Embedded {
         Ok(rows::check(&self.shared.read).await?)
     }
 
-    pub(super) fn consumer(
-        &self,
-        group: &str,
-        topic: Topic,
-        in_flight: usize,
-    ) -> Result<Consumer, LogError> {
-        Ok(reader::messages(self, &self.group(group, topic)?, in_flight))
-    }
-
     pub(super) fn batches(
         &self,
         group: &str,
         topic: Topic,
         store: &Store,
         limits: Limits,
-    ) -> Result<(Consumer<Batch>, Standings), LogError> {
+    ) -> Result<(Consumer, Standings), LogError> {
         Ok(reader::batches(self, &self.group(group, topic)?, store, limits))
     }
 
@@ -276,6 +267,7 @@ async fn trim_all(commands: &mpsc::Sender<Command>, before: i64) -> Result<(), L
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::partition_of;
 
     const TOPIC: Topic = Topic::new("exports");
 
@@ -303,6 +295,13 @@ mod tests {
             payload,
             request_id: "r".into(),
         }]
+    }
+
+    /// The first bytes of the messages, in order.
+    async fn payloads(log: &Embedded) -> Vec<u8> {
+        let partition = partition_of(b"k", 4);
+        let read = rows::read(&log.shared.read, TOPIC, partition, 0, 100, usize::MAX).await;
+        read.unwrap().iter().map(|message| message.payload[0]).collect()
     }
 
     #[tokio::test]
@@ -334,13 +333,7 @@ mod tests {
         sqlx::query("PRAGMA max_page_count = 100000").execute(&write).await.unwrap();
         log.append(message(vec![4; 1 << 20])).await.unwrap();
 
-        let mut consumer = log.consumer("g", TOPIC, 8).unwrap();
-        for expected in [1, 3, 4] {
-            let (message, ack) = consumer.next().await.unwrap();
-            assert_eq!(message.payload[0], expected);
-            ack.done();
-        }
-        drop(consumer);
+        assert_eq!(payloads(&log).await, [1, 3, 4]);
         log.close().await;
     }
 
@@ -348,23 +341,18 @@ mod tests {
     async fn what_another_process_appends_is_seen() {
         let directory = tempfile::tempdir().unwrap();
         let log = open(&directory).await;
-        let mut consumer = log.consumer("g", TOPIC, 1).unwrap();
-        log.append(message(vec![1])).await.unwrap();
-        let (first, ack) = consumer.next().await.unwrap();
-        ack.done();
+        let mut ends = log.shared.ends.subscribe();
         // Another one on the same file stands for another process.
         let beside = open(&directory).await;
-        beside.append(message(vec![2])).await.unwrap();
-        let (second, ack) =
-            timeout(Duration::from_secs(20), consumer.next()).await.unwrap().unwrap();
-        ack.done();
-        log.append(message(vec![3])).await.unwrap();
-        let (third, ack) =
-            timeout(Duration::from_secs(20), consumer.next()).await.unwrap().unwrap();
-        ack.done();
-        assert_eq!((first.payload[0], second.payload[0], third.payload[0]), (1, 2, 3));
-        assert_eq!((first.offset, second.offset, third.offset), (0, 1, 2));
-        drop(consumer);
+        beside.append(message(vec![1])).await.unwrap();
+        let seen = async {
+            while log.shared.ends.end(TOPIC, partition_of(b"k", 4)) < 1 {
+                ends.changed().await.unwrap();
+            }
+        };
+        timeout(Duration::from_secs(20), seen).await.unwrap();
+        log.append(message(vec![2])).await.unwrap();
+        assert_eq!(payloads(&log).await, [1, 2]);
         log.close().await;
         beside.close().await;
     }

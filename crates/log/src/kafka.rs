@@ -1,7 +1,6 @@
 //! The log in Apache Kafka, through rdkafka, which is used nowhere else.
 
 mod batches;
-mod consumer;
 mod describe;
 mod member;
 mod producer;
@@ -19,7 +18,7 @@ use rdkafka::{ClientContext, Statistics};
 use tokio::runtime::Handle;
 
 use self::producer::Producer;
-use super::batches::{Batch, Extent, Limits, Standings};
+use super::batches::{Extent, Limits, Standings};
 use super::consumer::Consumer;
 use super::offsets::Place;
 use crate::message::{LogError, MAX_MESSAGE_BYTES, NewMessage, Topic};
@@ -108,22 +107,13 @@ impl Kafka {
         self.producer.append(&messages).await
     }
 
-    pub(super) fn consumer(
-        &self,
-        group: &str,
-        topic: Topic,
-        in_flight: usize,
-    ) -> Result<Consumer, LogError> {
-        consumer::open(&self.settings, group, topic, in_flight)
-    }
-
     pub(super) fn batches(
         &self,
         group: &str,
         topic: Topic,
         store: &Store,
         limits: Limits,
-    ) -> Result<(Consumer<Batch>, Standings), LogError> {
+    ) -> Result<(Consumer, Standings), LogError> {
         batches::open(&self.settings, &self.producer, group, topic, store, limits)
     }
 
@@ -135,7 +125,7 @@ impl Kafka {
         &self,
         group: &str,
         topic: Topic,
-        places: Option<&[Place]>,
+        places: &[Place],
         before: i64,
     ) -> Result<u64, LogError> {
         trim::trim(&self.settings, group, topic, places, before).await

@@ -2,12 +2,9 @@
 //! alone; the same semantics.
 //!
 //! A message belongs to the partition of its key, and messages of a partition are given
-//! out in order. The consumers of a group share the partitions; each group sees every
-//! message. What a group has done with is written down only after the work, and in order:
-//! a message comes again unless it and all before it on its partition were acknowledged.
-//!
-//! A group whose messages must be applied exactly once takes [`Batch`]es instead, and keeps
-//! its [`offsets`] in the store, where they move with what the messages do.
+//! out in order, in [`Batch`]es. The consumers of a group share the partitions; each group sees
+//! every message. A group keeps its [`offsets`] in the store, where they move in the transaction
+//! that writes what the messages do: so each message is applied exactly once.
 
 mod batches;
 mod consumer;
@@ -16,7 +13,7 @@ mod kafka;
 mod message;
 pub mod message_ids;
 pub mod offsets;
-mod ordered;
+mod partitions;
 pub mod payload;
 
 use std::path::Path;
@@ -98,21 +95,6 @@ impl Log {
         result
     }
 
-    /// A consumer of `topic` for `group`; several share the partitions among them. A group
-    /// that is new starts with the oldest message. At most `in_flight` messages are given
-    /// out and not yet acknowledged. To be called on the runtime.
-    pub fn consumer(
-        &self,
-        group: &str,
-        topic: Topic,
-        in_flight: usize,
-    ) -> Result<Consumer, LogError> {
-        match self {
-            Self::Embedded(embedded) => embedded.consumer(group, topic, in_flight),
-            Self::Kafka(kafka) => kafka.consumer(group, topic, in_flight),
-        }
-    }
-
     /// Gives out [`Batch`]es of `topic` for `group`, whose [`offsets`] are in `store`; several
     /// consumers share the partitions among them. A group that is new starts with the oldest
     /// message. A partition that cannot go on where it was is stopped, alone. What is done is
@@ -124,7 +106,7 @@ impl Log {
         topic: Topic,
         store: &Store,
         limits: Limits,
-    ) -> Result<(Consumer<Batch>, Standings), LogError> {
+    ) -> Result<(Consumer, Standings), LogError> {
         match self {
             Self::Embedded(embedded) => embedded.batches(group, topic, store, limits),
             Self::Kafka(kafka) => kafka.batches(group, topic, store, limits),
@@ -141,13 +123,13 @@ impl Log {
 
     /// Removes messages of `topic` that were appended before `before`, in milliseconds since the
     /// epoch, and that `group` is done with; answers how many. `places` are the topic's offsets
-    /// of the store, where they are kept there ([`Topic::is_batched`]): what the store has not
-    /// applied stays, whatever was told to Kafka. The embedded log removes them by itself.
+    /// of the store: what the store has not applied stays, whatever was told to Kafka. The embedded
+    /// log removes them by itself.
     pub async fn trim(
         &self,
         group: &str,
         topic: Topic,
-        places: Option<&[Place]>,
+        places: &[Place],
         before: i64,
     ) -> Result<u64, LogError> {
         match self {

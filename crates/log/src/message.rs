@@ -22,26 +22,15 @@ pub(crate) const COMMIT_EVERY: Duration = Duration::from_millis(200);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Topic {
     name: &'static str,
-    is_batched: bool,
 }
 
 impl Topic {
     pub const fn new(name: &'static str) -> Self {
-        Self { name, is_batched: false }
-    }
-
-    /// One that is taken in [`Batch`](crate::Batch)es, by a group whose [`offsets`](crate::offsets) are in the store.
-    pub const fn batched(name: &'static str) -> Self {
-        Self { name, is_batched: true }
+        Self { name }
     }
 
     pub fn name(self) -> &'static str {
         self.name
-    }
-
-    /// Whether it is taken in [`Batch`](crate::Batch)es.
-    pub fn is_batched(self) -> bool {
-        self.is_batched
     }
 }
 

@@ -86,9 +86,8 @@ mod tests {
 
     #[test]
     fn members_may_be_added_and_another_version_waits() {
-        let read = |payload: &str| {
-            read(Topic::batched("messages"), 1, payload.as_bytes(), |_: &Known| None)
-        };
+        let read =
+            |payload: &str| read(Topic::new("messages"), 1, payload.as_bytes(), |_: &Known| None);
         for payload in [r#"{"v":1,"a":1}"#, r#"{"a":1,"b":[{}],"v":1}"#] {
             assert_eq!(read(payload).unwrap(), Known { a: 1 }, "{payload}");
         }
@@ -102,7 +101,7 @@ mod tests {
             assert!(error.can_retry() && error.needs_newer(), "it waits");
         }
         let word = |payload: &str| {
-            super::read(Topic::batched("messages"), 1, payload.as_bytes(), |_: &Word| None)
+            super::read(Topic::new("messages"), 1, payload.as_bytes(), |_: &Word| None)
         };
         assert_eq!(word(r#"{"v":1,"kind":"known"}"#).unwrap(), Word { kind: Kind::Known });
         assert!(word(r#"{"v":1,"kind":"new"}"#).unwrap_err().needs_newer());

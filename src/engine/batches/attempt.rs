@@ -10,10 +10,10 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::failure::{Failure, caught};
+use super::rows;
 use super::work::{Done, Work};
 use super::{Handler, Options};
 use crate::app::App;
-use crate::engine::messages::rows;
 use kit::fail_point;
 use kit::retry;
 use log::message_ids::{self, REMEMBERED, Scope};

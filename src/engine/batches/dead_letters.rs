@@ -1,4 +1,5 @@
-//! Trying a dead letter of a topic again whose messages are applied exactly once.
+//! Messages that could not be done: kept with the reason until somebody has them tried again or
+//! discards them.
 
 use std::time::Duration;
 
@@ -8,15 +9,58 @@ use uuid::Uuid;
 use super::Handler;
 use super::failure::Failure;
 use super::parts::{Failed, Parts};
-use crate::engine::messages::dead_letters::{DeadLetter, DeadLetterError};
-use crate::engine::messages::rows;
+use super::rows;
+pub use super::rows::DeadLetter;
 use crate::topics;
-use kit::retry;
-use log::Message;
+use kit::retry::{self, Retry};
+use log::{Message, Topic};
 use store::{Store, StoreError};
 
 /// Tries, as long as only somebody else's locks are in the way.
 const TRIES: u32 = 5;
+
+/// Dead letters read at once.
+const PAGE: i64 = 100;
+
+/// What can go wrong with a dead letter.
+#[derive(Debug, thiserror::Error)]
+pub enum DeadLetterError {
+    #[error("no dead letter has the id {0}")]
+    Unknown(Uuid),
+    #[error("dead letter {id} is of topic {topic}, which this version does not have")]
+    Topic { id: Uuid, topic: String },
+    #[error("it still cannot be done: {0}")]
+    Refused(String),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Retry for DeadLetterError {
+    fn can_retry(&self) -> bool {
+        match self {
+            Self::Unknown(_) | Self::Topic { .. } | Self::Refused(_) => false,
+            Self::Store(error) => error.can_retry(),
+        }
+    }
+}
+
+/// The dead letters that come after `after`, oldest first, some at a time; none when there
+/// are no more.
+pub async fn page(
+    store: &Store,
+    after: Option<&DeadLetter>,
+) -> Result<Vec<DeadLetter>, StoreError> {
+    let mut tx = store.snapshot().await?;
+    rows::dead_letters(&mut tx, after.map(|letter| (letter.created_at, letter.id)), PAGE).await
+}
+
+/// The topic of a dead letter, which says how it is tried again.
+pub async fn topic(store: &Store, id: Uuid) -> Result<Topic, DeadLetterError> {
+    let letter = rows::dead_letter(&mut store.snapshot().await?, id).await?;
+    let letter = letter.ok_or(DeadLetterError::Unknown(id))?;
+    let unknown = DeadLetterError::Topic { id, topic: letter.topic.clone() };
+    topics::from_name(&letter.topic).ok_or(unknown)
+}
 
 /// Applies the message in the transaction that removes the dead letter: appending it again
 /// could double it, should the command end between the two. It is applied after what came
@@ -96,4 +140,13 @@ fn message(letter: DeadLetter) -> Result<Message, DeadLetterError> {
         payload: letter.payload,
         request_id: letter.request_id,
     })
+}
+
+/// Removes the dead letter for good.
+pub async fn discard(store: &Store, id: Uuid) -> Result<(), DeadLetterError> {
+    let mut tx = store.write().await?;
+    if !rows::remove(&mut tx, id).await? {
+        return Err(DeadLetterError::Unknown(id));
+    }
+    Ok(tx.commit().await?)
 }

@@ -10,7 +10,7 @@ use super::Handler;
 use super::attempt::{Manner, Shared};
 use super::failure::Failure;
 use super::parts::{Failed, Parts};
-use crate::engine::messages::rows;
+use super::rows;
 use kit::fail_point;
 use log::message_ids::{self, Scope};
 use log::offsets::{self, Place};

@@ -1,4 +1,8 @@
 //! The SQL of claims: each statement is a transaction of its own, but for those `_within` one.
+//!
+//! Not rows of [`store::claims`]: they outlive the work by a day, with its answer, nobody waits to
+//! take them, and one statement of the call must both find and lease the claim by the caller's key.
+//!
 //! Times are the database's own, so that a gateway with a wrong clock takes nobody's claim; but
 //! for `received_at`, from which its messages are read.
 

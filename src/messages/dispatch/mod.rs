@@ -142,15 +142,8 @@ async fn add(tx: &mut Tx, order: &Order, wave: Option<&Wave>) -> Result<(), Stor
     }
     let users = order.target.users.len() as i64;
     let part = rows::add_named(tx, id, users).await?;
-    let (job, item) = named_claim(order.workspace_id);
+    let job = kinds::job_of_workspace(order.workspace_id);
+    let item = rand::rng().random_range(0..i64::MAX);
     part_rows::insert_named(tx, id, part, wave, &order.target.users, (job, item)).await?;
     claims::offer(tx, kinds::DISPATCH_NAMED, job, item, Duration::ZERO).await
-}
-
-/// The job and the item of a claim for named users. The job is the workspace's, so that sends of
-/// one workspace share the workers with those of others, and so that looking for work takes no
-/// longer where many wait.
-fn named_claim(workspace: i32) -> (Uuid, i64) {
-    let job = Uuid::from_u128(0x6d65_7373_6167_6573 << 64 | u128::from(workspace.unsigned_abs()));
-    (job, rand::rng().random_range(0..i64::MAX))
 }

@@ -46,21 +46,15 @@ const METRICS: &[Metric] = &[
     counter(
         "longshore_messages_total",
         &["topic", "outcome"],
-        "Messages of the log worked on, by topic (exports, tracking, catalogs, messages, \
-         transactional) and outcome: done, dead_letter, repeated, handed_back",
+        "Messages of the log worked on, by topic (exports, tracking, catalogs, messages) and \
+         outcome: done, dead_letter, repeated",
     )
     .begins_at_0(&[
         &["exports", "dead_letter"],
         &["tracking", "dead_letter"],
         &["catalogs", "dead_letter"],
         &["messages", "dead_letter"],
-        &["transactional", "dead_letter"],
     ]),
-    histogram(
-        "longshore_message_seconds",
-        &["topic"],
-        "Time of work on a message of the log, by topic: transactional",
-    ),
     counter(
         "longshore_batches_total",
         &["topic", "outcome"],

@@ -55,7 +55,6 @@ fn what_waits_in_kafka_is_asked_of_its_group() {
         ("ingest", topics::TRACKING, "ingest"),
         ("catalogs", topics::CATALOGS, "catalogs"),
         ("messages", topics::MESSAGES, "messages"),
-        ("transactional", topics::TRANSACTIONAL, "transactional"),
     ] {
         let [trigger] = &triggers(scaler(role), "kafka")[..] else { panic!("{role}: one trigger") };
         let prefix = &config.log.topic_prefix;
@@ -84,6 +83,7 @@ fn what_waits_in_the_database_is_asked_for_by_kind() {
             ],
         ),
         ("deliveries", vec![kinds::DELIVERY]),
+        ("transactional", vec![kinds::TRANSACTIONAL]),
         (
             "messages",
             vec![

@@ -17,8 +17,8 @@ use log::message_ids::{self, Scope};
 use log::{Limits, Message, offsets};
 use longshore::app::App;
 use longshore::config::Mode;
-use longshore::engine::batches::{self, Handler, Options, dead_letters};
-use longshore::engine::messages::dead_letters::{self as letters, DeadLetter};
+use longshore::engine::batches::dead_letters::{self, DeadLetter};
+use longshore::engine::batches::{self, Handler, Options};
 use longshore::telemetry;
 use longshore::topics;
 use secrecy::ExposeSecret as _;
@@ -27,7 +27,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::batches::{tracked, tracking};
-use super::running::{Installation, longshore};
+use super::installation::{Installation, longshore};
 use super::*;
 use crate::lost_commit::losing_the_commit_of;
 use crate::support::eventually;
@@ -186,7 +186,7 @@ async fn until_applied(store: &Store, count: usize) -> BTreeMap<String, i64> {
 }
 
 async fn buried(store: &Store) -> Vec<DeadLetter> {
-    letters::page(store, None).await.unwrap()
+    dead_letters::page(store, None).await.unwrap()
 }
 
 async fn notes(store: &Store) -> i64 {
@@ -426,4 +426,58 @@ async fn a_dead_letter_whose_commit_is_not_answered_is_applied() {
     assert_eq!((left.len(), left[0].payload.as_slice()), (1, &b"panic"[..]));
     assert!(dead_letters::retry(&store, &handler, letters[0].id).await.is_err(), "it is gone");
     log.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_command_lists_and_discards_beside_a_running_process() {
+    let installation = prepared(Place::embedded()).await;
+    assert!(longshore(&installation, &["migrate"]).await.0);
+    let running = Running::start(&installation.place.config, Tally::default()).await;
+    let messages = ["refuse 1", "refuse 2"].map(|payload| tracking(0, payload));
+    running.app.log.append(messages.into()).await.unwrap();
+    eventually("both are dead letters", async || buried(&running.app.store).await.len() == 2).await;
+
+    let command = async |arguments: &[&str]| longshore(&installation, arguments).await;
+    let (ok, text) = command(&["dead-letters", "list"]).await;
+    assert!(ok && text.contains("refuse 1") && text.contains("request-of-k"), "{text}");
+    let (ok, text) = command(&["dead-letters", "list", "--json"]).await;
+    assert!(ok, "{text}");
+    let listed: Vec<serde_json::Value> =
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(listed.len(), 2);
+    assert_eq!((&listed[0]["topic"], &listed[0]["offset"]), (&"tracking".into(), &0.into()));
+
+    let id = listed[0]["id"].as_str().unwrap();
+    assert!(command(&["dead-letters", "discard", id]).await.0);
+    let (ok, text) = command(&["dead-letters", "discard", id]).await;
+    assert!(!ok && text.contains(id), "{text}");
+    assert!(!command(&["dead-letters", "retry"]).await.0, "an id or --all is required");
+    assert!(command(&["dead-letters", "discard", "--all"]).await.0);
+    assert!(buried(&running.app.store).await.is_empty());
+    running.stop().await;
+}
+
+/// In a log that was made anew, places are given out again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dead_letter_of_a_former_log_is_not_taken_for_one_of_the_new() {
+    let installation = prepared(Place::embedded()).await;
+    assert!(longshore(&installation, &["migrate"]).await.0);
+    for (buried_before, payload) in [(0, "refuse 1"), (1, "refuse 2")] {
+        let running = Running::start(&installation.place.config, Tally::default()).await;
+        running.app.log.append(vec![tracking(0, payload)]).await.unwrap();
+        if buried_before > 0 {
+            let reset = ["log", "reset", "--topic", "tracking", "--partition", "0"];
+            let (ok, text) =
+                longshore(&installation, &[&reset[..], &["--to", "earliest"]].concat()).await;
+            assert!(ok, "{text}");
+        }
+        let count = buried_before + 1;
+        let store = &running.app.store;
+        eventually("it is buried", async || buried(store).await.len() == count).await;
+        assert_eq!(buried(store).await[buried_before].position, 0);
+        running.stop().await;
+        for file in ["log.db", "log.db-wal", "log.db-shm"] {
+            let _ = std::fs::remove_file(installation.place.config.data.join(file));
+        }
+    }
 }

@@ -14,7 +14,7 @@ use sqlx::Connection as _;
 use store::{Store, StoreError};
 use tokio_util::sync::CancellationToken;
 
-use super::running::{Installation, longshore};
+use super::installation::{Installation, longshore};
 use super::*;
 use crate::support::proxy::{Proxy, Way};
 use crate::support::stores::{TestStore, on_both_stores};
@@ -45,15 +45,15 @@ pub fn tracking(partition: i32, payload: impl Into<Vec<u8>>) -> NewMessage {
     NewMessage { topic: topics::TRACKING, partition: Some(partition), ..message("k", payload) }
 }
 
-fn batches(log: &Log, store: &Store, limits: Limits) -> (Consumer<Batch>, Standings) {
+fn batches(log: &Log, store: &Store, limits: Limits) -> (Consumer, Standings) {
     log.batches(GROUP, topics::TRACKING, store, limits).unwrap()
 }
 
-async fn next_batch(consumer: &mut Consumer<Batch>) -> (Batch, Ack) {
+async fn next_batch(consumer: &mut Consumer) -> (Batch, Ack) {
     tokio::time::timeout(PATIENCE, consumer.next()).await.expect("a batch comes").unwrap()
 }
 
-async fn assert_no_batch(consumer: &mut Consumer<Batch>) {
+async fn assert_no_batch(consumer: &mut Consumer) {
     if let Ok(Ok((batch, _))) = tokio::time::timeout(QUIET, consumer.next()).await {
         panic!("nothing should come, and this did: {batch:?}");
     }

@@ -2,10 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use log::LogError;
+use log::{Limits, LogError};
 use longshore::topics;
 
 use super::*;
+use crate::support::stores::TestStore;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_append_to_nobody_fails_within_its_limit() {
@@ -82,7 +83,9 @@ async fn a_wrong_property_is_refused() {
 async fn a_consumer_waits_for_its_topic() {
     let place = Place::kafka();
     let log = longshore::app::open_log(&place.config).await.unwrap();
-    let mut consumer = consumer(&log, "g", 2);
+    let store = TestStore::sqlite().await;
+    let limits = Limits { messages: 1, bytes: 1, in_flight: 1 };
+    let (mut consumer, _) = log.batches("g", topics::TRACKING, &store.store, limits).unwrap();
     let error = tokio::time::timeout(PATIENCE, consumer.next()).await.unwrap().unwrap_err();
     assert!(error.to_string().contains("longshore migrate"), "{error}");
     log.create_topics().await.unwrap();
@@ -90,7 +93,7 @@ async fn a_consumer_waits_for_its_topic() {
     let begun = Instant::now();
     loop {
         match tokio::time::timeout(PATIENCE, consumer.next()).await.unwrap() {
-            Ok((message, _)) => break assert_eq!(text(&message), "0"),
+            Ok((batch, _)) => break assert_eq!(text(&batch.messages[0]), "0"),
             Err(error) => assert!(begun.elapsed() < PATIENCE, "{error}"),
         }
     }

@@ -20,7 +20,7 @@ async fn earliest(log: &Log, topic: Topic) -> Vec<i64> {
 
 /// Trims for the group `g`; again where a broker does not lead a new partition yet, as a worker
 /// does an hour later.
-async fn trimmed(log: &Log, topic: Topic, places: Option<&[Offset]>, before: i64) -> u64 {
+async fn trimmed(log: &Log, topic: Topic, places: &[Offset], before: i64) -> u64 {
     let trimmed = async {
         loop {
             match log.trim("g", topic, places, before).await {
@@ -38,24 +38,31 @@ async fn trimmed(log: &Log, topic: Topic, places: Option<&[Offset]>, before: i64
 async fn what_a_group_is_done_with_goes_once_it_is_old() {
     let place = Place::kafka();
     let log = place.open().await;
-    log.append(numbered("a", 10)).await.unwrap();
-    let trim = async |before| trimmed(&log, topics::TRANSACTIONAL, None, before).await;
+    log.append(tracked(1, 0, 10)).await.unwrap();
+    let applied = Offset {
+        consumer_group: "g".into(),
+        partition: 1,
+        log_id: log.extent(topics::TRACKING).await.unwrap().id,
+        next: 10,
+        resets: 0,
+    };
+    let trim = async |before| {
+        trimmed(&log, topics::TRACKING, std::slice::from_ref(&applied), before).await
+    };
     assert_eq!(trim(LATER).await, 0, "nobody has taken anything");
 
-    let mut slow = consumer(&log, "g", 20);
+    let mut slow = reader(&log, "g").await;
     take(&mut slow, 4).await;
-    slow.drain(PATIENCE).await;
+    slow.close().await;
     assert_eq!(trim(1).await, 0, "it is not old");
     assert_eq!(trim(LATER).await, 4);
     assert_eq!(trim(LATER).await, 0, "it is gone already");
-    assert_eq!(earliest(&log, topics::TRANSACTIONAL).await.iter().sum::<i64>(), 4);
+    assert_eq!(earliest(&log, topics::TRACKING).await, [0, 4, 0, 0]);
 
-    // Whoever comes now begins with what is left, as who was there goes on.
-    for group in ["new", "g"] {
-        let mut consumer = consumer(&log, group, 20);
-        let got: Vec<_> = take(&mut consumer, 6).await.iter().map(text).collect();
-        assert_eq!(got, ["4", "5", "6", "7", "8", "9"]);
-    }
+    // Whoever comes now begins with what is left.
+    let mut new = reader(&log, "new").await;
+    let got: Vec<_> = take(&mut new, 6).await.iter().map(text).collect();
+    assert_eq!(got, ["4", "5", "6", "7", "8", "9"]);
     log.close().await;
 }
 
@@ -64,9 +71,9 @@ async fn what_the_store_has_not_applied_stays() {
     let place = Place::kafka();
     let log = place.open().await;
     log.append(tracked(1, 0, 10)).await.unwrap();
-    let mut consumer = log.consumer("g", topics::TRACKING, 20).unwrap();
-    take(&mut consumer, 10).await;
-    consumer.drain(PATIENCE).await;
+    let mut done = reader(&log, "g").await;
+    take(&mut done, 10).await;
+    done.close().await;
 
     let id = log.extent(topics::TRACKING).await.unwrap().id;
     let at = |group: &str, log_id: &str, next| Offset {
@@ -86,7 +93,7 @@ async fn what_the_store_has_not_applied_stays() {
         (vec![at("g", &id, 3)], 3),
         (vec![at("g", &id, 10)], 10),
     ] {
-        trimmed(&log, topics::TRACKING, Some(&places), LATER).await;
+        trimmed(&log, topics::TRACKING, &places, LATER).await;
         assert_eq!(earliest(&log, topics::TRACKING).await, [0, gone, 0, 0], "{places:?}");
     }
     log.close().await;

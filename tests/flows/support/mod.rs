@@ -21,6 +21,7 @@ pub mod places;
 pub mod process;
 pub mod proxy;
 pub mod python;
+pub mod reader;
 pub mod receiver;
 pub mod scripted_relay;
 pub mod servers;

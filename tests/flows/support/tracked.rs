@@ -7,6 +7,7 @@ use log::{Log, Message};
 use longshore::topics;
 use uuid::Uuid;
 
+use super::reader::Reader;
 use super::stores::TestStore;
 
 /// How long what was acknowledged may take to be given out.
@@ -19,13 +20,11 @@ const QUIET: Duration = Duration::from_millis(500);
 /// comes soon after.
 pub async fn take_all(log: &Log, is_whole: impl Fn(&[Message]) -> bool) -> Vec<Message> {
     let group = format!("looks-on-{}", Uuid::new_v4());
-    let mut consumer = log.consumer(&group, topics::TRACKING, 1_000).unwrap();
+    let mut reader = Reader::new(log, &group, topics::TRACKING).await;
     let mut messages = Vec::new();
     loop {
         let patience = if is_whole(&messages) { QUIET } else { PATIENCE };
-        let Ok(next) = tokio::time::timeout(patience, consumer.next()).await else { break };
-        let (message, ack) = next.unwrap();
-        ack.done();
+        let Some(message) = reader.next(patience).await else { break };
         messages.push(message);
     }
     assert!(is_whole(&messages), "no more than {} messages came: {messages:?}", messages.len());

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use longshore::topics;
 use serde_json::Value;
 
 use super::corpus::{Line, lines, releases};
@@ -64,7 +65,10 @@ async fn messages_have_what_they_had() {
     installed.close().await;
     let now = shape(&messages(&data, 0).await);
     for release in releases() {
-        let then = shape(&lines(&release.join("messages.ndjson")));
+        let mut lines = lines(&release.join("messages.ndjson"));
+        // Nothing is written to a topic that is used no more.
+        lines.retain(|line: &Line| topics::from_name(&line.topic).is_some());
+        let then = shape(&lines);
         assert!(then.len() > 40, "a corpus of every shape: {then:?}");
         for (path, kinds) in then {
             let found = now.get(&path).unwrap_or_else(|| panic!("{path} is gone: {release:?}"));

@@ -9,11 +9,11 @@ use tokio::sync::{OnceCell, mpsc, oneshot, watch};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::writer::{Command, Ends, Write};
+use super::writer::{Command, Write};
 use super::{Embedded, write};
 use crate::consumer::Source;
 use crate::message::{COMMIT_EVERY, LogError, REVOKE_WAIT, Topic};
-use crate::ordered::Partitions;
+use crate::partitions::Partitions;
 
 pub struct Group {
     pub name: String,
@@ -37,8 +37,6 @@ struct State {
 struct Member {
     id: u64,
     partitions: Arc<Partitions>,
-    /// The partition it read last: the next one gets its turn.
-    last_read: usize,
 }
 
 struct Partition {
@@ -47,20 +45,9 @@ struct Partition {
     epoch: u64,
     /// Since when it waits to go to another member.
     leaving: Option<Instant>,
-    /// The offset to read next.
-    read_from: i64,
     /// Before it everything is done; and what of that is written down.
     position: i64,
     committed: i64,
-}
-
-/// A read to make: messages of a partition from an offset on.
-pub struct Stretch {
-    member: u64,
-    pub partition: i32,
-    pub epoch: u64,
-    pub from: i64,
-    pub end: i64,
 }
 
 /// A consumer's place in its group; dropped, it leaves.
@@ -92,7 +79,7 @@ impl Group {
             let mut state = self.lock();
             state.next_member += 1;
             let id = state.next_member;
-            state.members.push(Member { id, partitions: partitions.clone(), last_read: 0 });
+            state.members.push(Member { id, partitions: partitions.clone() });
             state.balance();
             id
         };
@@ -120,16 +107,6 @@ impl Group {
     /// Whether a partition waits to go to another member, whose time may run out unannounced.
     pub fn is_moving(&self) -> bool {
         self.lock().is_moving()
-    }
-
-    /// What `member` should read next; its partitions take turns.
-    pub fn next_stretch(&self, member: u64, ends: &Ends) -> Option<Stretch> {
-        self.lock().next_stretch(member, self.topic, ends)
-    }
-
-    /// Notes up to where a stretch was read, if its reader still has the partition.
-    pub fn read(&self, stretch: &Stretch, next: i64) {
-        self.lock().read(stretch, next);
     }
 
     async fn register(&self) -> Result<(), LogError> {
@@ -180,14 +157,7 @@ impl Group {
 
 impl Partition {
     fn at(position: i64) -> Self {
-        Self {
-            holder: None,
-            epoch: 0,
-            leaving: None,
-            read_from: position,
-            position,
-            committed: position,
-        }
+        Self { holder: None, epoch: 0, leaving: None, position, committed: position }
     }
 }
 
@@ -235,7 +205,6 @@ impl State {
         let partition = &mut self.partitions[index];
         partition.leaving = None;
         partition.position = done.unwrap_or(partition.position);
-        partition.read_from = partition.position;
     }
 
     fn give(&mut self, index: usize, member: u64) {
@@ -247,31 +216,6 @@ impl State {
 
     fn is_moving(&self) -> bool {
         self.partitions.iter().any(|partition| partition.leaving.is_some())
-    }
-
-    /// What `member` should read next; its partitions take turns.
-    fn next_stretch(&mut self, member: u64, topic: Topic, ends: &Ends) -> Option<Stretch> {
-        let count = self.partitions.len();
-        let position = self.members.iter().position(|m| m.id == member)?;
-        let last = self.members[position].last_read;
-        let index = (1..=count).map(|step| (last + step) % count).find(|index| {
-            let partition = &self.partitions[*index];
-            partition.holder == Some(member)
-                && partition.leaving.is_none()
-                && partition.read_from < ends.end(topic, *index as i32)
-        })?;
-        self.members[position].last_read = index;
-        let Partition { epoch, read_from, .. } = self.partitions[index];
-        let partition = index as i32;
-        Some(Stretch { member, partition, epoch, from: read_from, end: ends.end(topic, partition) })
-    }
-
-    /// Notes up to where a stretch was read, if its reader still has the partition.
-    fn read(&mut self, stretch: &Stretch, next: i64) {
-        let partition = &mut self.partitions[stretch.partition as usize];
-        if partition.holder == Some(stretch.member) && partition.epoch == stretch.epoch {
-            partition.read_from = next;
-        }
     }
 
     /// Positions that are not written down yet.

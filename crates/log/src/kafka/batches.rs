@@ -18,10 +18,10 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
-use super::member::{Member, Offsets, Rebalancer, TICK, explain, owned};
+use super::member::{Member, Rebalancer, TICK, explain, owned};
 use super::producer::Producer;
 use super::{Settings, describe};
-use crate::batches::{Batch, Cursors, Extent, Limits, Standings};
+use crate::batches::{Cursors, Extent, Limits, Standings};
 use crate::consumer::{Consumer, Fetched};
 use crate::message::{LogError, Message, Topic};
 use crate::offsets::Place;
@@ -47,14 +47,14 @@ pub(super) fn open(
     topic: Topic,
     store: &Store,
     limits: Limits,
-) -> Result<(Consumer<Batch>, Standings), LogError> {
+) -> Result<(Consumer, Standings), LogError> {
     let kbytes = (PREFETCHED_KBYTES / settings.partitions.unsigned_abs().max(1)).max(64);
     let (queue, fetch) = (kbytes.to_string(), (kbytes << 10).to_string());
     let properties = [
         ("queued.max.messages.kbytes", queue.as_str()),
         ("max.partition.fetch.bytes", fetch.as_str()),
     ];
-    let member = Member::join(settings, group, topic, Offsets::Elsewhere, &properties)?;
+    let member = Member::join(settings, group, topic, &properties)?;
     let partitions = member.partitions.clone();
     let cursors = Arc::new(Cursors::new(group, topic, store.clone(), partitions.clone()));
     // One batch is read ahead of those who take them.
@@ -91,7 +91,7 @@ struct Poller {
     topic: Topic,
     limits: Limits,
     cursors: Arc<Cursors>,
-    sender: mpsc::Sender<Result<Fetched<Batch>, LogError>>,
+    sender: mpsc::Sender<Result<Fetched, LogError>>,
     runtime: Handle,
     /// The partition read last.
     last: i32,

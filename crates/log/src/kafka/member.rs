@@ -21,7 +21,7 @@ use tokio::sync::oneshot;
 use super::{MAX_BATCH_BYTES, REQUEST_ID, Settings, Tracing, create, unavailable};
 use crate::consumer::Source;
 use crate::message::{COMMIT_EVERY, LogError, Message, REVOKE_WAIT, Topic};
-use crate::ordered::Partitions;
+use crate::partitions::Partitions;
 
 /// The longest that the thread waits for anything before it looks around.
 pub(super) const TICK: Duration = Duration::from_millis(100);
@@ -69,15 +69,6 @@ impl Drop for Membership {
     }
 }
 
-/// Where a member begins in the partitions that it is assigned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Offsets {
-    /// Where the group committed last, or with the oldest message.
-    Committed,
-    /// Where somebody else says, who has them held and fetched: see [`Member::take_assigned`].
-    Elsewhere,
-}
-
 /// A member of a consumer group, for the thread that polls.
 pub(super) struct Member {
     /// Shared with nothing that outlives it: dropped, it leaves the group.
@@ -96,7 +87,6 @@ impl Member {
         settings: &Settings,
         group: &str,
         topic: Topic,
-        offsets: Offsets,
         properties: &[(&str, &str)],
     ) -> Result<Self, LogError> {
         let thread = Arc::new(OnceLock::<Thread>::new());
@@ -107,12 +97,11 @@ impl Member {
         let group_id = settings.group(group);
         let rebalancer = Rebalancer {
             partitions: partitions.clone(),
-            offsets,
             assigned: Mutex::default(),
             committing: AtomicBool::new(false),
             stop_by: stop_by.clone(),
         };
-        let config = config(settings, &group_id, offsets, properties);
+        let config = config(settings, &group_id, properties);
         let client: BaseConsumer<Rebalancer> = create(&config, rebalancer)?;
         let topic = settings.topic(topic);
         client.subscribe(&[&topic]).map_err(unavailable)?;
@@ -209,12 +198,7 @@ impl Member {
     }
 }
 
-fn config(
-    settings: &Settings,
-    group: &str,
-    offsets: Offsets,
-    properties: &[(&str, &str)],
-) -> ClientConfig {
+fn config(settings: &Settings, group: &str, properties: &[(&str, &str)]) -> ClientConfig {
     let receive = (MAX_BATCH_BYTES * 4).to_string();
     let usual = [
         ("fetch.max.bytes", receive.as_str()),
@@ -228,13 +212,7 @@ fn config(
         ("partition.assignment.strategy", "cooperative-sticky"),
         ("enable.auto.commit", "false"),
         ("enable.auto.offset.store", "false"),
-        (
-            "auto.offset.reset",
-            match offsets {
-                Offsets::Committed => "earliest",
-                Offsets::Elsewhere => "error",
-            },
-        ),
+        ("auto.offset.reset", "error"),
     ];
     settings.client(&[&usual, properties].concat(), &fixed)
 }
@@ -242,7 +220,6 @@ fn config(
 /// Follows the group's assignments, on the polling thread.
 pub(super) struct Rebalancer {
     partitions: Arc<Partitions>,
-    offsets: Offsets,
     /// An assignment that waits for [`Member::hold`].
     assigned: Mutex<Option<Vec<i32>>>,
     committing: AtomicBool,
@@ -274,7 +251,7 @@ impl ConsumerContext for Rebalancer {
                 self.partitions.assign(*partition);
             }
             // Who leaves does not ask any more, and takes nothing of what it is assigned.
-            if self.offsets == Offsets::Elsewhere && self.stopping().is_none() {
+            if self.stopping().is_none() {
                 *self.assigned.lock().unwrap_or_else(PoisonError::into_inner) = Some(numbers);
             } else {
                 follow(client, list);

@@ -20,7 +20,7 @@ pub(super) async fn trim(
     settings: &Settings,
     group: &str,
     topic: Topic,
-    places: Option<&[Place]>,
+    places: &[Place],
     before: i64,
 ) -> Result<u64, LogError> {
     let (name, partitions) = (settings.topic(topic), settings.partitions);
@@ -49,11 +49,9 @@ pub(super) async fn trim(
         .map_err(|error| LogError::Unavailable(error.to_string()))??;
     let (committed, recent) = (offsets(&committed), offsets(&recent));
     // Of a partition that is stopped the store does not say what is applied.
-    let applied: Option<BTreeMap<i32, i64>> = places.map(|places| {
-        let own = places.iter().filter(|place| place.consumer_group == group);
-        let known = own.filter(|place| obstacle(place, &extent).is_none());
-        known.map(|place| (place.partition, place.next)).collect()
-    });
+    let own = places.iter().filter(|place| place.consumer_group == group);
+    let known = own.filter(|place| obstacle(place, &extent).is_none());
+    let applied: BTreeMap<i32, i64> = known.map(|place| (place.partition, place.next)).collect();
     let old = |range: &Range| {
         let partition = range.partition;
         let Some(Offset::Offset(mut until)) = committed.get(&partition).copied() else {
@@ -65,9 +63,7 @@ pub(super) async fn trim(
             Offset::End => {}
             _ => return None,
         }
-        if let Some(applied) = &applied {
-            until = until.min(*applied.get(&partition)?);
-        }
+        until = until.min(*applied.get(&partition)?);
         (until > range.earliest).then_some(until)
     };
     let (mut list, mut messages) = (TopicPartitionList::new(), 0);

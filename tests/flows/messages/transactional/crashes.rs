@@ -1,5 +1,5 @@
 //! Processes that end in the middle of an email, calls that come together, and a log that is
-//! away: each email is taken under one id, once unless who handed it over died before it could
+//! unavailable: each email is taken under one id, once unless who handed it over died before it could
 //! note that, and its states are told in their order.
 
 use serde_json::json;
@@ -9,7 +9,7 @@ use crate::support::api::{Answer, answer};
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::process::free_port;
 use crate::support::proxy::{Proxy, Way};
-use crate::support::stores::count;
+use crate::support::stores::{count, execute};
 use crate::support::{Api, eventually, killed, servers};
 
 /// So that another worker need not be waited for long.
@@ -68,7 +68,6 @@ killed! {
     in_a_fleet_once_the_relay_has_it: Backend::Fleet(1), "transactional::answered", 2;
     #[ignore = "scripts/test --all"]
     in_a_fleet_once_it_is_noted: Backend::Fleet(1), "transactional::settled", 1;
-    in_a_fleet_once_its_message_is_done: Backend::Fleet(1), "message::done", 1;
 }
 
 /// Attributes that add are applied once, however often their email is begun.
@@ -124,29 +123,38 @@ async fn two_gateways_take_one_of_two_that_come_together() {
     scene.fleet.close().await;
 }
 
-/// While the log is away the row waits, and it goes out once the log is back.
+/// The log has no part in an email.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_log_that_is_away_delays_and_loses_nothing() {
+async fn a_log_that_is_unavailable_delays_no_email() {
     let broker = Proxy::to_kafka(&servers::kafka()).await;
-    let mut settings = short_leases().to_vec();
-    settings.push(("LONGSHORE_LOG__APPEND_TIMEOUT_MS", "1500".to_owned()));
+    let settings = short_leases();
     let fleet = Fleet::start_by(Backend::Fleet(1), &settings, |environment| {
         environment.insert("LONGSHORE_LOG_URL".into(), format!("kafka://{}", broker.address()));
     });
     let scene = Scene::on(fleet.await, []).await;
-    scene.sent(&to("ann", json!({}))).await;
-    scene.taken(1).await;
     broker.set(Way::Closed);
-    let dispatch = scene.sent(&to("bob", json!({}))).await;
-    eventually("the append has failed", || async {
-        scene.fleet.printed().contains("the email waits for its message")
-    })
-    .await;
+    let dispatch = scene.sent(&to("ann", json!({}))).await;
+    assert_eq!(scene.told(&dispatch).await["status"], "sent");
     assert_eq!(scene.relay.taken().len(), 1);
     broker.set(Way::Open);
+    scene.fleet.close().await;
+}
+
+/// An email of a gateway of release 0.1.0, which writes no claim.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_email_without_a_claim_goes_out() {
+    let mut scene = Scene::with(Backend::Fleet(1), [], &short_leases()).await;
+    scene.fleet.kill("worker-1");
+    let dispatch = scene.sent(&to("ann", json!({}))).await;
+    for sql in [
+        "DELETE FROM claims WHERE kind = 'transactional'",
+        "UPDATE transactional_emails SET due_at = 0, again_at = 5000",
+    ] {
+        execute(&scene.fleet.database_url(), sql).await;
+    }
+    scene.fleet.launch_with("worker-1", &[]).await;
     assert_eq!(scene.told(&dispatch).await["status"], "sent");
-    let taken = scene.relay.taken();
-    assert_eq!((taken.len(), by_id(&taken).len()), (2, 2));
+    assert_eq!(scene.relay.taken().len(), 1);
     scene.fleet.close().await;
 }
 

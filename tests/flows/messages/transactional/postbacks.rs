@@ -79,7 +79,7 @@ email:
             received_at: NOW,
             enqueued_at: NOW,
         };
-        rows::insert(&mut tx, &new, Duration::ZERO).await.unwrap();
+        rows::insert(&mut tx, &new).await.unwrap();
         tx.commit().await.unwrap();
         MessageId { dispatch_id, service_id: Uuid::now_v7(), channel: Channel::Email }
     }
@@ -174,7 +174,7 @@ async fn what_comes_late_or_again_changes_nothing(world: World) {
 async fn a_report_is_of_its_workspace_and_user(world: World) {
     let id = world.email().await;
     let mut tx = world.app().store.write().await.unwrap();
-    rows::resolved(&mut tx, id.dispatch_id, Some(id.service_id)).await.unwrap();
+    rows::begun(&mut tx, id.dispatch_id, 0, Some(id.service_id)).await.unwrap();
     let (app, change) = (world.app(), Change { state: State::Delivered, at: NOW, reason: None });
     let other = world.installation.workspace + 1;
     assert!(!reported(&mut tx, app, other, &id, &change).await.unwrap());
@@ -191,7 +191,7 @@ async fn what_is_kept_of_a_user_is_erased(world: World) {
     let (ann, bob) = (world.email().await, world.email().await);
     for id in [ann, bob] {
         let mut tx = world.app().store.write().await.unwrap();
-        rows::resolved(&mut tx, id.dispatch_id, Some(id.service_id)).await.unwrap();
+        rows::begun(&mut tx, id.dispatch_id, 0, Some(id.service_id)).await.unwrap();
         tx.commit().await.unwrap();
         world.report(&id, PROCESSED, NOW).await;
         world.report(&id, (State::Bounced, Some("to ann@acme.example")), NOW).await;

@@ -1,60 +1,14 @@
-//! Acknowledgement strictly in order: what a consumer holds, what of it is under way, and
-//! up to where each partition is done.
+//! The partitions that a consumer holds, each with the batch of it that is under way, and up to
+//! where it is done.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// The messages of one partition that were given out, from the first that is not done.
-#[derive(Debug, Default)]
-struct Ordered {
-    /// Ascending by offset, which may have gaps.
-    given_out: VecDeque<(i64, State)>,
-    under_way: usize,
-    position: Option<i64>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    UnderWay,
-    Done,
-    /// Its acknowledgement was dropped unsaid: it must come again.
-    GivenUp,
-}
-
-impl Ordered {
-    /// Notes that the message at `offset` was given out; offsets ascend.
-    fn start(&mut self, offset: i64) {
-        self.given_out.push_back((offset, State::UnderWay));
-        self.under_way += 1;
-    }
-
-    fn finish(&mut self, offset: i64, done: bool) {
-        let Ok(index) = self.given_out.binary_search_by_key(&offset, |(offset, _)| *offset) else {
-            return;
-        };
-        self.given_out[index].1 = if done { State::Done } else { State::GivenUp };
-        self.under_way -= 1;
-        while let Some((offset, State::Done)) = self.given_out.front() {
-            self.position = Some(offset + 1);
-            self.given_out.pop_front();
-        }
-    }
-
-    /// The offset before which everything is done; none while nothing is.
-    fn position(&self) -> Option<i64> {
-        self.position
-    }
-
-    fn is_busy(&self) -> bool {
-        self.under_way > 0
-    }
-}
-
 /// The partitions that a consumer holds.
 ///
-/// Each time that one is assigned begins an epoch of it; what is said about a message of
+/// Each time that one is assigned begins an epoch of it; what is said about a batch of
 /// another epoch is ignored, since the partition may be somebody else's by now.
 pub(super) struct Partitions {
     state: Mutex<Holdings>,
@@ -79,7 +33,10 @@ struct Holdings {
 struct Held {
     epoch: u64,
     stopped: bool,
-    ordered: Ordered,
+    /// The last offset of the batch that is under way: one at a time.
+    under_way: Option<i64>,
+    /// The offset before which everything is done; none while nothing is.
+    position: Option<i64>,
     committed: Option<i64>,
 }
 
@@ -97,7 +54,7 @@ impl Partitions {
         let mut state = self.lock();
         state.epochs += 1;
         let epoch = state.epochs;
-        let held = Held { epoch, stopped: false, ordered: Ordered::default(), committed: None };
+        let held = Held { epoch, stopped: false, under_way: None, position: None, committed: None };
         state.held.insert(partition, held);
         epoch
     }
@@ -126,23 +83,26 @@ impl Partitions {
         self.lock().held.get(&partition).is_some_and(|held| held.epoch == epoch)
     }
 
-    /// Notes that a message is given out; `false` if it must not be.
+    /// Notes that a batch is given out that ends with `offset`; `false` if it must not be.
     pub fn start(&self, partition: i32, epoch: u64, offset: i64) -> bool {
         match self.lock().held.get_mut(&partition) {
             Some(held) if held.epoch == epoch && !held.stopped => {
-                held.ordered.start(offset);
+                held.under_way = Some(offset);
                 true
             }
             _ => false,
         }
     }
 
-    /// Notes that work on a message has ended: done, or given up and to come again.
+    /// Notes that work on a batch has ended: done, or given up and to come again.
     pub fn finish(&self, partition: i32, epoch: u64, offset: i64, done: bool) {
         if let Some(held) = self.lock().held.get_mut(&partition)
             && held.epoch == epoch
         {
-            held.ordered.finish(offset, done);
+            held.under_way = None;
+            if done {
+                held.position = Some(offset + 1);
+            }
         }
         self.finished.notify_all();
         (self.on_finish)();
@@ -164,11 +124,11 @@ impl Partitions {
     }
 
     pub fn is_busy(&self, partition: i32) -> bool {
-        self.lock().held.get(&partition).is_some_and(|held| held.ordered.is_busy())
+        self.lock().held.get(&partition).is_some_and(|held| held.under_way.is_some())
     }
 
     pub fn any_busy(&self) -> bool {
-        self.lock().held.values().any(|held| held.ordered.is_busy())
+        self.lock().held.values().any(|held| held.under_way.is_some())
     }
 
     /// Blocks this thread until nothing of `partitions` is under way, or `deadline`.
@@ -177,7 +137,7 @@ impl Partitions {
         let busy = |state: &Holdings| {
             partitions
                 .iter()
-                .any(|partition| state.held.get(partition).is_some_and(|h| h.ordered.is_busy()))
+                .any(|partition| state.held.get(partition).is_some_and(|h| h.under_way.is_some()))
         };
         while busy(&state) {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -191,19 +151,19 @@ impl Partitions {
 
     /// Lets `partition` go; answers up to where it is done, if this epoch did anything.
     pub fn revoke(&self, partition: i32) -> Option<i64> {
-        self.lock().held.remove(&partition)?.ordered.position()
+        self.lock().held.remove(&partition)?.position
     }
 
     /// Up to where `partition` is done, if this epoch did anything.
     pub fn position(&self, partition: i32) -> Option<i64> {
-        self.lock().held.get(&partition)?.ordered.position()
+        self.lock().held.get(&partition)?.position
     }
 
     /// The positions that have moved since [`committed`](Self::committed).
     pub fn to_commit(&self) -> Vec<(i32, i64)> {
         let state = self.lock();
         let moved = state.held.iter().filter_map(|(partition, held)| {
-            let position = held.ordered.position()?;
+            let position = held.position?;
             (held.committed < Some(position)).then_some((*partition, position))
         });
         moved.collect()
@@ -222,42 +182,10 @@ impl Partitions {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
-    use proptest::prelude::*;
-
     use super::*;
 
     fn partitions() -> Partitions {
         Partitions::new(|| {})
-    }
-
-    proptest! {
-        /// Whatever the gaps and the order of acknowledgement: everything before the
-        /// position is done, and the first message that is not done is not before it.
-        #[test]
-        fn the_position_never_passes_what_is_not_done(
-            gaps in prop::collection::vec(1i64..5, 1..60),
-            order in prop::collection::vec((any::<prop::sample::Index>(), any::<bool>()), 0..80),
-        ) {
-            let offsets: Vec<i64> = gaps.iter().scan(0, |at, gap| { *at += gap; Some(*at) }).collect();
-            let mut ordered = Ordered::default();
-            offsets.iter().for_each(|offset| ordered.start(*offset));
-            let (mut open, mut done) = (offsets.clone(), BTreeSet::new());
-            for (index, is_done) in order {
-                if open.is_empty() {
-                    break;
-                }
-                let offset = open.remove(index.index(open.len()));
-                ordered.finish(offset, is_done);
-                if is_done {
-                    done.insert(offset);
-                }
-                let prefix = offsets.iter().take_while(|offset| done.contains(offset)).last();
-                prop_assert_eq!(ordered.position(), prefix.map(|offset| offset + 1));
-                prop_assert_eq!(ordered.is_busy(), !open.is_empty());
-            }
-        }
     }
 
     #[test]
