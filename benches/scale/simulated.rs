@@ -146,7 +146,7 @@ impl Handler for Parts {
             tx.commit().await?;
         }
         let began = Instant::now();
-        let mut tx = self.app.store.write_by_keys_async_commit().await?;
+        let mut tx = self.app.store.write_by_keys().await?;
         if is_wanted {
             state::part_done(&self.app, &mut tx, claim, &RESULT).await?;
         } else {

@@ -217,7 +217,13 @@ async fn database(config: Config, secrets: SecretKey) -> Vec<Finding> {
         }
         Ok(None) => ("SQLite".to_owned(), Vec::new()),
         Err(error) => {
-            return vec![Finding::fail(WHAT, error, MEND)];
+            // A pooler gives a connection to one transaction after the other.
+            let is_pooled = error.to_string().contains("prepared statement");
+            let mend = match is_pooled {
+                true => "use the pooler in session mode, or connect to PostgreSQL itself",
+                false => MEND,
+            };
+            return vec![Finding::fail(WHAT, error, mend)];
         }
     };
     let mut findings: Vec<Finding> =

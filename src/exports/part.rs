@@ -71,7 +71,7 @@ impl Task {
         let result = self.store(&objects, packed).await?;
         fail_point!("part::uploaded");
         go_on(stop)?;
-        let mut tx = app.store.write_by_keys_async_commit().await?;
+        let mut tx = app.store.write_by_keys().await?;
         state::part_done(app, &mut tx, &self.claim, &result).await?;
         tx.commit().await?;
         fail_point!("part::done");

@@ -22,7 +22,7 @@ pub use super::part_rows::PartResult;
 /// [`ClaimError::Lost`] also says that the job is not running any more.
 ///
 /// Others wait here for what this locks. So the transaction may be one that [does not wait for
-/// the disk](store::Store::write_by_keys_async_commit): what a crash takes back is the
+/// the disk](store::Store::write_by_keys): what a crash takes back is the
 /// claim's end as well, and the part is done again. Where it moves the job itself it waits.
 pub async fn part_done(
     app: &App,

@@ -51,11 +51,13 @@ pub(super) async fn keep_short(
 }
 
 async fn trim(app: &App, group: &str, topic: Topic) -> Result<u64, TrimError> {
-    let mut tx = app.store.snapshot().await?;
+    // What the log loses must not be taken back by a crash of the database.
+    let mut tx = app.store.write().await?;
+    tx.flush().await?;
     // By the database's clock: a worker whose own is years ahead would leave nothing to go back to.
     let now = app.clock.moved(claims::now(&mut tx).await?);
     let places = offsets::places(&mut tx, topic).await?;
-    drop(tx);
+    tx.commit().await?;
     let kept = hours(24) * app.config.log.keep_days;
     let before = (now - millis(kept)).max(0);
     Ok(app.log.trim(group, topic, &places, before).await?)

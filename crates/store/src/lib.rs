@@ -120,12 +120,6 @@ macro_rules! execute {
         $crate::on!($tx, c => $query.execute(c).await?.rows_affected())
     };
 }
-/// How PostgreSQL begins what finds its rows by their keys.
-macro_rules! begin_by_keys {
-    () => {
-        "BEGIN; SET LOCAL plan_cache_mode TO force_generic_plan; SET LOCAL enable_seqscan TO off"
-    };
-}
 
 /// What went wrong with the store.
 #[derive(Debug, thiserror::Error)]
@@ -401,27 +395,20 @@ impl Store {
         })
     }
 
-    /// [`write`](Self::write) for what finds its rows by their keys alone, as batches of the log
-    /// do: PostgreSQL plans each statement once for a connection. To plan one over a hundred
-    /// partitions takes it longer than to find the users of a small batch. What is planned once
-    /// may be planned for tables that are still empty, so it goes by indexes.
+    /// [`write`](Self::write) for what finds its rows by their keys alone, and is done again, with
+    /// the same result, where a crash of the server takes it back.
+    ///
+    /// PostgreSQL plans each statement once for a connection: to plan one over a hundred partitions
+    /// takes it longer than to find the users of a small batch. What is planned once may be planned
+    /// for tables that are still empty, so it goes by indexes. The commit does not wait for the
+    /// disk, so what it locks is free again at once; any other commit after it makes it durable,
+    /// too. SQLite writes as ever.
     pub async fn write_by_keys(&self) -> Result<Tx, StoreError> {
-        self.write_with(begin_by_keys!()).await
-    }
-
-    /// The same with PostgreSQL's asynchronous commit, which does not wait for the disk, so that
-    /// what it locks is free again at once: for what is done again, with the same result, where a
-    /// crash of the server takes it back. Any other commit after it makes it durable, too. SQLite
-    /// waits.
-    pub async fn write_by_keys_async_commit(&self) -> Result<Tx, StoreError> {
-        self.write_with(concat!(begin_by_keys!(), "; SET LOCAL synchronous_commit TO off")).await
-    }
-
-    /// `begin` is PostgreSQL's; SQLite begins as ever.
-    async fn write_with(&self, begin: &'static str) -> Result<Tx, StoreError> {
+        const BEGIN: &str = "BEGIN; SET LOCAL plan_cache_mode TO force_generic_plan; \
+                             SET LOCAL enable_seqscan TO off; SET LOCAL synchronous_commit TO off";
         Ok(match self {
             Self::Postgres { pool, wake } => {
-                let begun = pool.begin_with(begin);
+                let begun = pool.begin_with(BEGIN);
                 Tx::Postgres(Open::new(pools::timed(pools::name(pool), begun).await?, wake))
             }
             Self::Sqlite { .. } => self.write().await?,
@@ -540,10 +527,21 @@ impl Tx {
     }
 
     /// Has the commit wait for the disk after all
-    /// ([`write_by_keys_async_commit`](Store::write_by_keys_async_commit)).
+    /// ([`write_by_keys`](Store::write_by_keys)).
     pub async fn commit_synchronously(&mut self) -> Result<(), StoreError> {
         if let Self::Postgres(tx) = self {
             sqlx::query("SET LOCAL synchronous_commit TO DEFAULT").execute(&mut **tx).await?;
+        }
+        Ok(())
+    }
+
+    /// Has the commit wait until all that was committed before is on the disk, also what did not
+    /// wait for it ([`write_by_keys`](Store::write_by_keys)).
+    pub async fn flush(&mut self) -> Result<(), StoreError> {
+        if let Self::Postgres(tx) = self {
+            // A commit that wrote nothing waits for nothing.
+            let sql = "SELECT pg_logical_emit_message(true, 'longshore', '')";
+            sqlx::query(sql).execute(&mut **tx).await?;
         }
         Ok(())
     }

@@ -109,6 +109,7 @@ impl<H: Handler> Work<H> {
             _ => Vec::new(),
         };
         let todo = self.prepare(&new, &split).await?;
+        // A crash of the database takes the offset back with the effect, and both come again.
         let mut tx = self.shared.app.store.write_by_keys().await?;
         let topic = self.messages()[0].topic;
         if !offsets::advance(&mut tx, topic, &self.place, self.next()).await? {
