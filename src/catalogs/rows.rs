@@ -9,13 +9,11 @@ use sqlx::{QueryBuilder, Sqlite};
 
 use super::{Catalog, Field};
 use store::documents::parsed;
-use store::{Room, StoreError, Tx, execute, from_row, on, to_json};
+use store::retention::OldRows;
+use store::{Room, StoreError, Tx, execute, from_row, old_rows, on, to_json};
 
 /// Rows of one SQLite statement: of 7 columns, well below the parameters it may have.
 const SQLITE_ROWS: usize = 250;
-
-/// Records of edits removed by one [`sweep_edits`].
-const SWEEP: i64 = 10_000;
 
 /// What the locks of catalogs are called among PostgreSQL's advisory locks, beside the id. Those
 /// are given out in the order in which they were asked for; that of a row, when it is shared
@@ -457,28 +455,6 @@ pub async fn edited(tx: &mut Tx) -> Result<Vec<i32>, StoreError> {
     .fetch_all(c).await?))
 }
 
-/// Whether a catalog has records of edits that were received before a time.
-pub async fn has_old_edits(tx: &mut Tx, catalog: i32, before: i64) -> Result<bool, StoreError> {
-    Ok(on!(tx, c => sqlx::query_scalar(
-        "SELECT EXISTS (SELECT 1 FROM catalog_edits WHERE catalog_id = $1 AND received_at < $2)",
-    )
-    .bind(catalog).bind(before).fetch_one(c).await?))
-}
-
-/// Removes such records, some at a time; whether more are left.
-pub async fn sweep_edits(tx: &mut Tx, catalog: i32, before: i64) -> Result<bool, StoreError> {
-    let sql = match tx.is_postgres() {
-        true => {
-            "DELETE FROM catalog_edits WHERE ctid = ANY (ARRAY (
-                 SELECT ctid FROM catalog_edits WHERE catalog_id = $1 AND received_at < $2
-                 LIMIT $3 FOR UPDATE SKIP LOCKED))"
-        }
-        false => {
-            "DELETE FROM catalog_edits WHERE rowid IN (
-                 SELECT rowid FROM catalog_edits WHERE catalog_id = $1 AND received_at < $2
-                 LIMIT $3)"
-        }
-    };
-    let removed = execute!(tx, sqlx::query(sql).bind(catalog).bind(before).bind(SWEEP));
-    Ok(removed == SWEEP as u64)
-}
+/// Records of a catalog's edits that were received before a time.
+pub const OLD_EDITS: OldRows =
+    old_rows!("catalog_edits", "catalog_id = $1 AND received_at < $2", 10_000);

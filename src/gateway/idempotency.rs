@@ -46,7 +46,6 @@ use kit::clock::millis;
 use kit::fail_point;
 use kit::retry;
 use log::{NewMessage, message_ids};
-use store::claims::now;
 use store::{StoreError, Tx, answered};
 
 pub use claims::Answer;
@@ -290,30 +289,17 @@ fn hash(messages: &[NewMessage]) -> [u8; 32] {
     hash.finalize().into()
 }
 
-/// Removes claims whose keys hold no more, every now and then until `shutdown`.
-pub async fn sweep_old(app: App, shutdown: CancellationToken) {
-    while !shutdown.is_cancelled() {
-        let (app, stop) = (app.clone(), shutdown.clone());
-        let swept: Result<(), StoreError> =
-            answered(async move { sweep(&app, &stop).await }, sleep(PATIENCE)).await;
-        if let Err(error) = swept {
-            tracing::warn!(%error, "old idempotency claims could not be removed; later again");
-        }
-        retry::wait(SWEEP_EVERY, &shutdown).await;
-    }
+/// Deletes claims whose keys no longer hold, every now and then until `stop`.
+pub async fn sweep_old(app: App, stop: CancellationToken) {
+    let pass = || {
+        let (app, stop) = (app.clone(), stop.clone());
+        answered(async move { sweep(&app, &stop).await }, sleep(PATIENCE))
+    };
+    retry::repeat(SWEEP_EVERY, &stop, "old idempotency claims cannot be deleted yet", pass).await;
 }
 
-/// One look for claims whose keys hold no more.
-pub async fn sweep(app: &App, shutdown: &CancellationToken) -> Result<(), StoreError> {
-    // An idle SQLite never takes the write lock for this.
-    let mut tx = app.store.snapshot().await?;
-    let expired = now(&mut tx).await? - millis(HOLDS);
-    let mut more = rows::any_old(&mut tx, expired).await?;
-    drop(tx);
-    while more && !shutdown.is_cancelled() {
-        let mut tx = app.store.write().await?;
-        more = rows::sweep(&mut tx, expired).await?;
-        tx.commit().await?;
-    }
-    Ok(())
+/// One look for claims whose keys no longer hold.
+pub async fn sweep(app: &App, stop: &CancellationToken) -> Result<(), StoreError> {
+    let expired = app.store.now().await? - millis(HOLDS);
+    rows::OLD_CLAIMS.delete(&app.store, &[expired], stop).await
 }

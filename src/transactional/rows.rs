@@ -12,7 +12,8 @@ use super::State;
 use crate::kinds;
 use kit::clock::{hours, millis};
 use store::claims::{self, Claim};
-use store::{StoreError, Tx, execute, from_row, on};
+use store::retention::OldRows;
+use store::{StoreError, Tx, execute, from_row, old_rows, on};
 
 /// For how long an external_send_id means the send that had it first
 /// (src/gateway/README.md, Sending a transactional email).
@@ -24,7 +25,7 @@ const BE_IMPATIENT: &str = "SET LOCAL lock_timeout TO '1s'";
 /// For how long workers of release 0.1.0 leave an email to newer ones.
 const LEFT_TO_CLAIMS: Duration = Duration::from_secs(10 * 60);
 
-/// Rows that one statement removes, or offers.
+/// Rows that one statement offers.
 const SOME: i64 = 1_000;
 
 /// An email to write.
@@ -365,42 +366,13 @@ pub async fn offer_some(tx: &mut Tx) -> Result<usize, StoreError> {
 
 // Forgetting ---------------------------------------------------------------------------------
 
-/// Whether there is anything to forget.
-pub async fn any_old(tx: &mut Tx, emails: i64, keys: i64) -> Result<bool, StoreError> {
-    let found: Option<i32> = on!(tx, c => sqlx::query_scalar(
-        "SELECT 1 WHERE EXISTS (SELECT 1 FROM transactional_emails
-                                WHERE received_at < $1 AND state <> 'processing')
-                     OR EXISTS (SELECT 1 FROM transactional_keys WHERE taken_at < $2)",
-    )
-    .bind(emails)
-    .bind(keys)
-    .fetch_optional(c)
-    .await?);
-    Ok(found.is_some())
-}
+/// Emails that were received before a time and are settled.
+pub const OLD_EMAILS: OldRows =
+    old_rows!("transactional_emails", "received_at < $1 AND state <> 'processing'", 1_000);
 
-/// Removes some of the emails that were received before a time and are settled, and some of the
-/// keys that were taken before another.
-pub async fn forget(tx: &mut Tx, emails: i64, keys: i64) -> Result<(), StoreError> {
-    for (sql, before) in [
-        (
-            "DELETE FROM transactional_emails WHERE dispatch_id IN (
-                 SELECT dispatch_id FROM transactional_emails
-                 WHERE received_at < $1 AND state <> 'processing'
-                 ORDER BY received_at LIMIT $2)",
-            emails,
-        ),
-        (
-            "DELETE FROM transactional_keys WHERE (workspace_id, external_send_id) IN (
-                 SELECT workspace_id, external_send_id FROM transactional_keys
-                 WHERE taken_at < $1 ORDER BY taken_at LIMIT $2)",
-            keys,
-        ),
-    ] {
-        execute!(tx, sqlx::query(sql).bind(before).bind(SOME));
-    }
-    Ok(())
-}
+/// Keys that were taken before a time.
+pub const OLD_KEYS: OldRows =
+    old_rows!("transactional_keys", "taken_at < $1", 1_000, key = "workspace_id, external_send_id");
 
 /// Removes what is kept of a user's emails, and what was told of them.
 pub async fn erase_user(tx: &mut Tx, workspace: i32, service_id: Uuid) -> Result<(), StoreError> {

@@ -1,5 +1,6 @@
 //! Which roles run, message to domain, claims to domain, drain.
 
+mod retention;
 mod roles;
 mod trim;
 

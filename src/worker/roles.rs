@@ -6,15 +6,14 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::{Role, spawn, trim};
+use super::{Role, retention, spawn, trim};
 use crate::app::App;
-use crate::catalogs::{self, apply::ApplyEdits};
+use crate::catalogs::apply::ApplyEdits;
 use crate::deliveries::{self, DeliveryError};
 use crate::engine::batches;
 use crate::engine::shares;
 use crate::exports::{ExportError, cleanup, finish, intake, part, plan, state, storage_health};
 use crate::kinds;
-use crate::messages::channels::cards;
 use crate::messages::dispatch::{self, BeginOrders, DispatchError, Engine};
 use crate::schedules::fire::{self, FireError};
 use crate::topics;
@@ -47,6 +46,7 @@ const SCHEDULES_IN_FLIGHT: usize = 4;
 impl Role {
     /// Starts the role's loops.
     pub(super) fn spawn(self, app: &App, shutdown: &CancellationToken, loops: &mut JoinSet<()>) {
+        retention::sweep(self, app, shutdown, loops);
         match self {
             Self::Exports => {
                 take_batches(app, "exports", topics::EXPORTS, intake::PlanAtOnce, shutdown, loops);
@@ -79,7 +79,6 @@ impl Role {
             Self::Catalogs => {
                 let handler = ApplyEdits::new(app);
                 take_batches(app, "catalogs", topics::CATALOGS, handler, shutdown, loops);
-                spawn(loops, catalogs::sweep::sweep_old(app.clone(), shutdown.clone()));
             }
             Self::Transactional => {
                 let lane = Lane::new(app);
@@ -128,8 +127,6 @@ fn send_messages(app: &App, shutdown: &CancellationToken, loops: &mut JoinSet<()
     share(app, DispatchPart(engine.clone()), with_places(parts), shutdown, loops);
     let named = with_places(settings.named_in_flight);
     share(app, DispatchNamed(engine), named, shutdown, loops);
-    spawn(loops, dispatch::sweep::sweep_old(app.clone(), shutdown.clone()));
-    spawn(loops, cards::sweep_old(app.clone(), shutdown.clone()));
 }
 
 /// Applies the messages of a topic in batches, exactly once.

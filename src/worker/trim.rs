@@ -35,22 +35,12 @@ pub(super) async fn keep_short(
 ) {
     // Kafka need not hear all the workers of a fleet at once, so the pauses differ.
     retry::wait(retry::pause(1, FIRST, FIRST), &shutdown).await;
-    while !shutdown.is_cancelled() {
-        match trim(&app, group, topic).await {
-            Ok(0) => {}
-            Ok(messages) => {
-                tracing::info!(topic = topic.name(), messages, "old messages were removed");
-            }
-            Err(error) => {
-                let topic = topic.name();
-                tracing::warn!(topic, %error, "old messages stay in the log for now");
-            }
-        }
-        retry::wait(retry::pause(1, EVERY, EVERY), &shutdown).await;
-    }
+    let pause = retry::pause(1, EVERY, EVERY);
+    let failed = format!("old messages of {} stay in the log for now", topic.name());
+    retry::repeat(pause, &shutdown, &failed, || trim(&app, group, topic)).await;
 }
 
-async fn trim(app: &App, group: &str, topic: Topic) -> Result<u64, TrimError> {
+async fn trim(app: &App, group: &str, topic: Topic) -> Result<(), TrimError> {
     // What the log loses must not be taken back by a crash of the database.
     let mut tx = app.store.write().await?;
     tx.flush().await?;
@@ -60,5 +50,9 @@ async fn trim(app: &App, group: &str, topic: Topic) -> Result<u64, TrimError> {
     tx.commit().await?;
     let kept = hours(24) * app.config.log.keep_days;
     let before = (now - millis(kept)).max(0);
-    Ok(app.log.trim(group, topic, &places, before).await?)
+    let messages = app.log.trim(group, topic, &places, before).await?;
+    if messages > 0 {
+        tracing::info!(topic = topic.name(), messages, "old messages were removed");
+    }
+    Ok(())
 }

@@ -1,5 +1,6 @@
 //! Whether trying again can help, and how long to wait before it.
 
+use std::fmt::Display;
 use std::time::{Duration, Instant};
 
 use rand::RngExt as _;
@@ -39,6 +40,22 @@ pub async fn wait(pause: Duration, stop: &CancellationToken) {
     }
 }
 
+/// Does `work` until `stop`, with a pause after each time. A failure is logged as `failed`, and the
+/// next time comes as ever.
+pub async fn repeat<E: Display, F: Future<Output = Result<(), E>>>(
+    pause: Duration,
+    stop: &CancellationToken,
+    failed: &str,
+    mut work: impl FnMut() -> F,
+) {
+    while !stop.is_cancelled() {
+        if let Err(error) = work().await {
+            tracing::warn!(%error, "{failed}");
+        }
+        wait(pause, stop).await;
+    }
+}
+
 /// A pause that doubles with each attempt up to `cap`, with jitter over its upper half
 /// so that many who failed together do not come back together.
 ///
@@ -74,6 +91,20 @@ impl Tries {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn repeats_until_stopped_even_if_the_work_fails() {
+        let (stop, mut times) = (CancellationToken::new(), 0);
+        let work = || {
+            times += 1;
+            if times == 3 {
+                stop.cancel();
+            }
+            std::future::ready(Err("it fails"))
+        };
+        repeat(Duration::ZERO, &stop, "the work failed", work).await;
+        assert_eq!(times, 3);
+    }
 
     #[test]
     fn pauses_grow_to_the_cap_and_no_further() {

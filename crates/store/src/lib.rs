@@ -11,6 +11,7 @@ pub mod documents;
 pub mod inspect;
 pub mod migrate;
 pub mod pools;
+pub mod retention;
 pub mod settings;
 pub mod wake;
 
@@ -426,6 +427,11 @@ impl Store {
                 Tx::Sqlite(Open::new(pools::timed(pools::MAIN, read.begin()).await?, wake))
             }
         })
+    }
+
+    /// Milliseconds since the epoch by the database's clock.
+    pub async fn now(&self) -> Result<i64, StoreError> {
+        claims::now(&mut self.snapshot().await?).await
     }
 
     /// Closes the connections, waiting for those in use and for what wakes other processes.

@@ -11,15 +11,13 @@ use uuid::Uuid;
 use super::claims::HOLDS;
 use super::{IdempotencyKey, Received};
 use kit::clock::millis;
-use store::{Store, StoreError, Tx, execute, from_row, on};
+use store::retention::OldRows;
+use store::{Store, StoreError, Tx, execute, from_row, old_rows, on};
 
 /// How long a request waits for another one under its key that is under way in a transaction,
 /// and then for all else.
 const BE_IMPATIENT: &str = "SET LOCAL lock_timeout TO '1s'";
 const BE_PATIENT: &str = "SET LOCAL lock_timeout TO DEFAULT";
-
-/// Claims removed by one [`sweep`].
-const SWEEP: i64 = 1_000;
 
 /// A request that has a key.
 #[derive(Clone, Debug)]
@@ -283,35 +281,5 @@ pub(super) async fn finish_within(
     Ok(())
 }
 
-/// Whether a claim was made no later than `expired`.
-pub(super) async fn any_old(tx: &mut Tx, expired: i64) -> Result<bool, StoreError> {
-    Ok(on!(tx, c => sqlx::query_scalar(
-        "SELECT EXISTS (SELECT 1 FROM idempotency_claims WHERE claimed_at <= $1)",
-    )
-    .bind(expired)
-    .fetch_one(c)
-    .await?))
-}
-
-macro_rules! sweep_sql {
-    ($lock:literal) => {
-        concat!(
-            "WITH old AS (
-                 SELECT workspace_id, endpoint, key FROM idempotency_claims
-                 WHERE claimed_at <= $1 ORDER BY claimed_at LIMIT $2 ",
-            $lock,
-            ")
-             DELETE FROM idempotency_claims
-             WHERE (workspace_id, endpoint, key) IN (SELECT workspace_id, endpoint, key FROM old)
-               AND claimed_at <= $1"
-        )
-    };
-}
-
-/// Removes claims that were made no later than `expired`, some at a time; whether more are
-/// left.
-pub(super) async fn sweep(tx: &mut Tx, expired: i64) -> Result<bool, StoreError> {
-    let sql = if tx.is_postgres() { sweep_sql!("FOR UPDATE SKIP LOCKED") } else { sweep_sql!("") };
-    let removed = execute!(tx, sqlx::query(sql).bind(expired).bind(SWEEP));
-    Ok(removed == SWEEP as u64)
-}
+/// Claims that were made no later than a time.
+pub(super) const OLD_CLAIMS: OldRows = old_rows!("idempotency_claims", "claimed_at <= $1", 1_000);

@@ -1,4 +1,4 @@
-//! Forgetting who was sent what long ago.
+//! Deletes dispatches that ended long ago, with their messages.
 
 use std::time::Duration;
 
@@ -13,24 +13,10 @@ use kit::retry;
 use store::StoreError;
 use store::claims;
 
-/// Between two passes.
-const EVERY: Duration = Duration::from_secs(600);
-
 /// The pause after each transaction.
 const PAUSE: Duration = Duration::from_millis(50);
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
-
-/// Removes dispatches that ended long ago, with their messages, every now and then until
-/// `shutdown`.
-pub async fn sweep_old(app: App, shutdown: CancellationToken) {
-    while !shutdown.is_cancelled() {
-        if let Err(error) = sweep(&app, &shutdown).await {
-            tracing::warn!(%error, "messages of long ago stay for now");
-        }
-        retry::wait(EVERY, &shutdown).await;
-    }
-}
 
 /// One pass over all workspaces.
 pub async fn sweep(app: &App, shutdown: &CancellationToken) -> Result<(), StoreError> {

@@ -2,15 +2,13 @@
 //! objects). A card is a row; `longshore cards` reads them.
 
 mod rows;
-mod sweep;
 
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
 pub(crate) use rows::forget_user;
-pub use rows::{Card, of_user};
-pub use sweep::sweep_old;
+pub use rows::{Card, of_user, sweep};
 
 use super::together::Together;
 use crate::app::App;

@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, HashSet};
 
 use serde::Serialize;
 use serde_json::value::RawValue;
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use crate::app::App;
 use crate::users::rows::{For, find_users};
 use kit::clock::serialize_time;
-use store::{StoreError, Tx, execute, on};
-
-/// Cards that are removed at once.
-const SWEEP: i64 = 5_000;
+use store::retention::OldRows;
+use store::{StoreError, Tx, execute, old_rows, on};
 
 /// A card to store.
 #[derive(Clone, Debug)]
@@ -161,28 +161,11 @@ pub async fn forget_user(tx: &mut Tx, workspace: i32, user: Uuid) -> Result<(), 
     Ok(())
 }
 
-/// Whether any card has expired.
-pub async fn has_expired(tx: &mut Tx, now: i64) -> Result<bool, StoreError> {
-    let found: Option<i32> = on!(tx, c => sqlx::query_scalar(
-        "SELECT 1 FROM content_cards WHERE expires_at <= $1 LIMIT 1",
-    )
-    .bind(now).fetch_optional(c).await?);
-    Ok(found.is_some())
-}
+/// Cards that have expired.
+const EXPIRED: OldRows = old_rows!("content_cards", "expires_at <= $1", 5_000);
 
-/// Removes some that have expired; whether there may be more.
-pub async fn sweep(tx: &mut Tx, now: i64) -> Result<bool, StoreError> {
-    let sql = match tx.is_postgres() {
-        true => {
-            "DELETE FROM content_cards WHERE ctid = ANY (ARRAY (
-                 SELECT ctid FROM content_cards WHERE expires_at <= $1
-                 LIMIT $2 FOR UPDATE SKIP LOCKED))"
-        }
-        false => {
-            "DELETE FROM content_cards WHERE rowid IN (
-                 SELECT rowid FROM content_cards WHERE expires_at <= $1 LIMIT $2)"
-        }
-    };
-    let removed = execute!(tx, sqlx::query(sql).bind(now).bind(SWEEP));
-    Ok(removed == SWEEP as u64)
+/// Deletes the cards that have expired. The database's clock says which: that of one worker must
+/// not destroy anything.
+pub async fn sweep(app: &App, stop: &CancellationToken) -> Result<(), StoreError> {
+    EXPIRED.delete(&app.store, &[app.store.now().await?], stop).await
 }

@@ -9,7 +9,6 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{Message, World};
-use crate::support::eventually;
 use crate::support::stores::{TestStore, on_both_stores, on_pool};
 
 on_both_stores!(a_card_is_stored_once_and_expires, many_cards_are_stored_together,);
@@ -68,11 +67,8 @@ async fn a_card_is_stored_once_and_expires(store: TestStore) {
     clock.set(from_ms(clock.now_ms() - 7_200_000));
     assert_eq!(world.send(&card(user, json!({ "time_to_live": 60 }))).await, Outcome::Sent);
     assert_eq!((listed(&world).await.len(), count(&world).await), (1, 2));
-    let stop = CancellationToken::new();
-    let sweep = tokio::spawn(cards::sweep_old(world.app().clone(), stop.clone()));
-    eventually("it is swept", || async { count(&world).await == 1 }).await;
-    stop.cancel();
-    sweep.await.unwrap();
+    cards::sweep(world.app(), &CancellationToken::new()).await.unwrap();
+    assert_eq!(count(&world).await, 1);
     assert_eq!(listed(&world).await, cards);
     // With the user goes what they are shown, and nobody gets more of it.
     world.place.printed(&["users", "delete", "u0"]).await;
