@@ -13,7 +13,7 @@ use crate::kinds;
 use kit::clock::{hours, millis};
 use store::claims::{self, Claim};
 use store::retention::OldRows;
-use store::{StoreError, Tx, execute, from_row, old_rows, on};
+use store::{StoreError, Tx, execute, from_row, now_sql, old_rows, on};
 
 /// For how long an external_send_id means the send that had it first
 /// (src/gateway/README.md, Sending a transactional email).
@@ -98,16 +98,9 @@ macro_rules! columns {
 macro_rules! at_now {
     ($tx:expr, $rest:expr) => {
         if $tx.is_postgres() {
-            concat!(
-                "WITH clock (now) AS
-                     (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint) ",
-                $rest
-            )
+            concat!("WITH clock (now) AS (SELECT ", now_sql!(postgres), ") ", $rest)
         } else {
-            concat!(
-                "WITH clock (now) AS (SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER)) ",
-                $rest
-            )
+            concat!("WITH clock (now) AS (SELECT ", now_sql!(sqlite), ") ", $rest)
         }
     };
 }

@@ -93,6 +93,7 @@ impl Retry for ClaimError {
 
 /// The database's clock in milliseconds since the epoch. On PostgreSQL also as it was when a
 /// statement began, which an index can be searched with; of use where no transaction is around it.
+#[macro_export]
 macro_rules! now_sql {
     (postgres) => {
         "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"

@@ -5,7 +5,7 @@ use std::str::FromStr as _;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection as _, PgConnection};
 
-use super::{StoreError, from_row};
+use super::{StoreError, from_row, now_sql};
 
 /// The oldest PostgreSQL that serves: lz4 columns came with it.
 const OLDEST: i32 = 140_000;
@@ -63,14 +63,15 @@ pub async fn reach(url: &str) -> Result<Option<Server>, StoreError> {
         return Ok(None);
     }
     let mut connection = PgConnection::connect_with(&PgConnectOptions::from_str(url)?).await?;
-    let server = sqlx::query_as(
+    let server = sqlx::query_as(concat!(
         "SELECT current_setting('server_version_num')::int AS version,
                 current_setting('max_locks_per_transaction')::bigint AS max_locks_per_transaction,
                 EXISTS (SELECT 1 FROM pg_settings
                         WHERE name = 'default_toast_compression' AND 'lz4' = ANY (enumvals)
-                       ) AS has_lz4,
-                (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now",
-    )
+                       ) AS has_lz4, ",
+        now_sql!(postgres),
+        " AS now"
+    ))
     .fetch_one(&mut connection)
     .await?;
     connection.close().await?;

@@ -12,7 +12,7 @@ use super::claims::HOLDS;
 use super::{IdempotencyKey, Received};
 use kit::clock::millis;
 use store::retention::OldRows;
-use store::{Store, StoreError, Tx, execute, from_row, old_rows, on};
+use store::{Store, StoreError, Tx, execute, from_row, now_sql, old_rows, on};
 
 /// How long a request waits for another one under its key that is under way in a transaction,
 /// and then for all else.
@@ -64,27 +64,17 @@ macro_rules! alone {
     };
 }
 
-/// The database's time in milliseconds since the epoch, in SQL.
-macro_rules! now {
-    (postgres) => {
-        "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
-    };
-    (sqlite) => {
-        "CAST(unixepoch('subsec') * 1000 AS INTEGER)"
-    };
-}
-
 /// Executes one statement that is a transaction by itself, its text of what is before the
 /// database's time, that, and what is after; how many rows it changed.
 macro_rules! alone_at {
     ($store:expr, $before:literal, NOW, $after:literal, $($value:expr),+) => {
         match $store {
             Store::Postgres { pool, .. } => {
-                let query = sqlx::query(concat!($before, now!(postgres), $after));
+                let query = sqlx::query(concat!($before, now_sql!(postgres), $after));
                 query $(.bind($value))+ .execute(pool).await?.rows_affected()
             }
             Store::Sqlite { write, .. } => {
-                let query = sqlx::query(concat!($before, now!(sqlite), $after));
+                let query = sqlx::query(concat!($before, now_sql!(sqlite), $after));
                 query $(.bind($value))+ .execute(write).await?.rows_affected()
             }
         }
@@ -96,11 +86,11 @@ macro_rules! within_at {
     ($tx:expr, $before:literal, NOW, $after:literal, $($value:expr),+) => {
         match $tx {
             Tx::Postgres(tx) => {
-                let query = sqlx::query(concat!($before, now!(postgres), $after));
+                let query = sqlx::query(concat!($before, now_sql!(postgres), $after));
                 query $(.bind($value))+ .execute(&mut **tx).await?.rows_affected()
             }
             Tx::Sqlite(tx) => {
-                let query = sqlx::query(concat!($before, now!(sqlite), $after));
+                let query = sqlx::query(concat!($before, now_sql!(sqlite), $after));
                 query $(.bind($value))+ .execute(&mut **tx).await?.rows_affected()
             }
         }

@@ -1,7 +1,7 @@
 //! The SQL of rate limits: one row for each budget, which has the count of one window.
 
 use super::Key;
-use store::{Store, StoreError, from_row};
+use store::{Store, StoreError, from_row, now_sql};
 
 /// What the database counted, of the window that it is in.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ from_row! { Counted { ends_at, used, now } }
 /// Counts in the row's window where that is the clock's, or the next one, as it is for who
 /// waited for the row over the end of a window; else begins the clock's window anew.
 macro_rules! lease {
-    ($now:literal) => {
+    ($now:expr) => {
         concat!(
             "INSERT INTO rate_limits AS was (workspace_id, budget, seconds, ends_at, used)
              SELECT $1, $2, $3, clock.now - clock.now % ($3 * 1000) + $3 * 1000, $4
@@ -55,7 +55,7 @@ pub(super) async fn lease(
     let seconds = i64::from(limit.seconds);
     Ok(match store {
         Store::Postgres { pool, .. } => {
-            sqlx::query_as(lease!("(extract(epoch FROM clock_timestamp()) * 1000)::BIGINT"))
+            sqlx::query_as(lease!(now_sql!(postgres)))
                 .bind(workspace)
                 .bind(budget.name())
                 .bind(seconds)

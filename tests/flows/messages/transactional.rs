@@ -4,6 +4,7 @@
 #[cfg(debug_assertions)]
 mod crashes;
 mod postbacks;
+mod sweeping;
 
 use std::collections::BTreeMap;
 
