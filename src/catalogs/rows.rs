@@ -5,15 +5,12 @@
 //! version.
 
 use futures::TryStreamExt as _;
-use sqlx::{QueryBuilder, Sqlite};
+use sqlx::QueryBuilder;
 
 use super::{Catalog, Field};
 use store::documents::parsed;
 use store::retention::OldRows;
-use store::{Room, StoreError, Tx, execute, from_row, old_rows, on, to_json};
-
-/// Rows of one SQLite statement: of 7 columns, well below the parameters it may have.
-const SQLITE_ROWS: usize = 250;
+use store::{Room, StoreError, Tx, execute, from_row, insert_rows, old_rows, on, to_json};
 
 /// What the locks of catalogs are called among PostgreSQL's advisory locks, beside the id. Those
 /// are given out in the order in which they were asked for; that of a row, when it is shared
@@ -239,44 +236,18 @@ pub async fn load_items(tx: &mut Tx, items: &[StoredItem]) -> Result<(), StoreEr
     write_items(tx, items, ON_LOAD).await.map(|_| ())
 }
 
-const INSERT_ITEMS: &str = "INSERT INTO catalog_items (catalog_id, item_id, load, version, doc) ";
-
 async fn write_items(
     tx: &mut Tx,
     items: &[StoredItem],
     on_conflict: &'static str,
 ) -> Result<u64, StoreError> {
-    let mut written = 0;
-    match tx {
-        _ if items.is_empty() => {}
-        Tx::Postgres(tx) => {
-            let mut sql = QueryBuilder::new(INSERT_ITEMS);
-            sql.push("SELECT * FROM unnest(");
-            let mut arrays = sql.separated(", ");
-            arrays.push_bind(items.iter().map(|item| item.catalog_id).collect::<Vec<_>>());
-            arrays.push_bind(items.iter().map(|item| item.item_id.as_str()).collect::<Vec<_>>());
-            arrays.push_bind(items.iter().map(|item| item.load).collect::<Vec<_>>());
-            arrays.push_bind(items.iter().map(|item| item.version).collect::<Vec<_>>());
-            arrays.push_bind(items.iter().map(|item| item.doc.as_str()).collect::<Vec<_>>());
-            sql.push(") ").push(on_conflict);
-            written += sql.build().execute(&mut **tx).await?.rows_affected();
-        }
-        Tx::Sqlite(tx) => {
-            for items in items.chunks(SQLITE_ROWS) {
-                let mut sql = QueryBuilder::<Sqlite>::new(INSERT_ITEMS);
-                sql.push_values(items, |mut row, item| {
-                    row.push_bind(item.catalog_id)
-                        .push_bind(item.item_id.as_str())
-                        .push_bind(item.load)
-                        .push_bind(item.version)
-                        .push_bind(item.doc.as_str());
-                });
-                sql.push(" ").push(on_conflict);
-                written += sql.build().execute(&mut **tx).await?.rows_affected();
-            }
-        }
-    }
-    Ok(written)
+    Ok(insert_rows!(tx, "catalog_items", items, |item| {
+        catalog_id: item.catalog_id,
+        item_id: item.item_id.as_str(),
+        load: item.load,
+        version: item.version,
+        doc: item.doc.as_str(),
+    }, on_conflict))
 }
 
 /// Begins a load: answers its number.
@@ -325,7 +296,8 @@ pub async fn end_staging(tx: &mut Tx) -> Result<(), StoreError> {
 
 /// Writes the staged items of a load, as [`load_items`] does.
 pub async fn load_staged(tx: &mut Tx, id: i32, catalog: &str, load: i32) -> Result<(), StoreError> {
-    let mut sql = QueryBuilder::new(INSERT_ITEMS);
+    let mut sql =
+        QueryBuilder::new("INSERT INTO catalog_items (catalog_id, item_id, load, version, doc) ");
     sql.push("SELECT ").push_bind(id).push(", item_id, ").push_bind(load);
     sql.push(", 0, doc FROM staged_items WHERE catalog = ").push_bind(catalog);
     sql.push(" ORDER BY item_id ").push(ON_LOAD);
@@ -383,41 +355,15 @@ from_row! {
 }
 
 pub async fn insert_edits(tx: &mut Tx, edits: &[EditRow]) -> Result<(), StoreError> {
-    const INSERT: &str = "INSERT INTO catalog_edits
-             (catalog_id, request_id, received_at, applied, unknown, unknown_ids, applied_at) ";
-    match tx {
-        _ if edits.is_empty() => {}
-        Tx::Postgres(tx) => {
-            let mut sql = QueryBuilder::new(INSERT);
-            sql.push("SELECT * FROM unnest(");
-            let mut arrays = sql.separated(", ");
-            arrays.push_bind(edits.iter().map(|edit| edit.catalog_id).collect::<Vec<_>>());
-            arrays.push_bind(edits.iter().map(|edit| edit.request_id.as_str()).collect::<Vec<_>>());
-            arrays.push_bind(edits.iter().map(|edit| edit.received_at).collect::<Vec<_>>());
-            arrays.push_bind(edits.iter().map(|edit| edit.applied).collect::<Vec<_>>());
-            arrays.push_bind(edits.iter().map(|edit| edit.unknown).collect::<Vec<_>>());
-            arrays
-                .push_bind(edits.iter().map(|edit| edit.unknown_ids.as_str()).collect::<Vec<_>>());
-            arrays.push_bind(edits.iter().map(|edit| edit.applied_at).collect::<Vec<_>>());
-            sql.push(")");
-            sql.build().execute(&mut **tx).await?;
-        }
-        Tx::Sqlite(tx) => {
-            for edits in edits.chunks(SQLITE_ROWS) {
-                let mut sql = QueryBuilder::<Sqlite>::new(INSERT);
-                sql.push_values(edits, |mut row, edit| {
-                    row.push_bind(edit.catalog_id)
-                        .push_bind(edit.request_id.as_str())
-                        .push_bind(edit.received_at)
-                        .push_bind(edit.applied)
-                        .push_bind(edit.unknown)
-                        .push_bind(edit.unknown_ids.as_str())
-                        .push_bind(edit.applied_at);
-                });
-                sql.build().execute(&mut **tx).await?;
-            }
-        }
-    }
+    insert_rows!(tx, "catalog_edits", edits, |edit| {
+        catalog_id: edit.catalog_id,
+        request_id: edit.request_id.as_str(),
+        received_at: edit.received_at,
+        applied: edit.applied,
+        unknown: edit.unknown,
+        unknown_ids: edit.unknown_ids.as_str(),
+        applied_at: edit.applied_at,
+    }, "");
     Ok(())
 }
 

@@ -4,10 +4,7 @@ use uuid::Uuid;
 
 use crate::users::Position;
 use store::claims::Claim;
-use store::{StoreError, Tx, from_row, on};
-
-/// Rows that one statement inserts: SQLite and PostgreSQL both take far more parameters.
-const ROWS_PER_INSERT: usize = 1_000;
+use store::{StoreError, Tx, from_row, insert_rows, on};
 
 /// What a part covers: the users after `from`, up to and with `to`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,19 +67,14 @@ pub async fn insert_parts(
     let starts = std::iter::once(&from).chain(ends);
     let rows: Vec<(i64, &Position, &Position)> =
         (1..).zip(starts.zip(ends)).map(|(part, (from, to))| (part, from, to)).collect();
-    for rows in rows.chunks(ROWS_PER_INSERT) {
-        on!(tx, c => {
-            let mut insert = sqlx::QueryBuilder::new(
-                "INSERT INTO export_parts (job_id, part, from_slice, from_id, to_slice, to_id) ",
-            );
-            insert.push_values(rows, |mut row, (part, from, to)| {
-                row.push_bind(job).push_bind(*part);
-                row.push_bind(from.slice).push_bind(from.service_id);
-                row.push_bind(to.slice).push_bind(to.service_id);
-            });
-            insert.build().execute(c).await?.rows_affected()
-        });
-    }
+    insert_rows!(tx, "export_parts", rows, |row| {
+        job_id: job,
+        part: row.0,
+        from_slice: row.1.slice,
+        from_id: row.1.service_id,
+        to_slice: row.2.slice,
+        to_id: row.2.service_id,
+    }, "");
     Ok(())
 }
 
@@ -100,18 +92,11 @@ pub(super) async fn mark_done(
     .bind(claim.job).bind(claim.item).bind(claim.attempt)
     .bind(result.users).bind(result.raw_bytes).bind(result.bytes).bind(i64::from(result.crc32))
     .execute(c).await?.rows_affected());
-    for rows in result.broken.chunks(ROWS_PER_INSERT) {
-        on!(tx, c => {
-            let mut insert = sqlx::QueryBuilder::new(
-                "INSERT INTO export_broken_users (job_id, service_id, reason) ",
-            );
-            insert.push_values(rows, |mut row, (service_id, reason)| {
-                row.push_bind(claim.job).push_bind(*service_id).push_bind(reason);
-            });
-            insert.push(" ON CONFLICT (job_id, service_id) DO NOTHING");
-            insert.build().execute(c).await?.rows_affected()
-        });
-    }
+    insert_rows!(tx, "export_broken_users", result.broken, |broken| {
+        job_id: claim.job,
+        service_id: broken.0,
+        reason: broken.1.as_str(),
+    }, "ON CONFLICT (job_id, service_id) DO NOTHING");
     Ok(())
 }
 

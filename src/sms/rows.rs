@@ -1,7 +1,7 @@
 //! The SQL of invalid phone numbers.
 
 use super::PhoneNumber;
-use store::{Store, StoreError, Tx, from_row, on};
+use store::{Store, StoreError, Tx, from_row, insert_rows, on};
 
 /// A number on the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,32 +31,15 @@ pub async fn add(
     reason: &str,
     now: i64,
 ) -> Result<u64, StoreError> {
-    Ok(match tx {
-        Tx::Postgres(tx) => sqlx::query(
-            "INSERT INTO invalid_numbers (workspace_id, number, reason, added_at)
-             SELECT $1, number, $3, $4 FROM unnest($2::text[]) AS new (number) ORDER BY number
-             ON CONFLICT DO NOTHING",
-        )
-        .bind(workspace)
-        .bind(digits(numbers))
-        .bind(reason)
-        .bind(now)
-        .execute(&mut **tx)
-        .await?
-        .rows_affected(),
-        Tx::Sqlite(tx) => sqlx::query(
-            "INSERT INTO invalid_numbers (workspace_id, number, reason, added_at)
-             SELECT $1, value, $3, $4 FROM json_each($2) WHERE true
-             ON CONFLICT DO NOTHING",
-        )
-        .bind(workspace)
-        .bind(json(numbers))
-        .bind(reason)
-        .bind(now)
-        .execute(&mut **tx)
-        .await?
-        .rows_affected(),
-    })
+    let mut numbers = digits(numbers);
+    // In one order, so that two calls do not wait for each other.
+    numbers.sort_unstable();
+    Ok(insert_rows!(tx, "invalid_numbers", numbers, |number| {
+        workspace_id: workspace,
+        number: *number,
+        reason: reason,
+        added_at: now,
+    }, "ON CONFLICT DO NOTHING"))
 }
 
 /// Takes numbers off the list; how many were there.

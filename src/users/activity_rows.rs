@@ -2,16 +2,15 @@
 
 use std::collections::HashSet;
 
-use sqlx::{Postgres, QueryBuilder, Sqlite};
+use sqlx::Postgres;
 use uuid::Uuid;
 
 use super::activity::Activity;
 use super::keys::first_key;
 use super::large_rows;
-use super::rows::{SQLITE_ROWS, find_in_postgres};
+use super::rows::find_in_postgres;
 use crate::users::service_id::{slice, slices};
-use store::to_json;
-use store::{Open, Room, StoreError, Tx, on};
+use store::{Open, Room, StoreError, Tx, insert_rows, on, to_json};
 
 /// A user's activity, and where it is.
 #[derive(Clone, Debug)]
@@ -217,42 +216,17 @@ pub async fn put_activity(
     rows: &[(i64, Uuid, Vec<u8>)],
 ) -> Result<(), StoreError> {
     let slices = slices(rows.iter().map(|(_, id, _)| id))?;
-    match tx {
-        _ if rows.is_empty() => {}
-        Tx::Postgres(tx) => {
-            let ids: Vec<Uuid> = rows.iter().map(|(_, id, _)| *id).collect();
-            let bodies: Vec<&[u8]> = rows.iter().map(|(_, _, body)| body.as_slice()).collect();
-            sqlx::query(
-                "INSERT INTO activity (slice, workspace_id, service_id, body)
-                 SELECT slice, $1, service_id, body
-                 FROM unnest($2::smallint[], $3::uuid[], $4::bytea[])
-                      AS new (slice, service_id, body)
-                 ON CONFLICT (slice, workspace_id, service_id) DO UPDATE
-                 SET body = excluded.body",
-            )
-            .bind(workspace)
-            .bind(slices)
-            .bind(ids)
-            .bind(bodies)
-            .execute(&mut **tx)
-            .await?;
-        }
-        Tx::Sqlite(tx) => {
-            for (rows, slices) in rows.chunks(SQLITE_ROWS).zip(slices.chunks(SQLITE_ROWS)) {
-                let mut sql = QueryBuilder::<Sqlite>::new(
-                    "INSERT INTO activity (key, slice, workspace_id, service_id, body) ",
-                );
-                sql.push_values(rows.iter().zip(slices), |mut row, ((key, id, body), slice)| {
-                    row.push_bind(*key)
-                        .push_bind(*slice)
-                        .push_bind(workspace)
-                        .push_bind(*id)
-                        .push_bind(body.as_slice());
-                });
-                sql.push(" ON CONFLICT (key) DO UPDATE SET body = excluded.body");
-                sql.build().execute(&mut **tx).await?;
-            }
-        }
-    }
+    let rows: Vec<_> = rows.iter().zip(slices).collect();
+    let on_conflict = match tx.is_postgres() {
+        true => "ON CONFLICT (slice, workspace_id, service_id) DO UPDATE SET body = excluded.body",
+        false => "ON CONFLICT (key) DO UPDATE SET body = excluded.body",
+    };
+    insert_rows!(tx, "activity", rows, |row| {
+        [sqlite key: row.0.0]
+        slice: row.1,
+        workspace_id: workspace,
+        service_id: row.0.1,
+        body: row.0.2.as_slice(),
+    }, on_conflict);
     Ok(())
 }

@@ -12,11 +12,8 @@ use super::large_rows;
 use super::service_id::{slice, slices};
 use crate::topics;
 use log::message_ids::REMEMBERED;
-use store::to_json;
-use store::{Open, StoreError, Tx, execute, on};
-
-/// Rows of one SQLite statement: of 9 columns, well below the parameters it may have.
-pub(super) const SQLITE_ROWS: usize = 250;
+use store::insert::SQLITE_ROWS;
+use store::{Open, StoreError, Tx, execute, insert_rows, on, to_json};
 
 /// What an identifier is; the number is in the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -346,45 +343,12 @@ pub async fn add_identifiers(
     workspace: i32,
     new: &[Identifier],
 ) -> Result<u64, StoreError> {
-    let mut added = 0;
-    match tx {
-        _ if new.is_empty() => {}
-        Tx::Postgres(tx) => {
-            let kinds: Vec<i16> = new.iter().map(|new| new.kind as i16).collect();
-            let values: Vec<&str> = new.iter().map(|new| new.value.as_str()).collect();
-            let ids: Vec<Uuid> = new.iter().map(|new| new.service_id).collect();
-            added = sqlx::query(
-                "INSERT INTO identifiers (workspace_id, kind, value, service_id)
-                 SELECT $1, kind, value, service_id
-                 FROM unnest($2::smallint[], $3::text[], $4::uuid[])
-                      AS new (kind, value, service_id)
-                 ON CONFLICT (workspace_id, kind, value) DO NOTHING",
-            )
-            .bind(workspace)
-            .bind(kinds)
-            .bind(values)
-            .bind(ids)
-            .execute(&mut **tx)
-            .await?
-            .rows_affected();
-        }
-        Tx::Sqlite(tx) => {
-            for new in new.chunks(SQLITE_ROWS) {
-                let mut sql = QueryBuilder::<Sqlite>::new(
-                    "INSERT INTO identifiers (workspace_id, kind, value, service_id) ",
-                );
-                sql.push_values(new, |mut row, new| {
-                    row.push_bind(workspace)
-                        .push_bind(new.kind as i16)
-                        .push_bind(new.value.as_str())
-                        .push_bind(new.service_id);
-                });
-                sql.push(" ON CONFLICT (workspace_id, kind, value) DO NOTHING");
-                added += sql.build().execute(&mut **tx).await?.rows_affected();
-            }
-        }
-    }
-    Ok(added)
+    Ok(insert_rows!(tx, "identifiers", new, |new| {
+        workspace_id: workspace,
+        kind: new.kind as i16,
+        value: new.value.as_str(),
+        service_id: new.service_id,
+    }, "ON CONFLICT (workspace_id, kind, value) DO NOTHING"))
 }
 
 pub async fn remove_identifier(
@@ -407,36 +371,11 @@ pub async fn add_emails(
     workspace: i32,
     new: &[(String, Uuid)],
 ) -> Result<(), StoreError> {
-    match tx {
-        _ if new.is_empty() => {}
-        Tx::Postgres(tx) => {
-            let (emails, ids): (Vec<&str>, Vec<Uuid>) =
-                new.iter().map(|(email, id)| (email.as_str(), *id)).unzip();
-            sqlx::query(
-                "INSERT INTO emails (workspace_id, email, service_id)
-                 SELECT $1, email, service_id
-                 FROM unnest($2::text[], $3::uuid[]) AS new (email, service_id)
-                 ON CONFLICT DO NOTHING",
-            )
-            .bind(workspace)
-            .bind(emails)
-            .bind(ids)
-            .execute(&mut **tx)
-            .await?;
-        }
-        Tx::Sqlite(tx) => {
-            for new in new.chunks(SQLITE_ROWS) {
-                let mut sql = QueryBuilder::<Sqlite>::new(
-                    "INSERT INTO emails (workspace_id, email, service_id) ",
-                );
-                sql.push_values(new, |mut row, (email, id)| {
-                    row.push_bind(workspace).push_bind(email.as_str()).push_bind(*id);
-                });
-                sql.push(" ON CONFLICT DO NOTHING");
-                sql.build().execute(&mut **tx).await?;
-            }
-        }
-    }
+    insert_rows!(tx, "emails", new, |new| {
+        workspace_id: workspace,
+        email: new.0.as_str(),
+        service_id: new.1,
+    }, "ON CONFLICT DO NOTHING");
     Ok(())
 }
 

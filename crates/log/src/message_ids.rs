@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use uuid::Uuid;
 
 use crate::message::{Message, Topic};
-use store::{StoreError, Tx, execute, to_json};
+use store::{StoreError, Tx, execute, insert_rows, to_json};
 
 /// How long an id is remembered at least, in milliseconds since its message was appended, by
 /// its gateway's clock and by the database's: twice as long as an Idempotency-Key holds
@@ -88,44 +88,17 @@ pub async fn remember(
     scope: Scope<'_>,
     ids: &[(Uuid, i64)],
 ) -> Result<HashSet<Uuid>, StoreError> {
-    if ids.is_empty() {
-        return Ok(HashSet::new());
-    }
-    let new: Vec<Uuid> = match tx {
-        Tx::Postgres(tx) => {
-            let (ids, times): (Vec<Uuid>, Vec<i64>) = ids.iter().copied().unzip();
-            sqlx::query_scalar(
-                "INSERT INTO message_ids (consumer_group, topic, partition, id, appended_at)
-                 SELECT $1, $2, $3, id, appended_at
-                 FROM unnest($4::uuid[], $5::bigint[]) AS new (id, appended_at) ORDER BY id
-                 ON CONFLICT (consumer_group, topic, partition, id) DO NOTHING RETURNING id",
-            )
-            .bind(scope.group)
-            .bind(scope.topic.name())
-            .bind(scope.partition)
-            .bind(ids)
-            .bind(times)
-            .fetch_all(&mut **tx)
-            .await?
-        }
-        Tx::Sqlite(tx) => {
-            let pairs: Vec<_> = ids.iter().map(|(id, at)| (id.simple().to_string(), at)).collect();
-            let pairs = to_json(&pairs)?;
-            sqlx::query_scalar(
-                "INSERT INTO message_ids (consumer_group, topic, partition, id, appended_at)
-                 SELECT $1, $2, $3, unhex(new.value ->> 0), new.value ->> 1
-                 FROM json_each($4) AS new WHERE true
-                 ON CONFLICT (consumer_group, topic, partition, id) DO NOTHING RETURNING id",
-            )
-            .bind(scope.group)
-            .bind(scope.topic.name())
-            .bind(scope.partition)
-            .bind(pairs)
-            .fetch_all(&mut **tx)
-            .await?
-        }
-    };
-    Ok(new.into_iter().collect())
+    // In one order, so that two consumers do not wait for each other.
+    let mut ids = ids.to_vec();
+    ids.sort_unstable();
+    let new = insert_rows!(tx, "message_ids", ids, |new| {
+        consumer_group: scope.group,
+        topic: scope.topic.name(),
+        partition: scope.partition,
+        id: new.0,
+        appended_at: new.1,
+    }, "ON CONFLICT (consumer_group, topic, partition, id) DO NOTHING RETURNING id" => (Uuid,));
+    Ok(new.into_iter().map(|(id,)| id).collect())
 }
 
 /// Forgets ids of messages appended before `before`, some at a time; whether more are left.

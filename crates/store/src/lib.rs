@@ -8,6 +8,7 @@
 pub mod claims;
 pub mod columns;
 pub mod documents;
+pub mod insert;
 pub mod inspect;
 pub mod migrate;
 pub mod pools;

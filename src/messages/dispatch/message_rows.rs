@@ -8,8 +8,7 @@ use super::part_rows::Part;
 use super::state::RowState;
 use crate::outbound::kept;
 use crate::workspaces::Channel;
-use store::to_json;
-use store::{StoreError, Tx, execute, from_row, on};
+use store::{StoreError, Tx, execute, from_row, insert_rows, on, to_json};
 
 /// A message to note.
 #[derive(Clone, Debug)]
@@ -52,62 +51,18 @@ pub(super) async fn insert(
     new: &[New],
     now: i64,
 ) -> Result<Vec<(Uuid, Channel)>, StoreError> {
-    let Common { workspace, dispatch, campaign, part } = common;
-    Ok(match tx {
-        _ if new.is_empty() => Vec::new(),
-        Tx::Postgres(tx) => {
-            let ids: Vec<Uuid> = new.iter().map(|new| new.service_id).collect();
-            let channels: Vec<&str> = new.iter().map(|new| new.channel.name()).collect();
-            let states: Vec<&str> = new.iter().map(|new| new.state().name()).collect();
-            let reasons: Vec<Option<&str>> = new.iter().map(New::reason).collect();
-            sqlx::query_as(
-                "INSERT INTO messages (workspace_id, service_id, dispatch_id, channel, part,
-                                       campaign_id, state, created_at, reason)
-                 SELECT $1, service_id, $2, channel, $3, $4, state, $5, reason
-                 FROM unnest($6::uuid[], $7::text[], $8::text[], $9::text[])
-                      AS new (service_id, channel, state, reason)
-                 ON CONFLICT (workspace_id, service_id, dispatch_id, channel) DO NOTHING
-                 RETURNING service_id, channel",
-            )
-            .bind(workspace)
-            .bind(dispatch)
-            .bind(part)
-            .bind(campaign)
-            .bind(now)
-            .bind(ids)
-            .bind(channels)
-            .bind(states)
-            .bind(reasons)
-            .fetch_all(&mut **tx)
-            .await?
-        }
-        Tx::Sqlite(tx) => {
-            let rows: Vec<_> = new
-                .iter()
-                .map(|new| {
-                    let id = new.service_id.simple().to_string();
-                    (id, new.channel.name(), new.state().name(), new.reason())
-                })
-                .collect();
-            sqlx::query_as(
-                "INSERT INTO messages (workspace_id, service_id, dispatch_id, channel, part,
-                                       campaign_id, state, created_at, reason)
-                 SELECT $1, unhex(new.value ->> 0), $2, new.value ->> 1, $3, $4, new.value ->> 2,
-                        $5, new.value ->> 3
-                 FROM json_each($6) AS new WHERE true
-                 ON CONFLICT (workspace_id, service_id, dispatch_id, channel) DO NOTHING
-                 RETURNING service_id, channel",
-            )
-            .bind(workspace)
-            .bind(dispatch)
-            .bind(part)
-            .bind(campaign)
-            .bind(now)
-            .bind(to_json(&rows)?)
-            .fetch_all(&mut **tx)
-            .await?
-        }
-    })
+    Ok(insert_rows!(tx, "messages", new, |new| {
+        workspace_id: common.workspace,
+        service_id: new.service_id,
+        dispatch_id: common.dispatch,
+        channel: new.channel.name(),
+        part: common.part,
+        campaign_id: common.campaign,
+        state: new.state().name(),
+        created_at: now,
+        reason: new.reason(),
+    }, "ON CONFLICT (workspace_id, service_id, dispatch_id, channel) DO NOTHING
+        RETURNING service_id, channel" => (Uuid, Channel)))
 }
 
 /// What became of a message.

@@ -8,10 +8,7 @@ use crate::messages::order::{Named, Wave};
 use crate::users::Position;
 use crate::workspaces::to_json;
 use store::documents::parsed;
-use store::{StoreError, Tx, execute, from_row, on};
-
-/// Rows that one statement inserts.
-const ROWS_PER_INSERT: usize = 1_000;
+use store::{StoreError, Tx, execute, from_row, insert_rows, on};
 
 /// A part as it is worked on.
 #[derive(Clone, Debug)]
@@ -76,20 +73,15 @@ pub(super) async fn insert(
     let rows: Vec<(i64, &Position, &Position)> =
         (first..).zip(starts.zip(ends)).map(|(part, (from, to))| (part, from, to)).collect();
     let wave = wave.map(to_json);
-    for rows in rows.chunks(ROWS_PER_INSERT) {
-        on!(tx, c => {
-            let mut insert = sqlx::QueryBuilder::new(
-                "INSERT INTO dispatch_parts (dispatch_id, part, wave, at_slice, at_id, to_slice,
-                                             to_id) ",
-            );
-            insert.push_values(rows, |mut row, (part, from, to)| {
-                row.push_bind(dispatch).push_bind(*part).push_bind(wave.clone());
-                row.push_bind(from.slice).push_bind(from.service_id);
-                row.push_bind(to.slice).push_bind(to.service_id);
-            });
-            insert.build().execute(c).await?.rows_affected()
-        });
-    }
+    insert_rows!(tx, "dispatch_parts", rows, |row| {
+        dispatch_id: dispatch,
+        part: row.0,
+        wave: wave.as_deref(),
+        at_slice: row.1.slice,
+        at_id: row.1.service_id,
+        to_slice: row.2.slice,
+        to_id: row.2.service_id,
+    }, "");
     Ok(())
 }
 

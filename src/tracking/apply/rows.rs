@@ -1,6 +1,6 @@
 //! The SQL of a workspace's list of products.
 
-use store::{StoreError, Tx, execute, on};
+use store::{StoreError, Tx, insert_rows, on};
 
 /// Makes whoever else wants to add products wait for the end of this transaction; SQLite has
 /// one writer anyway.
@@ -58,26 +58,9 @@ pub async fn add_products(
     workspace: i32,
     products: &[&str],
 ) -> Result<(), StoreError> {
-    match tx {
-        Tx::Postgres(tx) => {
-            sqlx::query(
-                "INSERT INTO products (workspace_id, product_id) SELECT $1, unnest($2::text[])",
-            )
-            .bind(workspace)
-            .bind(products)
-            .execute(&mut **tx)
-            .await?;
-        }
-        Tx::Sqlite(_) => {
-            for product in products {
-                execute!(
-                    tx,
-                    sqlx::query("INSERT INTO products (workspace_id, product_id) VALUES ($1, $2)")
-                        .bind(workspace)
-                        .bind(*product)
-                );
-            }
-        }
-    }
+    insert_rows!(tx, "products", products, |product| {
+        workspace_id: workspace,
+        product_id: *product,
+    }, "");
     Ok(())
 }

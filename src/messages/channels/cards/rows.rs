@@ -11,7 +11,7 @@ use crate::app::App;
 use crate::users::rows::{For, find_users};
 use kit::clock::serialize_time;
 use store::retention::OldRows;
-use store::{StoreError, Tx, execute, old_rows, on};
+use store::{StoreError, Tx, execute, insert_rows, old_rows, on};
 
 /// A card to store.
 #[derive(Clone, Debug)]
@@ -63,58 +63,17 @@ pub async fn insert(tx: &mut Tx, cards: &[NewCard]) -> Result<(), StoreError> {
 }
 
 async fn insert_of(tx: &mut Tx, workspace: i32, cards: &[&NewCard]) -> Result<(), StoreError> {
-    match tx {
-        _ if cards.is_empty() => {}
-        Tx::Postgres(tx) => {
-            let texts: Vec<&str> = cards.iter().map(|card| card.card.as_str()).collect();
-            let variations: Vec<Option<&str>> =
-                cards.iter().map(|card| card.variation_id.as_deref()).collect();
-            sqlx::query(
-                "INSERT INTO content_cards
-                     (workspace_id, service_id, id, dispatch_id, campaign_id, variation_id, card,
-                      created_at, expires_at)
-                 SELECT $1, service_id, id, dispatch_id, campaign_id, variation_id, card,
-                        created_at, expires_at
-                 FROM unnest($2::uuid[], $3::uuid[], $4::uuid[], $5::uuid[], $6::text[], $7::text[],
-                             $8::bigint[], $9::bigint[])
-                      AS new (service_id, id, dispatch_id, campaign_id, variation_id, card,
-                              created_at, expires_at)
-                 ON CONFLICT DO NOTHING",
-            )
-            .bind(workspace)
-            .bind(cards.iter().map(|card| card.service_id).collect::<Vec<_>>())
-            .bind(cards.iter().map(|card| card.id).collect::<Vec<_>>())
-            .bind(cards.iter().map(|card| card.dispatch_id).collect::<Vec<_>>())
-            .bind(cards.iter().map(|card| card.campaign_id).collect::<Vec<_>>())
-            .bind(variations)
-            .bind(texts)
-            .bind(cards.iter().map(|card| card.created_at).collect::<Vec<_>>())
-            .bind(cards.iter().map(|card| card.expires_at).collect::<Vec<_>>())
-            .execute(&mut **tx)
-            .await?;
-        }
-        Tx::Sqlite(tx) => {
-            for card in cards {
-                sqlx::query(
-                    "INSERT INTO content_cards
-                         (workspace_id, service_id, id, dispatch_id, campaign_id, variation_id,
-                          card, created_at, expires_at)
-                     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING",
-                )
-                .bind(workspace)
-                .bind(card.service_id)
-                .bind(card.id)
-                .bind(card.dispatch_id)
-                .bind(card.campaign_id)
-                .bind(card.variation_id.as_deref())
-                .bind(&card.card)
-                .bind(card.created_at)
-                .bind(card.expires_at)
-                .execute(&mut **tx)
-                .await?;
-            }
-        }
-    }
+    insert_rows!(tx, "content_cards", cards, |card| {
+        workspace_id: workspace,
+        service_id: card.service_id,
+        id: card.id,
+        dispatch_id: card.dispatch_id,
+        campaign_id: card.campaign_id,
+        variation_id: card.variation_id.as_deref(),
+        card: card.card.as_str(),
+        created_at: card.created_at,
+        expires_at: card.expires_at,
+    }, "ON CONFLICT DO NOTHING");
     Ok(())
 }
 
