@@ -5,6 +5,7 @@
 //! whichever database a transaction belongs to; [`Tx::is_postgres`] is for the few places
 //! that branch. Times are milliseconds since the epoch, ids are UUIDs, JSON is text.
 
+pub mod cache;
 pub mod claims;
 pub mod columns;
 pub mod documents;
@@ -141,6 +142,9 @@ pub enum StoreError {
     Newer(String),
     #[error("the database: no answer in time")]
     Silent,
+    /// Of a read that several wait for.
+    #[error(transparent)]
+    Shared(Arc<Self>),
     /// In smaller pieces it is not.
     #[error("it is more than one transaction may hold")]
     TooMuch,
@@ -176,12 +180,14 @@ impl Retry for StoreError {
             Self::Database(error) => database_can_retry(error),
             Self::Silent | Self::TooMuch | Self::Newer(_) => true,
             Self::Migrate(_) | Self::Version(_) | Self::Corrupt(_) => false,
+            Self::Shared(error) => error.can_retry(),
         }
     }
 
     fn is_too_much(&self) -> bool {
         match self {
             Self::Silent | Self::TooMuch => true,
+            Self::Shared(error) => error.is_too_much(),
             Self::Database(sqlx::Error::Database(error)) => match error.code().as_deref() {
                 // A statement's time-out, that of a transaction that computes, and memory.
                 Some("57014" | "25P03" | "53200") => true,
@@ -196,6 +202,7 @@ impl Retry for StoreError {
     fn needs_newer(&self) -> bool {
         match self {
             Self::Newer(_) | Self::Database(sqlx::Error::ColumnDecode { .. }) => true,
+            Self::Shared(error) => error.needs_newer(),
             Self::Database(sqlx::Error::Database(error)) => {
                 // PostgreSQL: no such column, table, function.
                 matches!(error.code().as_deref(), Some("42703" | "42P01" | "42883"))
