@@ -25,24 +25,6 @@ pub enum Operand {
     Days(u32),
 }
 
-/// Declares the comparisons with their names in JSON.
-macro_rules! comparisons {
-    ($($comparison:ident = $name:literal,)+) => {
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum Comparison {
-            $($comparison,)+
-        }
-
-        impl Comparison {
-            pub const fn name(self) -> &'static str {
-                match self {
-                    $(Self::$comparison => $name,)+
-                }
-            }
-        }
-    };
-}
-
 impl Comparison {
     /// Whether it is the complement of another one, and so holds where there is no value.
     pub const fn is_negative(self) -> bool {
@@ -58,28 +40,31 @@ impl Comparison {
     }
 }
 
-comparisons! {
-    Equals = "equals",
-    NotEqual = "not_equal",
-    DoesNotEqual = "does_not_equal",
-    MatchesRegex = "matches_regex",
-    DoesNotMatchRegex = "does_not_match_regex",
-    IncludesValue = "includes_value",
-    DoesNotIncludeValue = "does_not_include_value",
-    GreaterThan = "greater_than",
-    GreaterThanOrEqualTo = "greater_than_or_equal_to",
-    LessThan = "less_than",
-    LessThanOrEqualTo = "less_than_or_equal_to",
-    LessThanDaysAgo = "less_than_x_days_ago",
-    GreaterThanDaysAgo = "greater_than_x_days_ago",
-    LessThanDaysInTheFuture = "less_than_x_days_in_the_future",
-    GreaterThanDaysInTheFuture = "greater_than_x_days_in_the_future",
-    After = "after",
-    Before = "before",
-    Exists = "exists",
-    DoesNotExist = "does_not_exist",
-    Is = "is",
-    IsNot = "is_not",
+kit::named! {
+    /// How a value is compared, by its name in JSON.
+    pub enum Comparison {
+        Equals = "equals",
+        NotEqual = "not_equal",
+        DoesNotEqual = "does_not_equal",
+        MatchesRegex = "matches_regex",
+        DoesNotMatchRegex = "does_not_match_regex",
+        IncludesValue = "includes_value",
+        DoesNotIncludeValue = "does_not_include_value",
+        GreaterThan = "greater_than",
+        GreaterThanOrEqualTo = "greater_than_or_equal_to",
+        LessThan = "less_than",
+        LessThanOrEqualTo = "less_than_or_equal_to",
+        LessThanDaysAgo = "less_than_x_days_ago",
+        GreaterThanDaysAgo = "greater_than_x_days_ago",
+        LessThanDaysInTheFuture = "less_than_x_days_in_the_future",
+        GreaterThanDaysInTheFuture = "greater_than_x_days_in_the_future",
+        After = "after",
+        Before = "before",
+        Exists = "exists",
+        DoesNotExist = "does_not_exist",
+        Is = "is",
+        IsNot = "is_not",
+    }
 }
 
 /// What an operand may be.

@@ -28,60 +28,27 @@ pub const MOST_LEVELS: usize = 50;
 /// Names of fields that the message of one error has.
 const MOST_NAMED: usize = 10;
 
-/// What can be wrong. The order is that of the answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Code {
-    CatalogNotFound,
-    ItemArrayInvalid,
-    TooManyItems,
-    ItemsMissingIds,
-    IdsNotStrings,
-    IdsTooLarge,
-    InvalidIds,
-    IdsNotUnique,
-    InvalidFields,
-    InvalidKeys,
-    TooDeepNesting,
-    ItemsTooLarge,
-    UnableToCoerce,
+kit::named! {
+    /// What can be wrong. The order is that of the answer.
+    #[derive(PartialOrd, Ord)]
+    pub enum Code {
+        CatalogNotFound = "catalog-not-found",
+        ItemArrayInvalid = "item-array-invalid",
+        TooManyItems = "request-includes-too-many-items",
+        ItemsMissingIds = "items-missing-ids",
+        IdsNotStrings = "ids-not-strings",
+        IdsTooLarge = "ids-too-large",
+        InvalidIds = "invalid-ids",
+        IdsNotUnique = "ids-not-unique",
+        InvalidFields = "invalid-fields",
+        InvalidKeys = "invalid-keys-in-value-object",
+        TooDeepNesting = "too-deep-nesting-in-value-object",
+        ItemsTooLarge = "items-too-large",
+        UnableToCoerce = "unable-to-coerce-value",
+    }
 }
 
 impl Code {
-    pub const ALL: [Self; 13] = [
-        Self::CatalogNotFound,
-        Self::ItemArrayInvalid,
-        Self::TooManyItems,
-        Self::ItemsMissingIds,
-        Self::IdsNotStrings,
-        Self::IdsTooLarge,
-        Self::InvalidIds,
-        Self::IdsNotUnique,
-        Self::InvalidFields,
-        Self::InvalidKeys,
-        Self::TooDeepNesting,
-        Self::ItemsTooLarge,
-        Self::UnableToCoerce,
-    ];
-
-    /// As `errors[].id` has it.
-    pub fn id(self) -> &'static str {
-        match self {
-            Self::CatalogNotFound => "catalog-not-found",
-            Self::ItemArrayInvalid => "item-array-invalid",
-            Self::TooManyItems => "request-includes-too-many-items",
-            Self::ItemsMissingIds => "items-missing-ids",
-            Self::IdsNotStrings => "ids-not-strings",
-            Self::IdsTooLarge => "ids-too-large",
-            Self::InvalidIds => "invalid-ids",
-            Self::IdsNotUnique => "ids-not-unique",
-            Self::InvalidFields => "invalid-fields",
-            Self::InvalidKeys => "invalid-keys-in-value-object",
-            Self::TooDeepNesting => "too-deep-nesting-in-value-object",
-            Self::ItemsTooLarge => "items-too-large",
-            Self::UnableToCoerce => "unable-to-coerce-value",
-        }
-    }
-
     fn message(self) -> String {
         match self {
             Self::CatalogNotFound => "Could not find catalog".into(),
@@ -151,7 +118,7 @@ impl Faults {
     pub fn errors(&self) -> Vec<Value> {
         let error = |(code, fault): (&Code, &Fault)| {
             json!({
-                "id": code.id(),
+                "id": code.name(),
                 "message": fault.message(*code),
                 "parameters": [code.parameter()],
                 "parameter_values": fault.values,

@@ -80,36 +80,22 @@ pub struct Field {
     pub kind: Type,
 }
 
-/// What the values of a field are (src/gateway/README.md, Editing catalog items).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Type {
-    String,
-    Number,
-    Boolean,
-    Time,
-    Object,
-    Array,
+store::text_enum! {
+    /// What the values of a field are (src/gateway/README.md, Editing catalog items).
+    pub enum Type {
+        String = "string",
+        Number = "number",
+        Boolean = "boolean",
+        Time = "time",
+        Object = "object",
+        Array = "array",
+    }
 }
 
 impl Type {
-    pub const ALL: [Self; 6] =
-        [Self::String, Self::Number, Self::Boolean, Self::Time, Self::Object, Self::Array];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::String => "string",
-            Self::Number => "number",
-            Self::Boolean => "boolean",
-            Self::Time => "time",
-            Self::Object => "object",
-            Self::Array => "array",
-        }
-    }
-
     /// The type of that name; the error says which there are.
     pub fn parse(name: &str) -> Result<Self, String> {
-        Self::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(|| {
+        Self::from_name(name).ok_or_else(|| {
             let all = Self::ALL.map(Self::name).join(", ");
             format!("{name:?}: expected one of {all}")
         })

@@ -129,7 +129,7 @@ shape! {
     CatalogFault = |_| json!({
         "type": "object",
         "properties": {
-            "id": { "enum": Code::ALL.map(Code::id), "description": "The code." },
+            "id": { "enum": Code::ALL.map(Code::name), "description": "The code." },
             "message": { "type": "string" },
             "parameters": {
                 "type": "array", "items": { "enum": ["catalog_name", "items", "id"] },

@@ -134,7 +134,7 @@ fn read_fields(value: Option<&Value>) -> Result<Vec<String>, ApiError> {
 
 fn read_format(value: Option<&Value>) -> Result<Format, ApiError> {
     let Some(value) = value else { return Ok(Format::default()) };
-    let format = value.as_str().and_then(Format::parse);
+    let format = value.as_str().and_then(Format::from_name);
     format.ok_or_else(|| invalid("output_format must be zip or gzip"))
 }
 

@@ -6,36 +6,23 @@ use crate::workspaces::StorageError;
 use objects::ObjectError;
 use store::StoreError;
 
-/// Why a job failed, as metrics tell it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
-    /// More users or bytes than an export without own storage may have.
-    Limit,
-    /// Stored documents that cannot be read.
-    BrokenUsers,
-    /// The workspace's own storage.
-    OwnStorage,
-    /// Where exports without own storage are built.
-    Objects,
-    /// The database.
-    Store,
-    /// One piece of work that came to no end, time and again.
-    WorkersLost,
-    /// A mistake in this program.
-    Internal,
-}
-
-impl Cause {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Limit => "limit",
-            Self::BrokenUsers => "broken_users",
-            Self::OwnStorage => "own_storage",
-            Self::Objects => "objects",
-            Self::Store => "store",
-            Self::WorkersLost => "workers_lost",
-            Self::Internal => "internal",
-        }
+kit::named! {
+    /// Why a job failed, as metrics tell it.
+    pub enum Cause {
+        /// More users or bytes than an export without own storage may have.
+        Limit = "limit",
+        /// Stored documents that cannot be read.
+        BrokenUsers = "broken_users",
+        /// The workspace's own storage.
+        OwnStorage = "own_storage",
+        /// Where exports without own storage are built.
+        Objects = "objects",
+        /// The database.
+        Store = "store",
+        /// One piece of work that came to no end, time and again.
+        WorkersLost = "workers_lost",
+        /// A mistake in this program.
+        Internal = "internal",
     }
 }
 

@@ -47,27 +47,17 @@ mod warnings;
 pub use error::ExportError;
 pub use failure::{Cause, Failure};
 
-/// How a file of an export is packed (`output_format`; own storage only).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Format {
-    #[default]
-    Zip,
-    Gzip,
+store::text_enum! {
+    /// How a file of an export is packed (`output_format`; own storage only).
+    #[derive(Default)]
+    pub enum Format {
+        #[default]
+        Zip = "zip",
+        Gzip = "gzip",
+    }
 }
 
 impl Format {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Zip => "zip",
-            Self::Gzip => "gzip",
-        }
-    }
-
-    pub fn parse(name: &str) -> Option<Self> {
-        [Self::Zip, Self::Gzip].into_iter().find(|format| format.name() == name)
-    }
-
     /// The file extension (Delivery rule 1 of the export).
     pub fn extension(self) -> &'static str {
         match self {
@@ -95,50 +85,24 @@ pub struct Job {
     pub requested_at: i64,
 }
 
-/// Where a job stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum State {
-    Queued,
-    Planning,
-    Running,
-    Finishing,
-    Done,
-    Failed,
-    Cancelled,
+store::text_enum! {
+    /// Where a job stands.
+    pub enum State {
+        Queued = "queued",
+        Planning = "planning",
+        Running = "running",
+        Finishing = "finishing",
+        Done = "done",
+        Failed = "failed",
+        Cancelled = "cancelled",
+    }
 }
 
 impl State {
-    pub const ALL: [Self; 7] = [
-        Self::Queued,
-        Self::Planning,
-        Self::Running,
-        Self::Finishing,
-        Self::Done,
-        Self::Failed,
-        Self::Cancelled,
-    ];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::Planning => "planning",
-            Self::Running => "running",
-            Self::Finishing => "finishing",
-            Self::Done => "done",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-        }
-    }
-
     /// Whether an error that was noted still says how the job is. A worker of the release before,
     /// which knows none of a job that goes on, leaves it where it finishes one.
     pub fn has_error(self) -> bool {
         !matches!(self, Self::Done | Self::Cancelled)
-    }
-
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.name() == name)
     }
 
     /// Whether nothing more will come of the job.

@@ -420,8 +420,8 @@ pub async fn without_plan_claim(tx: &mut Tx) -> Result<Vec<Uuid>, StoreError> {
 fn read_job(row: JobColumns) -> Result<Job, StoreError> {
     let id = row.id;
     let fields = parsed("export_jobs.fields", id, &row.fields)?;
-    let format =
-        Format::parse(&row.format).ok_or_else(|| unknown("export_jobs.format", id, &row.format))?;
+    let format = Format::from_name(&row.format)
+        .ok_or_else(|| unknown("export_jobs.format", id, &row.format))?;
     Ok(Job {
         id,
         workspace_id: row.workspace_id,
@@ -442,8 +442,8 @@ fn read_plan(id: Uuid, plan: Option<&str>) -> Result<Option<Plan>, StoreError> {
 
 fn read(row: JobRow) -> Result<(Job, Progress), StoreError> {
     let job = read_job(row.job)?;
-    let state =
-        State::parse(&row.state).ok_or_else(|| unknown("export_jobs.state", job.id, &row.state))?;
+    let state = State::from_name(&row.state)
+        .ok_or_else(|| unknown("export_jobs.state", job.id, &row.state))?;
     let plan = read_plan(job.id, row.plan.as_deref())?;
     let progress = Progress {
         state,

@@ -8,27 +8,16 @@ use crate::transactional::reports::Change;
 use crate::workspaces::Channel;
 use store::{StoreError, Tx};
 
-/// What became of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Became {
-    /// An email: the relay prepares it for the recipient's provider.
-    Processed,
-    Delivered,
-    /// An email: the recipient's provider does not take it.
-    Bounced,
-    /// Anything else that did not arrive.
-    Failed,
-}
-
-impl Became {
-    /// What metrics call it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Processed => "processed",
-            Self::Delivered => "delivered",
-            Self::Bounced => "bounced",
-            Self::Failed => "failed",
-        }
+kit::named! {
+    /// What became of a message.
+    pub enum Became {
+        /// An email: the relay prepares it for the recipient's provider.
+        Processed = "processed",
+        Delivered = "delivered",
+        /// An email: the recipient's provider does not take it.
+        Bounced = "bounced",
+        /// Anything else that did not arrive.
+        Failed = "failed",
     }
 }
 

@@ -14,20 +14,11 @@ mod messages;
 mod process;
 pub mod recorder;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    Counter,
-    Gauge,
-    Histogram,
-}
-
-impl Kind {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Counter => "counter",
-            Self::Gauge => "gauge",
-            Self::Histogram => "histogram",
-        }
+kit::named! {
+    pub enum Kind {
+        Counter = "counter",
+        Gauge = "gauge",
+        Histogram = "histogram",
     }
 }
 

@@ -40,23 +40,11 @@ pub(crate) fn messages(
     partitions::messages(objects.into_iter().map(taken).collect(), request)
 }
 
-/// The arrays of a request, in the order in which they are applied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Attributes,
-    Events,
-    Purchases,
-}
-
-impl Kind {
-    const ALL: [Self; 3] = [Self::Attributes, Self::Events, Self::Purchases];
-
-    /// The name of the member.
-    fn name(self) -> &'static str {
-        match self {
-            Self::Attributes => "attributes",
-            Self::Events => "events",
-            Self::Purchases => "purchases",
-        }
+kit::named! {
+    /// The arrays of a request, in the order in which they are applied.
+    pub(crate) enum Kind {
+        Attributes = "attributes",
+        Events = "events",
+        Purchases = "purchases",
     }
 }

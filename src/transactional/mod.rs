@@ -54,15 +54,6 @@ text_enum! {
 }
 
 impl State {
-    pub const ALL: [Self; 6] = [
-        Self::Processing,
-        Self::Sent,
-        Self::Processed,
-        Self::Delivered,
-        Self::Bounced,
-        Self::Aborted,
-    ];
-
     /// Whether an email in this state can come to be in that one.
     pub fn leads_to(self, next: Self) -> bool {
         match self {

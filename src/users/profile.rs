@@ -18,59 +18,41 @@ pub const MAX_BYTES: usize = 1 << 20;
 
 pub use kit::words::MAX_TEXT;
 
-macro_rules! fields {
-    ($($variant:ident $name:literal,)+) => {
-        /// A member of the stored document.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum Field { $(#[doc = concat!("`", $name, "`")] $variant,)+ }
-
-        impl Field {
-            /// Every field, in the order in which documents have them.
-            pub const ALL: &[Self] = &[$(Self::$variant,)+];
-
-            pub fn name(self) -> &'static str {
-                match self { $(Self::$variant => $name,)+ }
-            }
-
-            pub fn from_name(name: &str) -> Option<Self> {
-                match name { $($name => Some(Self::$variant),)+ _ => None }
-            }
-        }
-    };
-}
-
-fields! {
-    ServiceId "service_id",
-    ExternalId "external_id",
-    UserAliases "user_aliases",
-    RandomBucket "random_bucket",
-    CreatedAt "created_at",
-    Email "email",
-    Phone "phone",
-    FirstName "first_name",
-    LastName "last_name",
-    Gender "gender",
-    Dob "dob",
-    Country "country",
-    Language "language",
-    TimeZone "time_zone",
-    HomeCity "home_city",
-    LastCoordinates "last_coordinates",
-    AttributedCampaign "attributed_campaign",
-    AttributedSource "attributed_source",
-    AttributedAdgroup "attributed_adgroup",
-    AttributedAd "attributed_ad",
-    CustomAttributes "custom_attributes",
-    Apps "apps",
-    Devices "devices",
-    UninstalledAt "uninstalled_at",
-    EmailSubscribe "email_subscribe",
-    PushSubscribe "push_subscribe",
-    PushTokens "push_tokens",
-    SubscriptionGroups "subscription_groups",
-    CurrentLocation "current_location",
-    DateOfFirstSession "date_of_first_session",
-    DateOfLastSession "date_of_last_session",
+kit::named! {
+    /// A member of the stored document, in the order in which documents have them.
+    pub enum Field {
+        ServiceId = "service_id",
+        ExternalId = "external_id",
+        UserAliases = "user_aliases",
+        RandomBucket = "random_bucket",
+        CreatedAt = "created_at",
+        Email = "email",
+        Phone = "phone",
+        FirstName = "first_name",
+        LastName = "last_name",
+        Gender = "gender",
+        Dob = "dob",
+        Country = "country",
+        Language = "language",
+        TimeZone = "time_zone",
+        HomeCity = "home_city",
+        LastCoordinates = "last_coordinates",
+        AttributedCampaign = "attributed_campaign",
+        AttributedSource = "attributed_source",
+        AttributedAdgroup = "attributed_adgroup",
+        AttributedAd = "attributed_ad",
+        CustomAttributes = "custom_attributes",
+        Apps = "apps",
+        Devices = "devices",
+        UninstalledAt = "uninstalled_at",
+        EmailSubscribe = "email_subscribe",
+        PushSubscribe = "push_subscribe",
+        PushTokens = "push_tokens",
+        SubscriptionGroups = "subscription_groups",
+        CurrentLocation = "current_location",
+        DateOfFirstSession = "date_of_first_session",
+        DateOfLastSession = "date_of_last_session",
+    }
 }
 
 impl Field {
@@ -395,8 +377,8 @@ mod tests {
     fn a_document_has_every_field_and_reads_back() {
         let mut profile = Profile::default();
         for field in Field::ALL {
-            profile.set_text(*field, field.name());
-            assert_eq!(Field::from_name(field.name()), Some(*field));
+            profile.set_text(field, field.name());
+            assert_eq!(Field::from_name(field.name()), Some(field));
         }
         assert_eq!(Profile::parse(&profile.to_document()), Ok(profile));
         assert_eq!(Profile::parse("{}"), Ok(Profile::default()));
@@ -450,10 +432,10 @@ mod tests {
         #[test]
         fn any_value_is_taken_or_refused_and_what_is_taken_is_taken_again(json in any_json()) {
             for field in Field::ALL {
-                if let Ok(kept) = set(*field, &json)
+                if let Ok(kept) = set(field, &json)
                     && !kept.is_empty()
                 {
-                    prop_assert_eq!(set(*field, &kept), Ok(kept));
+                    prop_assert_eq!(set(field, &kept), Ok(kept));
                 }
             }
         }

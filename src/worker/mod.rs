@@ -11,45 +11,26 @@ use crate::app::App;
 use crate::engine::spawn;
 use kit::retry::Retry;
 
-/// A kind of work that a worker does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, clap::ValueEnum)]
-pub enum Role {
-    /// Plans exports, writes their files, finishes them.
-    Exports,
-    /// Sends callbacks.
-    Deliveries,
-    /// Takes in attributes, events and purchases.
-    Ingest,
-    /// Applies edits of catalogs.
-    Catalogs,
-    /// Sends messages, transactional emails too.
-    Messages,
-    /// Sends transactional emails alone.
-    Transactional,
+kit::named! {
+    /// A kind of work that a worker does.
+    #[derive(Hash, clap::ValueEnum)]
+    pub enum Role {
+        /// Plans exports, writes their files, finishes them.
+        Exports = "exports",
+        /// Sends callbacks.
+        Deliveries = "deliveries",
+        /// Takes in attributes, events and purchases.
+        Ingest = "ingest",
+        /// Applies edits of catalogs.
+        Catalogs = "catalogs",
+        /// Sends messages, transactional emails too.
+        Messages = "messages",
+        /// Sends transactional emails alone.
+        Transactional = "transactional",
+    }
 }
 
 impl Role {
-    pub const ALL: [Self; 6] = [
-        Self::Exports,
-        Self::Deliveries,
-        Self::Ingest,
-        Self::Catalogs,
-        Self::Messages,
-        Self::Transactional,
-    ];
-
-    /// The name that it has on the command line, too.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Exports => "exports",
-            Self::Deliveries => "deliveries",
-            Self::Ingest => "ingest",
-            Self::Catalogs => "catalogs",
-            Self::Messages => "messages",
-            Self::Transactional => "transactional",
-        }
-    }
-
     /// What a worker of these roles does: the lane of transactional emails is a part of the role
     /// of all messages.
     pub fn all_of(roles: &[Self]) -> impl Iterator<Item = Self> {

@@ -7,6 +7,7 @@
 //! | [`faults`] | places where a test can end or stop the process |
 //! | [`json`] | JSON as text: compact, bounded, without repeated names |
 //! | [`money`] | amounts as millionths, and currencies |
+//! | [`names`] | enums whose values have names |
 //! | [`panics`] | the text of a caught panic |
 //! | [`private`] | files and folders that are their owner's alone |
 //! | [`retry`] | whether an error may pass, and the pauses between tries |
@@ -18,6 +19,7 @@ pub mod compute;
 pub mod faults;
 pub mod json;
 pub mod money;
+pub mod names;
 pub mod panics;
 pub mod private;
 pub mod retry;

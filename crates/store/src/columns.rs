@@ -31,7 +31,7 @@ macro_rules! from_row {
     };
 }
 
-/// An enum whose values have names: in the database, in JSON, and as [`name`](Self::name).
+/// An enum of [`named!`](kit::named) values that are texts in the database and in JSON.
 ///
 /// ```text
 /// text_enum! {
@@ -48,26 +48,9 @@ macro_rules! text_enum {
         $(#[$outer:meta])*
         $vis:vis enum $name:ident { $($(#[$inner:meta])* $variant:ident = $text:literal),+ $(,)? }
     ) => {
-        $(#[$outer])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        $vis enum $name {
-            $($(#[$inner])* $variant,)+
-        }
-
-        impl $name {
-            $vis fn name(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $text,)+
-                }
-            }
-
-            /// The value of that [`name`](Self::name).
-            $vis fn from_name(name: &str) -> Option<Self> {
-                match name {
-                    $($text => Some(Self::$variant),)+
-                    _ => None,
-                }
-            }
+        $crate::named! {
+            $(#[$outer])*
+            $vis enum $name { $($(#[$inner])* $variant = $text,)+ }
         }
 
         impl serde::Serialize for $name {

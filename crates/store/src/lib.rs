@@ -30,6 +30,7 @@ use tokio::sync::Semaphore;
 use tracing::Instrument as _;
 use wake::WakeSignal;
 
+pub use kit::named;
 use kit::private;
 use kit::retry::Retry;
 

@@ -7,24 +7,16 @@ use uuid::Uuid;
 use super::super::Kind;
 use super::products::Listed;
 
-/// Why an object came to nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Dropped {
-    /// Nobody has the identifier, and the object makes nobody.
-    UnknownUser,
-    /// Who had the identifier was erased after the object was taken in.
-    Erased,
-    /// The profile would be too large.
-    TooLarge,
-}
-
-impl Dropped {
-    fn name(self) -> &'static str {
-        match self {
-            Self::UnknownUser => "unknown_user",
-            Self::Erased => "erased",
-            Self::TooLarge => "too_large",
-        }
+kit::named! {
+    /// Why an object came to nothing.
+    #[derive(PartialOrd, Ord)]
+    pub enum Dropped {
+        /// Nobody has the identifier, and the object makes nobody.
+        UnknownUser = "unknown_user",
+        /// Who had the identifier was erased after the object was taken in.
+        Erased = "erased",
+        /// The profile would be too large.
+        TooLarge = "too_large",
     }
 }
 
