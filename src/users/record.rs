@@ -307,7 +307,7 @@ mod tests {
         #[test]
         fn any_line_is_read_or_refused(
             line in ".{0,60}",
-            field in prop::sample::select(Field::ALL),
+            field in prop::sample::select(Field::ALL.to_vec()),
             value in "[-0-9a-z\"\\[\\]{}:,.\\\\ ]{0,20}",
         ) {
             let _ = parse(&line);
