@@ -18,6 +18,7 @@ pub mod dead_letters;
 mod failure;
 mod parts;
 mod rows;
+mod shared;
 mod work;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -32,7 +33,8 @@ use tokio::time::{Instant, MissedTickBehavior, interval, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-use self::attempt::{Ending, Shared, see_through};
+use self::attempt::{Ending, see_through};
+use self::shared::Shared;
 use super::wait_for_log;
 use crate::app::App;
 use crate::config::Config;

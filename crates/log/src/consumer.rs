@@ -6,19 +6,9 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-use super::batches::Batch;
+use super::batch::{Batch, Fetched};
 use super::partitions::Partitions;
 use crate::message::{LogError, Topic};
-
-/// A batch on its way to [`Consumer::next`], with its place.
-pub(super) struct Fetched {
-    pub batch: Batch,
-    pub partition: i32,
-    /// Of the partition, when this was read.
-    pub epoch: u64,
-    /// The offset of the last message.
-    pub offset: i64,
-}
 
 /// What feeds a consumer: its membership in the group. Dropped, it leaves at once.
 pub(super) trait Source: Send + Sync {

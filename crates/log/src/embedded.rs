@@ -23,8 +23,8 @@ use tokio_util::task::TaskTracker;
 
 use self::group::Group;
 use self::writer::{Command, Ends, Write, Writer};
-use super::batches::{Extent, Limits, Standings};
 use super::consumer::Consumer;
+use super::cursors::{Extent, Limits, Standings};
 use crate::message::{LogError, NewMessage, Settings, Topic};
 use kit::clock::Clock;
 use kit::private;

@@ -18,8 +18,8 @@ use rdkafka::{ClientContext, Statistics};
 use tokio::runtime::Handle;
 
 use self::producer::Producer;
-use super::batches::{Extent, Limits, Standings};
 use super::consumer::Consumer;
+use super::cursors::{Extent, Limits, Standings};
 use super::offsets::Place;
 use crate::message::{LogError, MAX_MESSAGE_BYTES, NewMessage, Topic};
 use store::Store;

@@ -6,8 +6,9 @@
 //! every message. A group keeps its [`offsets`] in the store, where they move in the transaction
 //! that writes what the messages do: so each message is applied exactly once.
 
-mod batches;
+mod batch;
 mod consumer;
+mod cursors;
 mod embedded;
 mod kafka;
 mod message;
@@ -19,8 +20,9 @@ pub mod payload;
 use std::path::Path;
 use std::time::Instant;
 
-pub use batches::{Batch, Extent, Limits, Range, Standing, Standings, obstacle};
+pub use batch::Batch;
 pub use consumer::{Ack, Consumer};
+pub use cursors::{Extent, Limits, Range, Standing, Standings, obstacle};
 pub use message::{
     LogError, MAX_MESSAGE_BYTES, Message, NewMessage, Settings, Topic, partition_of,
 };

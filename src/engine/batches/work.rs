@@ -7,10 +7,10 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::Handler;
-use super::attempt::{Manner, Shared};
 use super::failure::Failure;
 use super::parts::{Failed, Parts};
 use super::rows;
+use super::shared::{Manner, Shared};
 use kit::fail_point;
 use log::message_ids::{self, Scope};
 use log::offsets::{self, Place};

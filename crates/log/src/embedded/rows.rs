@@ -6,7 +6,7 @@ use futures::TryStreamExt as _;
 use sqlx::{QueryBuilder, Sqlite, SqliteConnection, SqlitePool};
 use uuid::Uuid;
 
-use crate::batches::{Extent, Range};
+use crate::cursors::{Extent, Range};
 use crate::message::{Message, Topic};
 
 /// Rows of one statement: statements cost, not rows.

@@ -12,7 +12,7 @@ use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::types::RDKafkaRespErr;
 
 use super::unavailable;
-use crate::batches::{Extent, Range};
+use crate::cursors::{Extent, Range};
 use crate::message::LogError;
 
 /// How long an answer may take.

@@ -14,7 +14,7 @@ use super::{
     BackgroundDrop, MAX_BATCH_BYTES, Settings, Tracing, create as create_client, describe,
     unavailable,
 };
-use crate::batches::Extent;
+use crate::cursors::Extent;
 use crate::message::{LogError, Topic};
 use kit::words::count;
 

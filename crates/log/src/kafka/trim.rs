@@ -9,7 +9,7 @@ use rdkafka::{Offset, TopicPartitionList};
 
 use super::topics::{PATIENCE, admin};
 use super::{Settings, Tracing, create, describe, unavailable};
-use crate::batches::{Range, obstacle};
+use crate::cursors::{Range, obstacle};
 use crate::message::{LogError, Topic};
 use crate::offsets::Place;
 

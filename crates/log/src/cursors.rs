@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::consumer::Fetched;
+use super::batch::{Batch, Fetched};
 use super::offsets::{self, Place};
 use super::partitions::Partitions;
 use crate::message::{LogError, Message, Topic};
@@ -16,24 +16,6 @@ use store::Store;
 
 /// How long a partition stays stopped that the log shows no reason for, before it is tried anew.
 const TRY_ANEW: Duration = Duration::from_secs(60);
-
-/// Messages of one partition, in order and never none; applied together.
-#[derive(Clone, Debug)]
-pub struct Batch {
-    /// Where the group is, unless somebody else was faster: what applying it moves on, to
-    /// [`next`](Self::next).
-    pub place: Place,
-    /// Whether it is the first one since the partition was assigned.
-    pub is_first: bool,
-    pub messages: Vec<Message>,
-}
-
-impl Batch {
-    /// The offset after the last message.
-    pub fn next(&self) -> i64 {
-        self.messages.last().map_or(self.place.next, |message| message.offset + 1)
-    }
-}
 
 /// How large batches may become, and how many.
 #[derive(Clone, Copy, Debug)]
