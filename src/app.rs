@@ -7,7 +7,9 @@ pub mod queue;
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::ops::Deref;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
+
+use parking_lot::RwLock;
 
 use self::notices::Notices;
 use self::queue::StoreQueue;
@@ -136,10 +138,10 @@ impl App {
     /// knows nothing of it.
     pub fn kept<T: Kept>(&self) -> Arc<T> {
         let kind = TypeId::of::<T>();
-        let known = self.kept.read().unwrap_or_else(PoisonError::into_inner).get(&kind).cloned();
+        let known = self.kept.read().get(&kind).cloned();
         let kept = known.unwrap_or_else(|| {
             let made: Arc<dyn Any + Send + Sync> = Arc::new(T::from_config(&self.config));
-            let mut all = self.kept.write().unwrap_or_else(PoisonError::into_inner);
+            let mut all = self.kept.write();
             // Where two make one, the first one stays.
             all.entry(kind).or_insert(made).clone()
         });

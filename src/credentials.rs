@@ -14,10 +14,11 @@
 pub mod listing;
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
+use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
@@ -176,7 +177,7 @@ impl<C: Credential> Default for Credentials<C> {
 
 impl<C> Credentials<C> {
     fn is_use_to_be_written(&self, hash: Hash) -> bool {
-        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut used = self.used.lock();
         let is_due = used.get(&hash).is_none_or(|written| written.elapsed() >= USED_EVERY);
         if is_due {
             if used.len() >= RULES.most {

@@ -1,7 +1,9 @@
 //! What this process tells an operator for as long as it is so: at `/readyz`, a line each.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 /// The notices of this process. Cheap to clone.
 #[derive(Clone, Debug, Default)]
@@ -15,31 +17,27 @@ struct Kept {
 }
 
 impl Notices {
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Says what is so about `subject` now; none takes back what was said.
     pub fn set(&self, subject: &'static str, lines: Vec<String>) {
-        self.kept().lines.insert(subject, lines);
+        self.0.lock().lines.insert(subject, lines);
     }
 
     /// What the process needs works, and from now on counts as set up right.
     pub fn works(&self, subject: &'static str) {
-        self.kept().worked.insert(subject, true);
+        self.0.lock().worked.insert(subject, true);
     }
 
     /// What the process needs was tried and failed.
     pub fn has_failed(&self, subject: &'static str) {
-        self.kept().worked.entry(subject).or_default();
+        self.0.lock().worked.entry(subject).or_default();
     }
 
     /// Whether something that the process needs was tried and has never worked.
     pub fn never_worked(&self) -> bool {
-        self.kept().worked.values().any(|worked| !worked)
+        self.0.lock().worked.values().any(|worked| !worked)
     }
 
     pub fn all(&self) -> Vec<String> {
-        self.kept().lines.values().flatten().cloned().collect()
+        self.0.lock().lines.values().flatten().cloned().collect()
     }
 }

@@ -5,9 +5,10 @@
 //! is read at a time, for all that wait. So they cost the database no more than a few look-ups a
 //! second, however many there are, and never stand in the way of those that the list names.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, sleep_until};
 
@@ -48,14 +49,9 @@ impl<T> Default for Listing<T> {
 }
 
 impl<T: Send + Sync + 'static> Listing<T> {
-    fn lock(&self) -> MutexGuard<'_, Option<Arc<T>>> {
-        // It is whole between any two instructions.
-        self.latest.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The list as it was read last; none before it was.
     pub fn latest(&self) -> Option<Arc<T>> {
-        self.lock().clone()
+        self.latest.lock().clone()
     }
 
     /// Changes it: something that it names is no more.
@@ -63,7 +59,7 @@ impl<T: Send + Sync + 'static> Listing<T> {
     where
         T: Clone,
     {
-        if let Some(list) = &mut *self.lock() {
+        if let Some(list) = &mut *self.latest.lock() {
             change(Arc::make_mut(list));
         }
     }
@@ -91,7 +87,7 @@ impl<T: Send + Sync + 'static> Listing<T> {
         match answered(read, sleep(PATIENCE)).await {
             Ok(list) => {
                 let list = Arc::new(list);
-                *self.lock() = Some(list.clone());
+                *self.latest.lock() = Some(list.clone());
                 *turn = Some(Reading { began, failed: None });
                 Ok(list)
             }

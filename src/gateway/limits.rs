@@ -15,11 +15,12 @@
 mod rows;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use futures::FutureExt as _;
+use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -102,12 +103,6 @@ pub struct Limits(Mutex<State>);
 #[derive(Default)]
 struct State {
     accounts: HashMap<Key, Account>,
-}
-
-impl Limits {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// One budget in one window. Times are milliseconds since the Unix epoch.
@@ -261,7 +256,7 @@ impl<'a> Place<'a> {
     /// Counts a request if the database need not be asked for it; else has it asked.
     fn next(&self) -> Next {
         let now = self.app.clock.now_ms();
-        let mut state = self.limits.lock();
+        let mut state = self.limits.0.lock();
         let account = state.accounts.entry(self.key).or_insert_with(|| Account::new(self.key.2));
         account.enter(now);
         let standing = match account.take(now) {
@@ -310,7 +305,7 @@ impl<'a> Place<'a> {
 
     fn settle(&self, sent: i64, asked: i64, counted: Result<Counted, StoreError>) {
         let (workspace, budget, _) = self.key;
-        let mut state = self.limits.lock();
+        let mut state = self.limits.0.lock();
         let Some(account) = state.accounts.get_mut(&self.key) else { return };
         let was_alone = account.failed.is_some();
         match &counted {
@@ -343,7 +338,7 @@ struct Asked {
 
 impl Drop for Asked {
     fn drop(&mut self) {
-        if let Some(account) = self.limits.lock().accounts.get_mut(&self.key) {
+        if let Some(account) = self.limits.0.lock().accounts.get_mut(&self.key) {
             account.is_asking = false;
             account.leased.send_replace(());
         }
@@ -358,7 +353,7 @@ struct Waiting {
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        if let Some(account) = self.limits.lock().accounts.get_mut(&self.key) {
+        if let Some(account) = self.limits.0.lock().accounts.get_mut(&self.key) {
             account.waiting -= 1;
         }
     }

@@ -7,8 +7,9 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::{Semaphore, oneshot};
 
 use super::{ApiError, turned_away};
@@ -153,21 +154,16 @@ impl SharedMemory {
         Self(Arc::new(Shared { units, share, state: Mutex::new(state) }))
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing panics while it has the lock.
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// How many bytes are held, and how many may be.
     pub fn held_and_most(&self) -> (usize, usize) {
         let most = self.0.units;
-        ((most - self.lock().free) * UNIT, most * UNIT)
+        ((most - self.0.state.lock().free) * UNIT, most * UNIT)
     }
 
     /// Room for `bytes`, if there is any now; more than one holder may have become all of that.
     pub fn try_reserve(&self, holder: Holder, bytes: usize) -> Option<Room> {
         let units = units(bytes).min(self.0.share.most);
-        let taken = self.lock().take(holder, 0, units, self.0.share);
+        let taken = self.0.state.lock().take(holder, 0, units, self.0.share);
         taken.then(|| Room { memory: self.clone(), holder, units })
     }
 
@@ -176,7 +172,7 @@ impl SharedMemory {
     pub async fn reserve(&self, holder: Holder, bytes: usize) -> Room {
         loop {
             let waiting = {
-                let mut state = self.lock();
+                let mut state = self.0.state.lock();
                 let units = units(bytes).min(self.0.share.most);
                 if state.take(holder, 0, units, self.0.share) {
                     return Room { memory: self.clone(), holder, units };
@@ -195,7 +191,7 @@ impl SharedMemory {
     fn give(&self) {
         loop {
             let (waiting, room) = {
-                let mut state = self.lock();
+                let mut state = self.0.state.lock();
                 // One that waits no more holds nobody up.
                 state.waiting.retain(|waiting| !waiting.given.is_closed());
                 let share = self.0.share;
@@ -226,7 +222,8 @@ impl Room {
     /// something, so nobody waits for each other.
     pub fn try_grow(&mut self, bytes: usize) -> bool {
         let more = units(bytes).saturating_sub(self.units);
-        let grown = self.memory.lock().take(self.holder, self.units, more, self.memory.0.share);
+        let grown =
+            self.memory.0.state.lock().take(self.holder, self.units, more, self.memory.0.share);
         self.units += if grown { more } else { 0 };
         grown
     }
@@ -242,7 +239,7 @@ impl Room {
         if units == 0 {
             return;
         }
-        let mut state = self.memory.lock();
+        let mut state = self.memory.0.state.lock();
         state.give_back(self.holder, units);
         let somebody_waits = !state.waiting.is_empty();
         drop(state);

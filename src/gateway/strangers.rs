@@ -15,9 +15,10 @@ use std::hash::Hash;
 use std::io;
 use std::net::IpAddr;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::sync::CancellationToken;
 
@@ -70,15 +71,10 @@ impl<K: Copy + Eq + Hash> Places<K> {
         Self { most, most_of_one, taken: Arc::new(Mutex::new(taken)) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Taken<K>> {
-        // Nothing panics while it has the lock.
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// A place for a connection that `close` closes; another one loses its place where there are
     /// too many.
     fn enter(&self, source: K, close: CancellationToken) -> Place<K> {
-        let mut taken = self.lock();
+        let mut taken = self.taken.lock();
         let number = taken.next;
         taken.next += 1;
         taken.count += 1;
@@ -99,12 +95,12 @@ impl<K: Copy + Eq + Hash> Places<K> {
 
     /// Whether the next one makes another one lose its place.
     pub(super) fn is_full(&self) -> bool {
-        self.lock().count >= self.most
+        self.taken.lock().count >= self.most
     }
 
     /// Closes the first of the source that has most, if there is any.
     pub(super) fn close_one(&self) {
-        let mut taken = self.lock();
+        let mut taken = self.taken.lock();
         let loser = taken.source_with_most().and_then(|source| taken.first_of(source));
         let closed = loser.and_then(|(source, number)| taken.remove(source, number));
         drop(taken);
@@ -129,7 +125,7 @@ struct Place<K: Copy + Eq + Hash = IpAddr> {
 
 impl<K: Copy + Eq + Hash> Drop for Place<K> {
     fn drop(&mut self) {
-        self.places.lock().remove(self.source, self.number);
+        self.places.taken.lock().remove(self.source, self.number);
     }
 }
 
@@ -195,19 +191,15 @@ impl Connection {
         Self(Arc::new(Inner { source, close, shares, state }))
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The sender of a request that is under way has proved who they are, in a workspace or the
     /// [`COMPANY`](super::COMPANY): from now on it is closed for others only when it is idle.
     pub fn prove(&self, workspace: i32) {
-        *self.lock() = State::Known { workspace, _idle: None };
+        *self.0.state.lock() = State::Known { workspace, _idle: None };
     }
 
     /// A head is there.
     pub(super) fn head_came(&self) {
-        match &mut *self.lock() {
+        match &mut *self.0.state.lock() {
             State::Unknown { input, .. } => *input = Input::Head,
             State::Known { _idle, .. } => *_idle = None,
         }
@@ -215,7 +207,7 @@ impl Connection {
 
     /// The next head is waited for.
     pub(super) fn answered(&self) {
-        match &mut *self.lock() {
+        match &mut *self.0.state.lock() {
             State::Unknown { input, .. } => *input = Input::None,
             State::Known { workspace, _idle } => {
                 let when_idle = self.0.close.when_idle.clone();
@@ -226,7 +218,7 @@ impl Connection {
 
     /// More is asked for.
     fn reads(&self) {
-        if let State::Unknown { input, .. } = &mut *self.lock()
+        if let State::Unknown { input, .. } = &mut *self.0.state.lock()
             && matches!(input, Input::Some)
         {
             // What has come was no whole head.
@@ -236,7 +228,7 @@ impl Connection {
     }
 
     fn has_read(&self) {
-        if let State::Unknown { input, .. } = &mut *self.lock()
+        if let State::Unknown { input, .. } = &mut *self.0.state.lock()
             && matches!(input, Input::None)
         {
             *input = Input::Some;
@@ -326,7 +318,7 @@ mod tests {
         let more: Vec<_> = (0..2).map(|_| enter(1)).collect();
         assert_eq!((closed(&one), closed(&more)), (vec![true, true, false], vec![false, false]));
         drop((one, more));
-        let left = places.lock();
+        let left = places.taken.lock();
         assert_eq!((left.count, left.sources.len()), (0, 0));
     }
 
@@ -365,7 +357,7 @@ mod tests {
         assert_eq!((closed(), two.1.when_idle.is_cancelled()), ([false, true, false], true));
         shares.idle.close_one();
         assert_eq!(closed(), [true, true, false]);
-        assert_eq!(shares.idle.lock().count, 0);
+        assert_eq!(shares.idle.taken.lock().count, 0);
         assert!(!one[0].1.now.is_cancelled());
     }
 
@@ -373,7 +365,7 @@ mod tests {
     fn a_head_in_parts_takes_a_place_until_it_is_there() {
         let shares = shares();
         let connection = Connection::new(source(1), Close::default(), shares.clone());
-        let taken = || (shares.strangers.lock().count, shares.heads.lock().count);
+        let taken = || (shares.strangers.taken.lock().count, shares.heads.taken.lock().count);
         connection.reads();
         connection.has_read();
         assert_eq!(taken(), (1, 0));

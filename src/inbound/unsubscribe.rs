@@ -4,8 +4,8 @@
 //! [Its token](crate::messages::unsubscribe_token) says whose it is.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use uuid::Uuid;
 
 use crate::app::App;
@@ -76,13 +76,9 @@ struct Lately {
 pub struct Appends(Mutex<HashMap<(i32, Uuid), Lately>>);
 
 impl Appends {
-    fn lock(&self) -> MutexGuard<'_, HashMap<(i32, Uuid), Lately>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Counts a POST; the error where a token had all that it may have.
     pub fn take_post(&self, whose: (i32, Uuid), now: i64) -> Result<(), ApiError> {
-        let mut all = self.lock();
+        let mut all = self.0.lock();
         if all.len() >= REMEMBERED && !all.contains_key(&whose) {
             all.retain(|_, lately| {
                 lately.posts.is_current(now, POSTS_WINDOW) || lately.appends.is_current(now, WINDOW)
@@ -97,12 +93,12 @@ impl Appends {
     /// Counts an append of a token whose POST was counted; the error where it had all that it may
     /// have.
     pub fn take(&self, whose: (i32, Uuid), now: i64) -> Result<(), ApiError> {
-        self.lock().entry(whose).or_default().appends.take(now, WINDOW, MOST_APPENDS)
+        self.0.lock().entry(whose).or_default().appends.take(now, WINDOW, MOST_APPENDS)
     }
 
     /// Takes back an append that failed.
     pub fn give_back(&self, whose: (i32, Uuid)) {
-        if let Some(lately) = self.lock().get_mut(&whose) {
+        if let Some(lately) = self.0.lock().get_mut(&whose) {
             lately.appends.count = lately.appends.count.saturating_sub(1);
         }
     }
@@ -178,6 +174,6 @@ mod tests {
         for number in 0..REMEMBERED as u128 + 10 {
             appends.take_post((2, Uuid::from_u128(number)), now + WINDOW).unwrap();
         }
-        assert!(appends.0.lock().unwrap().len() <= REMEMBERED);
+        assert!(appends.0.lock().len() <= REMEMBERED);
     }
 }

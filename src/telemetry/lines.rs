@@ -5,9 +5,11 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::AsFd as _;
-use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
 
 /// Bytes of lines that wait for the reader. What comes when they are taken is dropped.
 const MOST_WAITING: usize = 1 << 20;
@@ -58,7 +60,7 @@ pub(super) fn start() -> io::Result<&'static Lines> {
 
 /// How many lines this process dropped.
 pub fn dropped() -> u64 {
-    STARTED.get().map_or(0, |lines| lines.lock().dropped)
+    STARTED.get().map_or(0, |lines| lines.state.lock().dropped)
 }
 
 /// Writes a line after all others, however many wait. A process that logs waits for the reader as
@@ -92,7 +94,7 @@ impl Drop for FlushAtEnd {
 /// Every call is one event: a line, or several that belong together.
 impl Write for &Lines {
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.waiting.len() + event.len() > MOST_WAITING {
             state.dropped += 1;
         } else {
@@ -108,17 +110,9 @@ impl Write for &Lines {
 }
 
 impl Lines {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn wait<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
-        self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Adds a line that is never dropped for want of room: a process says few of these.
     fn add_last(&self, text: &str) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.waiting.extend(text.as_bytes());
         state.waiting.push_back(b'\n');
         drop(state);
@@ -132,7 +126,7 @@ impl Lines {
             let piece = self.next_piece();
             let lines = piece.iter().filter(|byte| **byte == b'\n').count() as u64;
             let is_written = write_whole(&mut to, &piece).is_ok();
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             state.is_writing = false;
             state.written += 1;
             state.dropped += if is_written { 0 } else { lines };
@@ -148,9 +142,9 @@ impl Lines {
 
     /// Takes whole lines, no more of them than are written at once.
     fn next_piece(&self) -> Vec<u8> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         while state.waiting.is_empty() {
-            state = self.wait(state);
+            self.changed.wait(&mut state);
         }
         let is_end = |byte: &u8| *byte == b'\n';
         let most = state.waiting.len().min(PIECE);
@@ -165,18 +159,17 @@ impl Lines {
     /// written for as long as `patience`.
     fn flush_with(&self, patience: Duration, longest: Duration) {
         let began = Instant::now();
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         while !state.waiting.is_empty() || state.is_writing {
             let written = state.written;
             let patience = patience.min(longest.saturating_sub(began.elapsed()));
-            let waited = self.changed.wait_timeout_while(state, patience, |state| {
+            let is_busy = |state: &mut State| {
                 state.written == written && (!state.waiting.is_empty() || state.is_writing)
-            });
-            let (now, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
-            if timeout.timed_out() || began.elapsed() >= longest {
+            };
+            let waited = self.changed.wait_while_for(&mut state, is_busy, patience);
+            if waited.timed_out() || began.elapsed() >= longest {
                 return;
             }
-            state = now;
         }
     }
 }
@@ -221,7 +214,7 @@ mod tests {
         for number in 0..5_000 {
             log(&lines, &format!("{number} {text}"));
         }
-        let dropped = lines.lock().dropped;
+        let dropped = lines.state.lock().dropped;
         assert!(dropped > 3_000, "{dropped}");
         // Nobody reads: the end comes all the same.
         lines.flush_with(Duration::from_millis(1), LONGEST);
@@ -254,7 +247,7 @@ mod tests {
             BufReader::new(reader).lines().take(3).map(Result::unwrap).collect::<Vec<_>>()
         });
         lines.flush_with(PATIENCE, LONGEST);
-        assert!(lines.lock().waiting.is_empty());
+        assert!(lines.state.lock().waiting.is_empty());
         assert_eq!(read.join().unwrap(), ["short", &long, "last"]);
     }
 
@@ -265,7 +258,7 @@ mod tests {
         let lines = started(writer);
         log(&lines, "one");
         lines.flush_with(PATIENCE, LONGEST);
-        assert_eq!(lines.lock().dropped, 1);
+        assert_eq!(lines.state.lock().dropped, 1);
     }
 
     /// Every piece that is written brings another line.
@@ -290,6 +283,6 @@ mod tests {
         thread::spawn(move || of_thread.write_to(Endless(of_thread.clone())));
         log(&lines, "first");
         lines.flush_with(PATIENCE, Duration::from_millis(100));
-        assert!(lines.lock().written > 0);
+        assert!(lines.state.lock().written > 0);
     }
 }

@@ -7,8 +7,7 @@
 //! Whoever has the id knows the slice that its user lies in, and ids of one slice are in
 //! order of creation.
 
-use std::sync::{Mutex, PoisonError};
-
+use parking_lot::Mutex;
 use rand::RngExt as _;
 use uuid::{Uuid, Variant};
 
@@ -62,7 +61,7 @@ impl Generator {
     /// full or gone.
     pub fn next(&self, now_ms: i64, bucket: u16) -> Uuid {
         let (ms, counter) = {
-            let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut last = self.last.lock();
             *last = match *last {
                 (ms, _) if ms < now_ms => (now_ms, 0),
                 (ms, counter) if counter + 1 < COUNTERS => (ms, counter + 1),

@@ -3,8 +3,8 @@
 
 use std::num::NonZero;
 use std::sync::Arc;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Condvar, Mutex};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -43,24 +43,16 @@ impl Cores {
 
     /// How many pieces of work run, and how many wait to.
     pub fn running_and_waiting(&self) -> (usize, usize) {
-        let places = self.lock();
+        let places = self.shared.0.lock();
         (self.count - places.free, places.waiting)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Places> {
-        // Nothing panics while it has the lock, and numbers cannot be half written.
-        self.shared.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Does `work` as soon as there is a processor for it, blocking this thread: never to be
     /// called on an async one.
     pub fn compute<T>(&self, work: impl FnOnce() -> T) -> T {
-        let mut places = self.lock();
+        let mut places = self.shared.0.lock();
         places.waiting += 1;
-        let left = &self.shared.1;
-        let mut places = left
-            .wait_while(places, |places| places.free == 0)
-            .unwrap_or_else(PoisonError::into_inner);
+        self.shared.1.wait_while(&mut places, |places| places.free == 0);
         places.waiting -= 1;
         places.free -= 1;
         drop(places);
@@ -84,7 +76,7 @@ struct Entered<'a>(&'a Cores);
 
 impl Drop for Entered<'_> {
     fn drop(&mut self) {
-        self.0.lock().free += 1;
+        self.0.shared.0.lock().free += 1;
         self.0.shared.1.notify_one();
     }
 }

@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::fmt::Debug;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, timeout};
 
@@ -94,19 +95,14 @@ where
         Arc::new(Self { rules, entries: Mutex::default(), known, first })
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<K, Entry<V>>> {
-        // It is whole between any two instructions.
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Forgets a value: the next call reads it.
     pub fn forget(&self, key: &K) {
-        self.lock().remove(key);
+        self.entries.lock().remove(key);
     }
 
     /// Whether a value, or a read of it, is there.
     pub fn knows(&self, key: &K) -> bool {
-        self.lock().contains_key(key)
+        self.entries.lock().contains_key(key)
     }
 
     /// The value of a key, which `read` reads from the store where that is due.
@@ -117,7 +113,7 @@ where
     ) -> Result<Arc<V>, Arc<StoreError>> {
         let rules = &self.rules;
         let (value, reading) = {
-            let mut entries = self.lock();
+            let mut entries = self.entries.lock();
             let empty = || Entry { value: None, reading: None, failed: None };
             let entry = entries.entry(key).or_insert_with(empty);
             let age = entry.value.as_ref().map_or(Duration::MAX, |(_, asked)| asked.elapsed());
@@ -166,7 +162,7 @@ where
     }
 
     fn learn(&self, key: K, asked: Instant, found: &Found<V>) {
-        let mut entries = self.lock();
+        let mut entries = self.entries.lock();
         match (found, entries.get_mut(&key)) {
             (Ok(value), _) => {
                 let value = Some((value.clone(), asked));

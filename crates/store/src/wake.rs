@@ -7,9 +7,10 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::ErrorKind;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgListener, PgPoolOptions};
 use sqlx::{Connection as _, Error};
 use tokio::sync::watch;
@@ -100,7 +101,7 @@ impl WakeSignal {
 
     /// Changes each time that the loops of a kind are woken.
     pub fn subscribe(&self, kind: Kind) -> watch::Receiver<()> {
-        lock(&self.0.loops).entry(kind.name()).or_default().subscribe()
+        self.0.loops.lock().entry(kind.name()).or_default().subscribe()
     }
 
     /// Whether every offer wakes the loops here, whichever process makes it.
@@ -109,14 +110,14 @@ impl WakeSignal {
     }
 
     fn wake_here(&self, kind: &str) {
-        if let Some(signal) = lock(&self.0.loops).get(kind) {
+        if let Some(signal) = self.0.loops.lock().get(kind) {
             signal.send_replace(());
         }
     }
 
     fn wake_others(&self, kind: &'static str) {
         let Some(others) = &self.0.others else { return };
-        let mut outbox = lock(&others.outbox);
+        let mut outbox = others.outbox.lock();
         outbox.kinds.insert(kind);
         if !std::mem::replace(&mut outbox.is_sending, true) {
             let signal = self.clone();
@@ -144,7 +145,7 @@ impl WakeSignal {
     pub async fn flush(&self) {
         let Some(others) = &self.0.others else { return };
         let sent = async {
-            while lock(&others.outbox).is_sending {
+            while others.outbox.lock().is_sending {
                 sleep(GATHER).await;
             }
         };
@@ -231,7 +232,7 @@ impl WakeSignal {
     /// Wakes all loops where it changes: they have missed something, or must look more often.
     fn set_works(&self, others: &Others, works: bool) {
         if others.works.send_replace(works) != works {
-            lock(&self.0.loops).values().for_each(|signal| signal.send_replace(()));
+            self.0.loops.lock().values().for_each(|signal| signal.send_replace(()));
         }
     }
 }
@@ -239,7 +240,7 @@ impl WakeSignal {
 impl Others {
     /// None when there is nothing to send: then whoever has something must begin to.
     fn take_outbox(&self) -> Option<Vec<&'static str>> {
-        let mut outbox = lock(&self.outbox);
+        let mut outbox = self.outbox.lock();
         outbox.is_sending = !outbox.kinds.is_empty();
         outbox.is_sending.then(|| std::mem::take(&mut outbox.kinds).into_iter().collect())
     }
@@ -282,10 +283,6 @@ impl Others {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -326,12 +323,12 @@ mod tests {
     fn what_is_offered_meanwhile_goes_with_the_next_notification() {
         let signal = WakeSignal::postgres(PgConnectOptions::new_without_pgpass());
         let others = signal.0.others.as_ref().unwrap();
-        lock(&others.outbox).is_sending = true;
+        others.outbox.lock().is_sending = true;
         for kind in [OTHER, ONE, OTHER] {
             signal.wake(kind);
         }
         assert_eq!(others.take_outbox().unwrap(), ["one", "other"]);
         assert_eq!(others.take_outbox(), None);
-        assert!(!lock(&others.outbox).is_sending);
+        assert!(!others.outbox.lock().is_sending);
     }
 }

@@ -1,10 +1,11 @@
 //! The API's calls of exports, from the client's side.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::TryStreamExt as _;
+use parking_lot::Mutex;
 use reqwest::redirect::Policy;
 use reqwest::{Method, RequestBuilder, StatusCode};
 use serde::Deserialize;
@@ -145,7 +146,7 @@ impl Client {
             if attempt.previous().len() > MOST_REDIRECTS {
                 return attempt.error("it is redirected again and again");
             }
-            *lock(&latest) = Some(attempt.url().clone());
+            *latest.lock() = Some(attempt.url().clone());
             attempt.follow()
         });
         let http = reqwest::Client::builder()
@@ -251,13 +252,13 @@ impl Client {
     /// The answer, if it is a success; else what its `message` says, and which permission is
     /// missing.
     async fn answer(&self, request: RequestBuilder) -> Result<reqwest::Response, ClientError> {
-        *lock(&self.redirected) = None;
+        *self.redirected.lock() = None;
         let answer = request.send().await.map_err(|error| self.failed(error))?;
         let status = answer.status();
         if status.is_success() {
             return Ok(answer);
         }
-        let who = match &*lock(&self.redirected) {
+        let who = match &*self.redirected.lock() {
             Some(url) => format!("{}, where the API redirected to,", origin(url)),
             None => "the API".to_owned(),
         };
@@ -274,7 +275,7 @@ impl Client {
     /// Which host failed, and how.
     fn failed(&self, error: reqwest::Error) -> ClientError {
         let asked = error.url().map(origin).unwrap_or_else(|| self.base.clone());
-        let redirected = lock(&self.redirected).as_ref().map(origin);
+        let redirected = self.redirected.lock().as_ref().map(origin);
         let cause = || causes(&error).last().map(ToString::to_string).unwrap_or_default();
         match redirected {
             // A download address is as good as a key.
@@ -290,10 +291,6 @@ impl Client {
 /// Scheme, host and port.
 fn origin(url: &Url) -> String {
     url.origin().ascii_serialization()
-}
-
-fn lock(redirected: &Mutex<Option<Url>>) -> MutexGuard<'_, Option<Url>> {
-    redirected.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn read(raw: Value) -> Result<(Export, Value), ClientError> {

@@ -2,8 +2,9 @@
 //! is all in the next one. A dispatch hands over hundreds of messages side by side, and a
 //! transaction each would be most of the work.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use kit::retry::Retry as _;
@@ -49,7 +50,7 @@ impl<T: Send + 'static> Together<T> {
     {
         let (done, answer) = oneshot::channel();
         let begins = {
-            let mut state = self.lock();
+            let mut state = self.0.lock();
             state.waiting.push((one, done));
             !std::mem::replace(&mut state.is_at_work, true)
         };
@@ -71,7 +72,7 @@ impl<T: Send + 'static> Together<T> {
         let mut at_work = AtWork { together: &self, is_over: false };
         loop {
             let taken = {
-                let mut state = self.lock();
+                let mut state = self.0.lock();
                 let most = state.waiting.len().min(MOST);
                 let taken: Vec<_> = state.waiting.drain(..most).collect();
                 if taken.is_empty() {
@@ -92,10 +93,6 @@ impl<T: Send + 'static> Together<T> {
             }
         }
     }
-
-    fn lock(&self) -> MutexGuard<'_, State<T>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 struct AtWork<'t, T> {
@@ -106,7 +103,7 @@ struct AtWork<'t, T> {
 impl<T> Drop for AtWork<'_, T> {
     fn drop(&mut self) {
         if !self.is_over {
-            let mut state = self.together.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut state = self.together.0.lock();
             state.is_at_work = false;
             state.waiting.clear();
         }
@@ -130,14 +127,14 @@ mod tests {
                 let written = written.clone();
                 async move {
                     tokio::task::yield_now().await;
-                    written.lock().unwrap().extend(all);
+                    written.lock().extend(all);
                     Ok(())
                 }
             }
         };
         let all = (0..100).map(|n| together.write(n, write.clone()));
         assert!(futures::future::join_all(all).await.into_iter().all(|one| one.is_ok()));
-        let mut written = written.lock().unwrap().clone();
+        let mut written = written.lock().clone();
         written.sort_unstable();
         assert_eq!(written, (0..100).collect::<Vec<_>>());
         assert!(calls.load(Ordering::SeqCst) <= 3, "{calls:?}");

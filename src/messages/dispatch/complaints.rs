@@ -2,9 +2,9 @@
 //! however many messages it is about.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use uuid::Uuid;
 
 use super::message_rows::Settled;
@@ -62,7 +62,7 @@ impl Complaints {
         if count == 0 {
             return None;
         }
-        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut said = self.said.lock();
         if said.len() >= REMEMBERED {
             let is_new = |at: Instant| now.saturating_duration_since(at) < EVERY;
             said.retain(|_, (at, _)| at.is_some_and(is_new));
@@ -127,6 +127,6 @@ mod tests {
             let at = now + Duration::from_secs(number as u64);
             assert_eq!(complaints.due(about, 1, at), Some(1));
         }
-        assert!(complaints.said.lock().unwrap().len() <= REMEMBERED + 1);
+        assert!(complaints.said.lock().len() <= REMEMBERED + 1);
     }
 }

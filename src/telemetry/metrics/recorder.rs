@@ -1,9 +1,9 @@
 //! What records the metrics and renders them.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use parking_lot::Mutex;
 
 use super::{Kind, Metric, all};
 use crate::telemetry::TelemetryError;
@@ -35,7 +35,7 @@ const REVISION: &str = match option_env!("LONGSHORE_REVISION") {
 /// Begins to record, with every metric described, and answers what renders them. Called
 /// again, it answers the same.
 pub fn install() -> Result<PrometheusHandle, TelemetryError> {
-    let mut installed = INSTALLED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut installed = INSTALLED.lock();
     if let Some(handle) = &*installed {
         return Ok(handle.clone());
     }

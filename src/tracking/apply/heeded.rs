@@ -2,9 +2,10 @@
 //! message purchases count as revenue.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
@@ -71,7 +72,7 @@ impl KnownHeeded {
         }
         let since = Instant::now();
         let heeded = Arc::new(Heeded::of(campaigns::heeding_purchases(tx, workspace).await?));
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         if known.len() >= KEPT {
             known.clear();
         }
@@ -80,7 +81,7 @@ impl KnownHeeded {
     }
 
     fn fresh(&self, workspace: i32) -> Option<Arc<Heeded>> {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.0.lock();
         let (since, heeded) = known.get(&workspace)?;
         (since.elapsed() < KEPT_FOR).then(|| heeded.clone())
     }

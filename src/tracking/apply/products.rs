@@ -2,7 +2,8 @@
 //! A purchase of another one counts for its user all the same.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::Mutex;
 
 use super::rows;
 use store::{StoreError, Tx};
@@ -72,10 +73,6 @@ pub struct Listed {
 }
 
 impl Products {
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Lists what was bought, as far as there is room. Asks the store only about products that
     /// this process has not seen lately; whoever else lists any waits for the end of the
     /// transaction.
@@ -98,7 +95,7 @@ impl Products {
 
     /// Takes note of what is listed, once that is committed.
     pub fn learn(&self, Listed { workspace, products, .. }: Listed) {
-        let mut known = self.known();
+        let mut known = self.known.lock();
         for (product, is_listed) in products {
             known.learn(workspace, &product, is_listed);
         }
@@ -111,7 +108,7 @@ impl Products {
         listed: &mut Listed,
         bought: impl Iterator<Item = &'a str>,
     ) -> Vec<&'a str> {
-        let mut known = self.known();
+        let mut known = self.known.lock();
         let mut unknown = Vec::new();
         for product in bought {
             match known.is_listed(listed.workspace, product) {

@@ -5,11 +5,12 @@
 //! for a while is closed, whether or not there is a next email.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use lettre::transport::smtp::client::AsyncSmtpConnection;
 use lettre::transport::smtp::extension::ClientId;
+use parking_lot::Mutex;
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
@@ -70,12 +71,8 @@ impl Relays {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        lock(&self.0)
-    }
-
     fn lane(&self, address: &str, is_transactional: bool, config: &Config) -> Arc<Lane> {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         let lane = state.lanes.entry((address.to_owned(), is_transactional));
         let lane = lane.or_insert_with(|| Arc::new(Lane::new(address, config))).clone();
         if !std::mem::replace(&mut state.is_looked_after, true) {
@@ -101,9 +98,9 @@ impl Relays {
 
     /// Takes out what is to be closed; whether nothing is left.
     fn old(&self, now: Instant) -> (Vec<Kept>, bool) {
-        let (mut old, mut state) = (Vec::new(), self.lock());
+        let (mut old, mut state) = (Vec::new(), self.0.lock());
         state.lanes.retain(|_, lane| {
-            let mut unused = lock(&lane.unused);
+            let mut unused = lane.unused.lock();
             old.extend(unused.extract_if(.., |kept| kept.is_old(&lane.settings, now)));
             // Nobody gets hold of a lane but under the lock that is held here.
             !unused.is_empty() || Arc::strong_count(lane) > 1
@@ -111,11 +108,6 @@ impl Relays {
         state.is_looked_after = !state.lanes.is_empty();
         (old, state.lanes.is_empty())
     }
-}
-
-/// Locks something that is whole between any two instructions.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Kept {
@@ -184,7 +176,7 @@ impl Lane {
 
     fn take_unused(&self) -> Option<Kept> {
         let now = Instant::now();
-        let mut unused = lock(&self.unused);
+        let mut unused = self.unused.lock();
         while let Some(kept) = unused.pop() {
             if !kept.is_old(&self.settings, now) {
                 return Some(kept);
@@ -196,7 +188,7 @@ impl Lane {
 
     fn keep(&self, mut kept: Kept) {
         kept.used = Instant::now();
-        lock(&self.unused).push(kept);
+        self.unused.lock().push(kept);
     }
 }
 
