@@ -69,15 +69,13 @@ async fn lock(
         _ if wanted.is_empty() => Ok(Vec::new()),
         Tx::Postgres(tx) => lock_in_postgres(tx, workspace, wanted).await,
         Tx::Sqlite(tx) => {
-            let wanted: Vec<_> =
-                wanted.iter().map(|(slice, id)| (slice, id.simple().to_string())).collect();
             let rows: Vec<(i64, Uuid, Option<Vec<u8>>)> = sqlx::query_as(
                 "SELECT users.key, users.service_id,
                         CASE WHEN octet_length(activity.body) > $3 THEN x'' ELSE activity.body END
                  FROM json_each($2) AS wanted CROSS JOIN users
                  LEFT JOIN activity ON activity.key = users.key
                  WHERE users.slice = wanted.value ->> 0 AND users.workspace_id = $1
-                   AND users.service_id = unhex(wanted.value ->> 1)",
+                   AND users.service_id = unhex(wanted.value ->> 1, '-')",
             )
             .bind(workspace)
             .bind(to_json(&wanted)?)

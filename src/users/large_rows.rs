@@ -81,7 +81,7 @@ pub async fn bodies(
              FROM json_each($2) AS wanted CROSS JOIN users
              JOIN activity ON activity.key = users.key
              WHERE users.slice = wanted.value ->> 0 AND users.workspace_id = $1
-               AND users.service_id = unhex(wanted.value ->> 1)",
+               AND users.service_id = unhex(wanted.value ->> 1, '-')",
         )
         .bind(workspace)
         .bind(json_places(&slices, ids)?)
@@ -127,7 +127,7 @@ async fn bytes_of(
                  FROM json_each($2) AS wanted CROSS JOIN users
                  LEFT JOIN activity ON activity.key = users.key
                  WHERE users.slice = wanted.value ->> 0 AND users.workspace_id = $1
-                   AND users.service_id = unhex(wanted.value ->> 1)"
+                   AND users.service_id = unhex(wanted.value ->> 1, '-')"
             )
         };
     }
@@ -155,6 +155,5 @@ async fn bytes_of(
 
 /// Slices and ids as SQLite is given them.
 fn json_places(slices: &[i16], ids: &[Uuid]) -> Result<String, StoreError> {
-    let ids = ids.iter().map(|id| id.simple().to_string());
     to_json(&slices.iter().zip(ids).collect::<Vec<_>>())
 }

@@ -191,17 +191,13 @@ pub async fn find_users(
             find_in_postgres(tx, sql, workspace, (slices, ids), |row: &UserColumns| row.1).await?
         }
         Tx::Sqlite(tx) => {
-            let wanted: Vec<_> = slices
-                .iter()
-                .zip(&ids)
-                .map(|(slice, id)| (slice, id.simple().to_string()))
-                .collect();
+            let wanted: Vec<_> = slices.iter().zip(&ids).collect();
             sqlx::query_as(
                 "SELECT users.key, users.service_id, external_id, email, attributes_at,
                         CASE WHEN octet_length(doc) <= $3 THEN doc ELSE '' END
                  FROM json_each($2) AS wanted CROSS JOIN users
                  WHERE users.slice = wanted.value ->> 0 AND users.workspace_id = $1
-                   AND users.service_id = unhex(wanted.value ->> 1)",
+                   AND users.service_id = unhex(wanted.value ->> 1, '-')",
             )
             .bind(workspace)
             .bind(to_json(&wanted)?)

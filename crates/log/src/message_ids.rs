@@ -63,17 +63,15 @@ pub async fn known(
             .await?
         }
         Tx::Sqlite(tx) => {
-            let ids: Vec<_> = ids.iter().map(|id| id.simple().to_string()).collect();
-            let ids = to_json(&ids)?;
             sqlx::query_scalar(
                 "SELECT id FROM message_ids
                  WHERE consumer_group = $1 AND topic = $2 AND partition = $3
-                 AND id IN (SELECT unhex(value) FROM json_each($4))",
+                 AND id IN (SELECT unhex(value, '-') FROM json_each($4))",
             )
             .bind(scope.group)
             .bind(scope.topic.name())
             .bind(scope.partition)
-            .bind(ids)
+            .bind(to_json(ids)?)
             .fetch_all(&mut **tx)
             .await?
         }

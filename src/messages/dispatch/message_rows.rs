@@ -144,9 +144,9 @@ pub(super) async fn settle(
             let rows: Vec<_> = settled
                 .iter()
                 .map(|one| {
-                    let id = one.service_id.simple().to_string();
                     let (channel, state) = (one.channel.name(), one.state.name());
-                    (id, channel, state, one.next_at, one.sent_at, one.reason.as_deref())
+                    let reason = one.reason.as_deref();
+                    (one.service_id, channel, state, one.next_at, one.sent_at, reason)
                 })
                 .collect();
             sqlx::query_as(
@@ -155,7 +155,7 @@ pub(super) async fn settle(
                 "UPDATE messages
                  SET state = new.state, attempts = messages.attempts + 1, next_at = new.next_at,
                      sent_at = new.sent_at, reason = new.reason
-                 FROM (SELECT $1 AS workspace_id, unhex(value ->> 0) AS service_id,
+                 FROM (SELECT $1 AS workspace_id, unhex(value ->> 0, '-') AS service_id,
                               $2 AS dispatch_id, value ->> 1 AS channel, value ->> 2 AS state,
                               value ->> 3 AS next_at, value ->> 4 AS sent_at,
                               value ->> 5 AS reason
@@ -296,16 +296,15 @@ pub(super) async fn sent_since(
             .await?
         }
         Tx::Sqlite(tx) => {
-            let users: Vec<String> = users.iter().map(|id| id.simple().to_string()).collect();
             sqlx::query_as(
                 "SELECT service_id, channel, created_at
                  FROM json_each($2) AS wanted CROSS JOIN messages
-                 WHERE workspace_id = $1 AND service_id = unhex(wanted.value)
+                 WHERE workspace_id = $1 AND service_id = unhex(wanted.value, '-')
                    AND created_at > $3 AND campaign_id IS NOT NULL AND dispatch_id <> $4
                    AND state IN ('pending', 'waiting', 'sent', 'delivered', 'bounced')",
             )
             .bind(common.workspace)
-            .bind(to_json(&users)?)
+            .bind(to_json(users)?)
             .bind(since)
             .bind(common.dispatch)
             .fetch_all(&mut **tx)

@@ -289,16 +289,15 @@ pub async fn receipts(
             .await?
         }
         Tx::Sqlite(tx) => {
-            let users: Vec<String> = users.iter().map(|id| id.simple().to_string()).collect();
             sqlx::query_as(
                 "SELECT service_id, campaign_id, sent_at
                  FROM json_each($2) AS wanted CROSS JOIN messages
-                 WHERE workspace_id = $1 AND service_id = unhex(wanted.value)
+                 WHERE workspace_id = $1 AND service_id = unhex(wanted.value, '-')
                    AND sent_at >= $3 AND campaign_id IS NOT NULL
                    AND state IN ('sent', 'delivered')",
             )
             .bind(workspace)
-            .bind(to_json(&users)?)
+            .bind(to_json(users)?)
             .bind(since)
             .fetch_all(&mut **tx)
             .await?
