@@ -19,9 +19,9 @@
 //! ## Where things are
 //!
 //! Below are the crates in `crates/`, which know nothing of what Longshore is for: `kit` (clock,
-//! retries, secrets, texts), `objects` (S3, Azure, files), `store` (the two databases, claims) and
-//! `log` (Kafka, or a table in a file of its own). A module here knows only those in the lines
-//! above its own, which a test checks.
+//! retries, secrets, texts), `objects` (S3, Azure, files), `store` (the two databases, claims,
+//! caches) and `log` (Kafka, or a table in a file of its own). A module here knows only those in
+//! the lines above its own, which a test checks.
 //!
 //! | module | is about |
 //! |---|---|
