@@ -3,10 +3,11 @@
 
 use std::collections::HashMap;
 use std::fmt::Display;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use parking_lot::{Mutex, MutexGuard};
 use rand::RngExt as _;
 use tokio::task::{Id, JoinSet};
 use tokio::time::{Instant, sleep, sleep_until};
@@ -259,7 +260,7 @@ struct Avoided(Arc<Mutex<HashMap<Uuid, Instant>>>);
 
 impl Avoided {
     fn lock(&self) -> MutexGuard<'_, HashMap<Uuid, Instant>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     fn add(&self, job: Uuid, pause: Duration) {

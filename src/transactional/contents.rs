@@ -1,8 +1,9 @@
 //! The emails of transactional campaigns, ready to be rendered.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
@@ -53,7 +54,7 @@ impl Contents {
 
     /// What is kept of a campaign that declares these messages.
     fn reading(&self, key: (i32, Uuid), messages: &Map<String, Value>) -> Reading {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.lock();
         if let Some(kept) = kept.get(&key).filter(|kept| kept.messages == *messages) {
             return kept.content.clone();
         }

@@ -4,8 +4,10 @@
 //! Of a partition one batch is under way at a time; the next one is read when it is done.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use parking_lot::{Mutex, MutexGuard};
 
 use super::batch::{Batch, Fetched};
 use super::offsets::{self, Place};
@@ -148,7 +150,7 @@ impl Cursors {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<i32, Cursor>> {
-        self.at.lock().unwrap_or_else(PoisonError::into_inner)
+        self.at.lock()
     }
 
     /// The partitions that were assigned and not begun, each with its epoch.

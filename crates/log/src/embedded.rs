@@ -11,9 +11,10 @@ mod writer;
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use sqlx::SqlitePool;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use tokio::sync::{mpsc, oneshot};
@@ -162,7 +163,7 @@ impl Embedded {
         if self.shared.closing.is_cancelled() {
             return Err(LogError::closed());
         }
-        let mut groups = self.shared.groups.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut groups = self.shared.groups.lock();
         let group = groups.entry((name.to_owned(), topic)).or_insert_with(|| {
             let group = Arc::new(Group::new(name, topic, self.shared.commands.clone()));
             let commits = group::commit_regularly(group.clone(), self.shared.closing.clone());
@@ -174,7 +175,7 @@ impl Embedded {
 
     pub(super) async fn close(&self) {
         let groups: Vec<_> = {
-            let groups = self.shared.groups.lock().unwrap_or_else(PoisonError::into_inner);
+            let groups = self.shared.groups.lock();
             groups.values().cloned().collect()
         };
         for group in groups {

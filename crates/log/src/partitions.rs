@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 /// The partitions that a consumer holds.
 ///
@@ -46,7 +47,7 @@ impl Partitions {
     }
 
     fn lock(&self) -> MutexGuard<'_, Holdings> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Begins an epoch of `partition`.
@@ -144,8 +145,7 @@ impl Partitions {
             if left.is_zero() {
                 return;
             }
-            state =
-                self.finished.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+            self.finished.wait_for(&mut state, left);
         }
     }
 

@@ -1,9 +1,10 @@
 //! What all batches of a runner share, and how they are tried.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::RwLock;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -74,7 +75,7 @@ impl<H> Shared<H> {
     }
 
     fn waiting(&self) -> MutexGuard<'_, BTreeMap<i32, String>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        self.waiting.lock()
     }
 
     pub(super) fn waits(&self, topic: Topic, place: &Place, error: &str) {
@@ -99,7 +100,7 @@ impl<H: Handler> Shared<H> {
     pub(super) async fn sweep_ids(self: &Arc<Self>, batch: &Batch) {
         let (first, partition) = (&batch.messages[0], batch.place.partition);
         {
-            let mut swept = self.swept.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut swept = self.swept.lock();
             let now = Instant::now();
             if swept.get(&partition).is_some_and(|last| now.duration_since(*last) < SWEEP_EVERY) {
                 return;

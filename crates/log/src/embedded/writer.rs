@@ -1,8 +1,9 @@
 //! The one task that writes to the embedded log: whatever has come in while it wrote goes
 //! into its next transaction together.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use sqlx::{SqliteConnection, SqlitePool};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
@@ -78,13 +79,13 @@ impl Ends {
 
     /// The offset that the next message of the partition will get.
     pub fn end(&self, topic: Topic, partition: i32) -> i64 {
-        let positions = self.positions.lock().unwrap_or_else(PoisonError::into_inner);
+        let positions = self.positions.lock();
         positions.get(&(topic, partition)).copied().unwrap_or(0)
     }
 
     /// Tells of ends that are durable; an older one than is known says nothing.
     pub fn publish(&self, ends: &Positions) {
-        let mut positions = self.positions.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut positions = self.positions.lock();
         for (partition, end) in ends {
             let known = positions.entry(*partition).or_insert(0);
             *known = (*known).max(*end);

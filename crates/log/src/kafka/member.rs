@@ -5,10 +5,11 @@
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use rdkafka::consumer::{
     BaseConsumer, CommitMode, Consumer as _, ConsumerContext, RebalanceProtocol,
 };
@@ -58,7 +59,7 @@ impl Source for Membership {
 
 impl Membership {
     fn stop(&self, by: Instant) {
-        self.stop_by.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(by);
+        self.stop_by.lock().get_or_insert(by);
         self.thread.unpark();
     }
 }
@@ -128,13 +129,13 @@ impl Member {
 
     /// Until when to stop, once told to.
     pub fn stopping(&self) -> Option<Instant> {
-        *self.stop_by.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.stop_by.lock()
     }
 
     /// The partitions that were assigned, if none, for which [`hold`](Self::hold) is waited.
     pub fn take_assigned(&self) -> Option<Vec<i32>> {
         let context = self.client.context();
-        context.assigned.lock().unwrap_or_else(PoisonError::into_inner).take()
+        context.assigned.lock().take()
     }
 
     /// Takes partitions that were assigned, and fetches nothing of them. They have queues of
@@ -186,11 +187,7 @@ impl Member {
     pub fn finish(self) {
         self.partitions.stop_all();
         let _ = self.client.assignment().and_then(|list| self.client.pause(&list));
-        let by = *self
-            .stop_by
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get_or_insert_with(Instant::now);
+        let by = *self.stop_by.lock().get_or_insert_with(Instant::now);
         while self.partitions.any_busy() && Instant::now() < by {
             let _ = self.client.poll(TICK / 5);
         }
@@ -252,7 +249,7 @@ impl ConsumerContext for Rebalancer {
             }
             // Who leaves does not ask any more, and takes nothing of what it is assigned.
             if self.stopping().is_none() {
-                *self.assigned.lock().unwrap_or_else(PoisonError::into_inner) = Some(numbers);
+                *self.assigned.lock() = Some(numbers);
             } else {
                 follow(client, list);
             }
@@ -280,7 +277,7 @@ impl ConsumerContext for Rebalancer {
 
 impl Rebalancer {
     fn stopping(&self) -> Option<Instant> {
-        *self.stop_by.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.stop_by.lock()
     }
 
     /// Lets partitions go: gives out no more of them, waits for what is under way, commits.

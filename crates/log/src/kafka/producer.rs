@@ -8,11 +8,12 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use futures::future::try_join_all;
+use parking_lot::{Mutex, RwLock};
 use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode};
 use rdkafka::message::{DeliveryResult, Header, OwnedHeaders};
 use rdkafka::producer::{BaseRecord, Producer as _, ProducerContext, ThreadedProducer};
@@ -57,7 +58,7 @@ impl Client {
     }
 
     fn last_confirmed(&self) -> Option<Instant> {
-        *self.confirmed.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.confirmed.lock()
     }
 
     /// Whether it was given the time and had nothing confirmed since `began`.
@@ -113,7 +114,7 @@ impl Append {
     }
 
     fn answer(&self, result: KafkaResult<()>) {
-        let sender = self.answer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let sender = self.answer.lock().take();
         // Nobody waits any more where the time is up.
         sender.map(|sender| sender.send(result));
     }
@@ -125,8 +126,7 @@ impl ProducerContext for Tracing {
     fn delivery(&self, delivered: &DeliveryResult<'_>, append: Arc<Append>) {
         match delivered {
             Ok(_) => {
-                *append.confirmed.lock().unwrap_or_else(PoisonError::into_inner) =
-                    Some(Instant::now());
+                *append.confirmed.lock() = Some(Instant::now());
                 fail_point!("log::delivered");
                 if append.left.fetch_sub(1, Ordering::AcqRel) == 1 {
                     append.partitions.confirmed(&append.places);
@@ -178,7 +178,7 @@ impl Producer {
     }
 
     fn current(&self) -> Result<Arc<Client>, LogError> {
-        let client = self.client.read().unwrap_or_else(PoisonError::into_inner);
+        let client = self.client.read();
         client.clone().ok_or_else(LogError::closed)
     }
 
@@ -256,7 +256,7 @@ impl Producer {
             None if is_stuck => "nothing is confirmed any more".to_owned(),
             None => return,
         };
-        let mut current = self.client.write().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.client.write();
         if !current.as_ref().is_some_and(|client| Arc::ptr_eq(client, failed)) {
             return;
         }
@@ -268,7 +268,7 @@ impl Producer {
     }
 
     pub async fn close(&self) {
-        let client = self.client.write().unwrap_or_else(PoisonError::into_inner).take();
+        let client = self.client.write().take();
         let timeout = self.settings.timeout;
         let flushed = tokio::task::spawn_blocking(move || {
             client.map_or(Ok(()), |client| client.producer.flush(timeout))
@@ -434,9 +434,9 @@ mod tests {
         let client = Client::new(&settings(&[]), Duration::from_secs(3600)).unwrap();
         let began = client.made + Duration::from_millis(10);
         assert!(!client.is_stuck_since(began), "it still may take its time");
-        *client.confirmed.lock().unwrap() = Some(began);
+        *client.confirmed.lock() = Some(began);
         assert!(!client.is_stuck_since(began), "others were confirmed");
-        *client.confirmed.lock().unwrap() = Some(began - Duration::from_millis(1));
+        *client.confirmed.lock() = Some(began - Duration::from_millis(1));
         assert!(client.is_stuck_since(began));
         assert_eq!(client.next_patience(Duration::from_secs(5)), Duration::from_secs(5));
     }
