@@ -9,6 +9,8 @@ mod data;
 mod load;
 pub mod network;
 
+pub use load::variable;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
@@ -16,6 +18,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ipnet::IpNet;
+use schemars::JsonSchema;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize};
 use url::Url;
@@ -23,31 +26,42 @@ use url::Url;
 use kit::retry::Retry;
 
 /// All settings, as loaded and checked.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// The data directory (`LONGSHORE_DATA`).
+    /// The data directory.
     pub data: PathBuf,
-    /// What download and unsubscribe addresses begin with (`LONGSHORE_PUBLIC_URL`); the
-    /// gateway's own address when absent, which only `standalone` may leave it at.
+    /// The address at which clients reach the gateways. Download and
+    /// unsubscribe addresses begin with it. Required in a fleet, on gateways and workers, and for
+    /// a `standalone` that listens on every address (`0.0.0.0`). The default is `http://` and
+    /// `gateway.listen`. Set it before the first email leaves the machine: emails carry the
+    /// unsubscribe address.
+    #[schemars(with = "Option<String>")]
     pub public_url: Option<Url>,
-    /// 32 bytes in base64 (`LONGSHORE_SECRET_KEY`): encrypts stored credentials and signs
-    /// download and unsubscribe addresses. Made once in the data directory when absent;
-    /// required on a shared database.
+    /// 32 bytes in base64. Encrypts stored credentials and signs download
+    /// and unsubscribe addresses. Required with PostgreSQL, the same for every process. The
+    /// default is `secret.key` in the data directory, created once.
     #[serde(skip_serializing)]
+    #[schemars(with = "Option<String>")]
     pub secret_key: Option<SecretString>,
-    /// The former key (`LONGSHORE_SECRET_KEY_OLD`): what it encrypted or signed is still read.
+    /// The former secret key, 32 bytes in base64. What it encrypted
+    /// or signed can still be read. Needed only while the key is rotated.
     #[serde(skip_serializing)]
+    #[schemars(with = "Option<String>")]
     pub secret_key_old: Option<SecretString>,
-    /// Networks that callbacks, status postbacks, webhooks and messages to providers may reach
-    /// although they are private (`LONGSHORE_ALLOW_PRIVATE`, addresses and CIDRs with commas
-    /// between).
+    /// Private networks that callbacks, status postbacks, webhooks and messages to providers may
+    /// reach. A list of addresses and CIDRs; in the environment,
+    /// separated by commas.
     #[serde(deserialize_with = "load::networks")]
+    #[schemars(with = "Vec<String>")]
     pub allow_private: Vec<IpNet>,
-    /// Proxies whose `X-Forwarded-For` is believed (`LONGSHORE_TRUSTED_PROXIES`, likewise).
+    /// Proxies whose `X-Forwarded-For` header is trusted. A list of
+    /// addresses and CIDRs; in the environment, separated by commas.
     #[serde(deserialize_with = "load::networks")]
+    #[schemars(with = "Vec<String>")]
     pub trusted_proxies: Vec<IpNet>,
-    /// `text` or `json` (`LONGSHORE_LOG_FORMAT`); text on a terminal, else JSON.
+    /// Format of log lines: `text` or `json`. The default is `text` on a
+    /// terminal and `json` elsewhere.
     pub log_format: Option<LogFormat>,
     pub database: Database,
     pub log: log::Settings,
@@ -66,53 +80,72 @@ pub struct Config {
 }
 
 /// The store of rows.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Database {
-    /// `sqlite://FILE` or `postgres://…` (`LONGSHORE_DATABASE_URL`); by default
-    /// `store.db` in the data directory.
+    /// `sqlite://FILE` or `postgres://…`. The default is `store.db` in
+    /// the data directory.
     #[serde(skip_serializing)]
+    #[schemars(with = "Option<String>")]
     pub url: Option<SecretString>,
-    /// Connections that this process opens at most.
+    /// Maximum number of connections that this process opens, at least 4. Connections that wake
+    /// workers are not counted.
     pub max_connections: u32,
-    /// Connections beside these that only transactional emails use; SQLite needs none.
+    /// Additional PostgreSQL connections that only transactional emails use, at least 1. They are
+    /// opened when needed.
     pub transactional_connections: u32,
 }
 
 /// Where exports without own storage are built.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Objects {
-    /// `file:///DIR`, `s3://bucket/prefix?endpoint=…&region=…` or
-    /// `azure://container/prefix?account=…` (`LONGSHORE_OBJECTS_URL`); by default files
-    /// in the data directory, which only `standalone` may leave it at. May carry credentials in its query, so it is never logged.
+    /// Where exports without own storage are built: `file:///DIR`,
+    /// `s3://bucket/prefix?endpoint=…&region=…` or `azure://container/prefix?account=…`. Required
+    /// in a fleet, where `file://` must be a volume that all machines share. The default is
+    /// `objects` in the data directory. The query can carry credentials, so the value is never
+    /// logged.
     #[serde(skip_serializing)]
+    #[schemars(with = "Option<String>")]
     pub url: Option<SecretString>,
 }
 
 /// The API's listener.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Gateway {
-    /// `LONGSHORE_LISTEN`.
+    /// Address on which the API listens.
+    #[schemars(with = "String")]
     pub listen: SocketAddr,
     /// Largest body of a request, in bytes.
     pub max_body_bytes: usize,
-    /// Bytes of bodies that are held in memory at once, from their first byte until all that
-    /// is made of them is durable. A call that finds no room waits a second, and is then
-    /// answered 503.
+    /// Memory of one gateway for request bodies, in bytes, at least `gateway.max_body_bytes`. A
+    /// body is held until its data is durable. A request that finds no room waits for a second and
+    /// then gets 503. One workspace may hold as much as it leaves free, so it cannot take the room
+    /// of other workspaces.
     pub memory_bytes: usize,
-    /// Bytes that are held in memory at once of what comes from senders who have not proved yet
-    /// who they are: half of it for heads of requests, half for bodies that are signed. One
-    /// sender has an eighth at most.
+    /// Memory of one gateway for senders who have not yet shown a valid key, token or signature,
+    /// in bytes, at least 1,048,576. One half is for heads of requests that have not arrived yet,
+    /// 16 KiB each: for a new head, the gateway closes the oldest one of the address with the
+    /// most. The other half is for bodies of reports whose signature is not checked yet: a report
+    /// that finds no room gets 503. One address (for IPv6, one /64 network) gets at most an eighth
+    /// of each half. That is also the largest body of a report, counting a compressed body and its
+    /// decompressed form together.
     pub unauthenticated_bytes: usize,
-    /// Requests under way at once. One more is answered 503 at once, with `Retry-After`. One
-    /// workspace has at most as many as are left free.
+    /// Requests that one gateway handles at once, 1 to 1,000,000. A further request gets 503 with
+    /// `Retry-After` immediately. One workspace gets at most as many as it leaves free. The same
+    /// holds for all reports together whose signature is not checked yet; one address gets at most
+    /// a sixteenth.
     pub requests_in_flight: usize,
-    /// Connections at once. Further ones wait in the system's queue.
+    /// Connections of one gateway at once, 1 to 1,000,000. At most half of them may be without a
+    /// valid key, token or signature: for a new one, the gateway closes the oldest one of the
+    /// address with the most. If all are in use, the gateway closes an idle connection of the
+    /// workspace with the most idle ones. If none is idle, new connections wait in the system's
+    /// queue. Each connection is a file descriptor; a process raises its own limit to the hard
+    /// limit.
     pub connections: usize,
-    /// Seconds that a client may take to send the head of a request, then its body, and to
-    /// read on in the answer.
+    /// Seconds that a client may take to send the head of a request, and again to send its body.
+    /// An idle connection is kept for as long.
     pub request_timeout_seconds: u64,
 }
 
@@ -129,143 +162,157 @@ impl Gateway {
 }
 
 /// The operations listener: `/healthz`, `/readyz`, `/metrics`.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Ops {
-    /// `LONGSHORE_OPS_LISTEN`.
+    /// Address of the operations listener: `/healthz`, `/readyz` and `/metrics`
+    ///.
+    #[schemars(with = "String")]
     pub listen: SocketAddr,
-    /// Seconds between looks of a gateway at the work of the whole fleet, for `/metrics`.
+    /// Seconds between two reads of the fleet's work by a gateway, for `/metrics`, 1 to 3,600.
     pub watch_seconds: u64,
 }
 
 /// How a worker takes work.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Worker {
-    /// Milliseconds that a claimed row stays with a worker that is not heard of; a worker
-    /// at work renews at a third of it.
+    /// Lease of claimed work, in milliseconds, at least 500. If a worker does not renew it,
+    /// another worker takes the work over. A live worker renews after a third of it.
     pub lease_ms: u64,
-    /// Milliseconds between looks for claimable rows while idle, where offers do not wake the
-    /// worker; ten times as long where they do.
+    /// Milliseconds between two looks for work of an idle worker that notifications do not reach.
+    /// A worker that they reach looks ten times less often.
     pub poll_ms: u64,
-    /// Seconds that a stopping worker may take to finish what is under way.
+    /// Seconds that a process may take to stop. Keep it 5 seconds below the limit of the
+    /// supervisor.
     pub drain_seconds: u64,
-    /// Threads of one process, a gateway too, that compute at once; one for each processor
-    /// when 0.
+    /// Threads of one process, a gateway too, that parse, project, compress and render at once, at
+    /// most 1,024. Transactional emails have as many of their own. 0 means one for each processor,
+    /// or the CPU quota of the container.
     pub compute_threads: usize,
     /// Exports that one worker plans at once.
     pub messages_in_flight: usize,
-    /// Batches of one consumer under way at once, each of another partition.
+    /// Batches of tracked objects, and batches of catalog edits, that one worker applies at once,
+    /// each from another partition.
     pub batches_in_flight: usize,
-    /// Messages that are applied together at most.
+    /// Maximum number of messages in a batch, 1 to 100,000. A batch with more than 8,000 objects,
+    /// or that changes more than 8 MiB of profiles and activity, is applied in pieces.
     pub batch_messages: usize,
-    /// Bytes of messages after which a batch is full.
+    /// Size at which a batch is full, in bytes, 1 to 67,108,864. On SQLite at most 262,144 are
+    /// used.
     pub batch_bytes: usize,
 }
 
 /// Exports.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Exports {
-    /// Users in a file (src/gateway/README.md, Files).
+    /// Maximum number of users in a file, 1 to 100,000.
     pub users_per_file: u32,
-    /// Parts of one worker under way at once; two for each thread that computes when 0.
+    /// Parts that one worker exports at once. 0 means two for each compute thread.
     pub parts_in_flight: usize,
-    /// Bytes of users' data that one worker holds in memory at once.
+    /// Memory of one worker for users' data, in bytes.
     pub memory_bytes: usize,
-    /// Tries of planning, of a part or of finishing before the job fails.
+    /// Attempts at planning, at a part, or at finishing, before the export fails.
     pub attempts: u32,
-    /// Milliseconds of the first pause between tries; it doubles from there.
+    /// First pause between attempts, in milliseconds. It doubles, to a minute.
     pub retry_ms: u64,
-    /// Minutes that a download address is valid once its export is ready.
+    /// Minutes for which a download address is valid after its export is done.
     pub download_minutes: u64,
-    /// Seconds after which a job is planned whose message did not come.
+    /// Seconds after which a waiting export is planned even if its message did not arrive.
     pub requeue_seconds: u64,
-    /// Hours after a job's end for which what must not be there is removed again.
+    /// Hours after the end of an export for which its leftover files are removed again.
     pub cleanup_hours: u64,
 }
 
 /// Callbacks.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Deliveries {
-    /// Requests of one worker under way at once.
+    /// Deliveries (callbacks and status postbacks) that one worker sends at once.
     pub in_flight: usize,
-    /// Requests to one receiver under way at once, over the fleet.
+    /// Deliveries to one receiver (scheme, host and port) at once, over the whole fleet.
     pub per_receiver: u32,
-    /// Hours after which a delivery is given up.
+    /// Hours after which a delivery is given up, 1 to 8,760.
     pub retry_hours: u64,
-    /// Milliseconds of the first pause between tries; it doubles from there, to an hour.
+    /// First pause between attempts, in milliseconds. It doubles, to an hour.
     pub retry_ms: u64,
-    /// Seconds that a receiver may take to be connected to.
+    /// Seconds that connecting to a receiver may take.
     pub connect_seconds: u64,
-    /// Seconds that a receiver may take in all.
+    /// Seconds that a request to a receiver may take in all. It applies to webhooks and providers
+    /// of messages, too.
     pub timeout_seconds: u64,
 }
 
 /// Messages to users.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Messages {
-    /// Users in a part of a send to a segment, an audience or everybody.
+    /// Users in a part of a send to a segment, an audience or everybody, 1 to 100,000.
     pub part_users: u32,
-    /// Parts of one worker under way at once; two for each thread that computes when 0.
+    /// Parts of sends that one worker handles at once. 0 means two for each compute thread.
     pub parts_in_flight: usize,
-    /// Sends to named users of one worker under way at once, which parts never hold up.
+    /// Sends to named users that one worker handles at once. Parts never delay them.
     pub named_in_flight: usize,
-    /// Users whose messages are noted, rendered and sent together.
+    /// Users whose messages are written, rendered and sent together, 1 to 5,000. Fewer if profiles
+    /// are large.
     pub batch_users: u32,
-    /// Messages of one worker that are handed to their channels at once: so many to users of
-    /// parts, and as many to users who are named.
+    /// Messages that one worker hands over at once, 1 to 100,000: this many to users of parts, and
+    /// as many to named users.
     pub sends_in_flight: usize,
-    /// Times that the work on some messages may end its worker before they are given up.
+    /// Number of times that work on a group of messages may end its worker before those messages
+    /// are given up.
     pub attempts: u32,
-    /// Hours after which a message that no channel takes is given up.
+    /// Hours after which a message is given up if its channel does not accept it, 1 to 8,760.
     pub retry_hours: u64,
-    /// Milliseconds of the first pause before a message is tried again; it doubles from there, to
-    /// an hour.
+    /// First pause before a message is tried again, in milliseconds. It doubles, to an hour.
     pub retry_ms: u64,
-    /// Days that it is kept who was sent what, at least; as long as frequency capping and
-    /// conversion windows look back where that is longer.
+    /// Days for which the messages of each user are kept, 1 to 3,650. They are kept longer if
+    /// frequency capping or a conversion window needs them for longer.
     pub keep_days: u32,
-    /// Minutes by which what is scheduled may be late and is sent at once; what is later is
-    /// missed.
+    /// Minutes by which a scheduled send may be late and is still sent, 1 to 525,600. A later one
+    /// is missed.
     pub late_minutes: u64,
 }
 
 /// How relays are spoken to.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Smtp {
-    /// Connections of one worker to a relay for what is sent to many, and as many again for
-    /// transactional emails.
+    /// Connections of one worker to a relay for sends, and as many again for transactional emails.
     pub connections: usize,
-    /// Seconds that a relay may take to be connected to, until it has said which it is.
+    /// Seconds that connecting to a relay may take, until its greeting, and as long again for
+    /// STARTTLS.
     pub connect_seconds: u64,
-    /// Seconds that a relay may take for any other answer, and an email for a connection to get
-    /// free.
+    /// Seconds that a relay may take for any other reply, and that an email may wait for a
+    /// connection.
     pub timeout_seconds: u64,
-    /// Seconds that a relay may take to accept an email once it has all of it.
+    /// Seconds that a relay may take to accept an email after it has received all of it. A shorter
+    /// time means more emails that arrive twice.
     pub accept_seconds: u64,
-    /// Seconds that an unused connection is kept.
+    /// Seconds for which an unused connection to a relay is kept.
     pub idle_seconds: u64,
-    /// Seconds that a connection is used at most.
+    /// Seconds for which a connection to a relay is used at most.
     pub age_seconds: u64,
 }
 
 /// Transactional emails.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Transactional {
-    /// Emails of one workspace that one worker has under way at once.
+    /// Transactional emails of one workspace that one worker handles at once, 1 to 100,000.
     pub in_flight: usize,
-    /// Seconds that an email may wait before its message is appended again; longer each time.
+    /// Seconds after which the message of a waiting transactional email is appended again, 1 to
+    /// 3,600. The pause grows each time.
     pub requeue_seconds: u64,
-    /// Days that it is kept what became of an email.
+    /// Days for which the outcome of a transactional email is kept, 2 to 3,650. `longshore sla`
+    /// looks back no further.
     pub keep_days: u32,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::ValueEnum,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
     Text,

@@ -23,6 +23,7 @@ mod log;
 mod messages;
 mod migrate;
 mod progress;
+pub mod reference;
 mod schedules;
 mod scim_token;
 mod service;
@@ -37,7 +38,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 use uuid::Uuid;
 
 use crate::app::App;
@@ -129,6 +130,9 @@ enum Command {
     Doctor(doctor::Arguments),
     /// Ask the process on this machine whether it is ready
     Health(health::Arguments),
+    /// Write the generated pages of the documentation
+    #[command(hide = true)]
+    Reference(reference::Arguments),
 }
 
 impl Command {
@@ -141,6 +145,11 @@ impl Command {
             _ => (Mode::Command, Vec::new()),
         }
     }
+}
+
+/// Every command, as clap knows it.
+fn commands() -> clap::Command {
+    Arguments::command()
 }
 
 /// Which workspace a command works on.
@@ -288,6 +297,7 @@ async fn run(arguments: Arguments) -> ExitCode {
             Command::Demo(arguments) => demo::run(config, arguments).await,
             Command::Doctor(arguments) => doctor::run(config, arguments).await,
             Command::Health(arguments) => health::run(config, arguments).await,
+            Command::Reference(arguments) => reference::run(&arguments),
         }
     }
     .await;

@@ -198,13 +198,15 @@ fn settings() -> impl Iterator<Item = String> {
 
 /// Every variable that is read, but for those of librdkafka's properties.
 fn variables() -> impl Iterator<Item = String> {
-    let variable = |setting: String| {
-        let short = ENVIRONMENT.iter().find(|(_, of)| *of == setting);
-        let long = || format!("LONGSHORE_{}", setting.to_uppercase().replace('.', "__"));
-        short.map_or_else(long, |(short, _)| (*short).to_owned())
-    };
     let beside = BESIDE.iter().map(|name| (*name).to_owned());
-    beside.chain(settings().map(variable))
+    beside.chain(settings().map(|setting| variable(&setting)))
+}
+
+/// The environment variable of a setting, such as `LONGSHORE_WORKER__LEASE_MS`.
+pub fn variable(setting: &str) -> String {
+    let short = ENVIRONMENT.iter().find(|(_, of)| *of == setting);
+    let long = || format!("LONGSHORE_{}", setting.to_uppercase().replace('.', "__"));
+    short.map_or_else(long, |(short, _)| (*short).to_owned())
 }
 
 /// Whether Kubernetes sets a variable in every pod, for a Service whose name is or begins with

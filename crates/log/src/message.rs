@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -35,24 +36,27 @@ impl Topic {
 }
 
 /// Where the log is, and how it is kept.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// `embedded`, or `kafka://host:port,host:port` (`LONGSHORE_LOG_URL`).
+    /// `embedded`, or `kafka://host:port,host:port`.
     pub url: String,
-    /// Partitions of each topic, used by the first `migrate` and fixed from then on.
+    /// Partitions of each topic, 1 to 1,024. The first `migrate` fixes it.
     pub partitions: u32,
-    /// Topic names begin with this, so that installations can share a cluster.
+    /// Beginning of the names of topics and consumer groups, so that installations can share a
+    /// cluster.
     pub topic_prefix: String,
-    /// Copies of each partition that `migrate` asks of a Kafka cluster.
+    /// Replicas of each partition that `migrate` asks Kafka for. A cluster with fewer brokers gets
+    /// one replica for each broker: `migrate` reports it, and `doctor` fails.
     pub replication: u16,
-    /// Days after which messages that were worked on are removed from the log, counted from their
-    /// append.
+    /// Days for which messages stay in the log at least. A message stays longer until it is
+    /// applied.
     pub keep_days: u32,
-    /// Milliseconds that an append may take before its call is answered 503.
+    /// Milliseconds that an append may take. After twice as long, another gateway can complete a
+    /// request with an `Idempotency-Key` whose gateway was lost.
     pub append_timeout_ms: u64,
-    /// Any librdkafka property, given to producers and consumers as it is
-    /// (`LONGSHORE_LOG__KAFKA__SASL_PASSWORD` is `sasl.password`).
+    /// librdkafka properties, for producers and consumers alike. In the environment, write `_` for
+    /// each dot: `LONGSHORE_LOG__KAFKA__SASL_PASSWORD` is `sasl.password`.
     #[serde(default, skip_serializing)]
     pub kafka: BTreeMap<String, String>,
 }
