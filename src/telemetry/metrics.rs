@@ -1,7 +1,7 @@
 //! Every metric there is, with its labels and help text, and the [`recorder`] behind them.
 //!
 //! A metric is emitted where it happens, with the macros of the `metrics` crate, and declared
-//! here, in the group that deploy/README.md shows it in. Names end in their unit (`_seconds`,
+//! here, in the group that the reference shows it in. Names end in their unit (`_seconds`,
 //! `_bytes`), counters in `_total`; labels have few values: never an id, an address or a name
 //! that a customer chose.
 

@@ -10,6 +10,7 @@ mod commands;
 mod crashes;
 mod deliveries;
 mod deployment;
+mod docs;
 mod export_api;
 mod export_faults;
 mod export_repeats;

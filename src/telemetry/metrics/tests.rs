@@ -1,4 +1,4 @@
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::*;
@@ -57,38 +57,4 @@ fn what_is_emitted_is_declared_and_the_other_way_round() {
     }
     let declared: BTreeSet<String> = all().map(|metric| metric.name.to_owned()).collect();
     assert_eq!(names, declared);
-}
-
-/// The rows of the guide's tables of metrics: the heading above, name, type and labels.
-fn documented() -> BTreeMap<&'static str, (&'static str, &'static str, String)> {
-    const GUIDE: &str = include_str!("../../../deploy/README.md");
-    let mut heading = "";
-    let mut rows = BTreeMap::new();
-    for line in GUIDE.lines() {
-        if let Some(text) = line.strip_prefix("### ") {
-            heading = text;
-        }
-        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
-        let [_, name, kind, labels, _, ..] = *cells else { continue };
-        let name = name.trim_matches('`');
-        if ["counter", "gauge", "histogram"].contains(&kind) {
-            let row = (heading, kind, labels.replace('`', ""));
-            assert!(rows.insert(name, row).is_none(), "{name} is there twice");
-        }
-    }
-    rows
-}
-
-#[test]
-fn the_guide_has_each_metric_in_its_group() {
-    let declared: BTreeMap<_, _> = GROUPS
-        .iter()
-        .flat_map(|group| group.metrics.iter().map(|metric| (group.title, metric)))
-        .map(|(title, metric)| (metric.name, (title, metric.kind.name(), metric.labels.join(", "))))
-        .collect();
-    let documented = documented();
-    for (name, row) in &declared {
-        assert_eq!(documented.get(name), Some(row), "{name}");
-    }
-    assert_eq!(documented.len(), declared.len(), "the guide has more: {documented:?}");
 }

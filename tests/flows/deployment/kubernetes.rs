@@ -234,7 +234,7 @@ fn gateways_are_limited_to_what_their_settings_allow() {
         let limit = limit.strip_suffix("Mi").expect("mebibytes").parse::<usize>().unwrap() << 20;
         assert_eq!(limit, needed.next_multiple_of(STEP), "{}", manifests.overlay);
     }
-    let guide = read(project("deploy/README.md"));
+    let guide = read(project("docs/explanation/sizing.md"));
     let formula = "96 MiB + `gateway.memory_bytes` + `gateway.unauthenticated_bytes` + 32 KiB × \
                    `gateway.connections`";
     assert!(guide.contains(formula));
@@ -312,7 +312,8 @@ async fn probes_ask_what_a_process_answers() {
 /// The commands of the guide name overlays, files and objects that there are.
 #[test]
 fn the_guide_names_what_there_is() {
-    let guide = read(project("deploy/kubernetes/README.md"));
+    let pages = ["docs/how-to/kubernetes.md", "docs/how-to/kubernetes-operate.md"];
+    let guide: String = pages.map(|page| read(project(page))).concat();
     let mut seen = 0;
     let words: Vec<&str> =
         guide.split_whitespace().map(|w| w.trim_matches(['`', ',', '.', '(', ')', ';'])).collect();

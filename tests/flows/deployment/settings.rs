@@ -114,7 +114,7 @@ fn every_pod_is_started_with_settings_that_serve() {
 #[test]
 fn every_name_of_a_setting_is_one() {
     let mut files = vec![];
-    let mut folders = vec![project("deploy/kubernetes")];
+    let mut folders = vec![project("deploy/kubernetes"), project("docs")];
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
@@ -145,6 +145,6 @@ fn every_name_of_a_setting_is_one() {
         assert!(!said.iter().any(|said| said.starts_with(&unknown)), "{unknown}");
     }
     for (name, _) in SECRET {
-        assert!(read(project("deploy/kubernetes/README.md")).contains(name), "{name}");
+        assert!(read(project("docs/how-to/kubernetes.md")).contains(name), "{name}");
     }
 }

@@ -14,7 +14,7 @@ use crate::support::fleet::{Backend, Fleet};
 use crate::support::workspace::WorkspaceFile;
 use crate::support::{Api, eventually, leftovers, stores};
 
-/// As the guide says (deploy/README.md, Back-up and restore).
+/// As docs/runbooks/restore-backup.md describes.
 async fn vacuum_into(from: &Path, to: &Path) {
     let options = SqliteConnectOptions::new().filename(from);
     let mut file = SqliteConnection::connect_with(&options).await.expect("the file opens");

@@ -1,0 +1,158 @@
+//! The book in docs/: its pages, and the words of its prose.
+
+use std::collections::BTreeSet;
+
+use longshore::cli::reference;
+use regex::Regex;
+use serde_json::Value;
+
+use crate::support::files::{project, read};
+
+/// The Markdown files below a folder of the project, by their path in the project.
+fn pages_below(folder: &str) -> BTreeSet<String> {
+    let mut pages = BTreeSet::new();
+    for entry in std::fs::read_dir(project(folder)).expect("the folder") {
+        let entry = entry.expect("an entry");
+        let path = format!("{folder}/{}", entry.file_name().to_str().expect("UTF-8"));
+        if entry.path().is_dir() {
+            pages.extend(pages_below(&path));
+        } else if path.ends_with(".md") {
+            pages.insert(path);
+        }
+    }
+    pages
+}
+
+#[test]
+fn generated_pages_are_current() {
+    for (name, text) in reference::pages() {
+        let stored = read(project(&format!("docs/reference/{name}")));
+        assert!(stored == text, "{name}: run `cargo run -- reference docs/reference`");
+    }
+}
+
+#[test]
+fn every_page_is_in_the_summary_once() {
+    let summary = read(project("docs/SUMMARY.md"));
+    let link = Regex::new(r"\]\(([^)]+)\)").expect("a regular expression");
+    let listed: Vec<String> =
+        link.captures_iter(&summary).map(|link| format!("docs/{}", &link[1])).collect();
+    let mut pages = pages_below("docs");
+    pages.remove("docs/SUMMARY.md");
+    assert_eq!(listed.iter().cloned().collect::<BTreeSet<_>>(), pages);
+    assert_eq!(listed.len(), pages.len(), "a page is listed twice");
+}
+
+/// `scripts/docs` checks anchors, too.
+#[test]
+fn links_lead_to_files() {
+    let link = Regex::new(r"\]\(([^)#:]+)(?:#[^)]*)?\)").expect("a regular expression");
+    let mut pages = pages_below("docs");
+    pages.extend(TOP_LEVEL.map(str::to_owned));
+    for page in pages {
+        let file = project(&page);
+        for link in link.captures_iter(&without_code(&read(&file))) {
+            let target = file.parent().expect("a folder").join(&link[1]);
+            assert!(target.exists(), "{page}: {}", &link[1]);
+        }
+    }
+}
+
+/// Pages beside the book.
+const TOP_LEVEL: [&str; 6] = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "deploy/README.md",
+    "deploy/kubernetes/README.md",
+    "src/gateway/README.md",
+];
+
+/// What prose does not use, and what it uses instead.
+const WORDS: &[(&str, &str)] = &[
+    (r"answer(s|ed|ing)?", "response, return"),
+    (r"anew|afresh", "again, new"),
+    (r"mend(s|ed|ing)?", "fix, repair"),
+    (r"beside", "next to, in addition to"),
+    (r"members?", "field, user"),
+    (r"(become|becomes|became|come|comes|came) of", "status, result, outcome"),
+    (r"turn(s|ed)? away", "rejected, refused"),
+    (r"pass(es|ed|ing)? (over|by)", "skip, ignore"),
+    (r"(is|are|was|were|be) away", "unavailable, down"),
+    (r"(is|are|was|were|be) (meant|wanted)", "identifies, is required"),
+    (r"(is|are|was|were|be) made", "create"),
+    (r"tak(e|es|en|ing) in|took in", "accept"),
+    (r"tells?|told|telling|says?|said|saying", "report, show, return"),
+    (r"forgets?|forgot|forgotten", "erase, remove"),
+    (r"back-ups?", "backup"),
+    (r"calls?", "request"),
+    (r"wants?", "needs"),
+    (r"goes on|go on|went on", "continue"),
+];
+
+/// Prose without blocks of code, code and the targets of links.
+fn without_code(text: &str) -> String {
+    let code = Regex::new(r"(?s)```.*?```|``[^\n]+?``|`[^`\n]*`").expect("a regular expression");
+    code.replace_all(text, "").into_owned()
+}
+
+fn problems(place: &str, text: &str) -> Vec<String> {
+    let target = Regex::new(r"\]\([^)]*\)|<!--.*?-->|https?://\S+").expect("a regular expression");
+    let text = target.replace_all(&without_code(text), "]").into_owned();
+    let found = WORDS.iter().flat_map(|(words, instead)| {
+        let words = Regex::new(&format!(r"(?i)\b({words})\b")).expect("a regular expression");
+        let lines = text.lines().filter_map(|line| Some((words.find(line)?, line)));
+        let shown = |(word, line): (regex::Match<'_>, &str)| {
+            format!("{place}: \"{}\", write {instead}: {line}", word.as_str())
+        };
+        lines.map(shown).collect::<Vec<_>>()
+    });
+    found.collect()
+}
+
+/// Texts that people read in JSON or YAML, by the names of their fields.
+fn texts(value: &Value, names: &[&str], found: &mut Vec<String>) {
+    match value {
+        Value::Array(values) => values.iter().for_each(|value| texts(value, names, found)),
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                match value {
+                    Value::String(text) if names.contains(&name.as_str()) => {
+                        found.push(text.clone());
+                    }
+                    _ => texts(value, names, found),
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn prose_uses_the_words_of_the_project() {
+    let generated: BTreeSet<String> =
+        reference::pages().iter().map(|(name, _)| format!("docs/reference/{name}")).collect();
+    let mut pages = pages_below("docs");
+    pages.extend(TOP_LEVEL.map(str::to_owned));
+    pages.insert("src/topics.md".into());
+    let mut found = Vec::new();
+    for page in pages.difference(&generated) {
+        found.extend(problems(page, &read(project(page))));
+    }
+    let mut annotations = Vec::new();
+    let alerts: Value =
+        serde_saphyr::from_str(&read(project("deploy/prometheus/alerts.yaml"))).expect("YAML");
+    texts(&alerts, &["summary", "description"], &mut annotations);
+    for file in std::fs::read_dir(project("deploy/grafana")).expect("the dashboards") {
+        let file = file.expect("an entry").path();
+        if file.extension().is_some_and(|end| end == "json") {
+            let dashboard: Value = serde_json::from_str(&read(&file)).expect("JSON");
+            texts(&dashboard, &["title", "description", "legendFormat"], &mut annotations);
+        }
+    }
+    assert!(annotations.len() > 100, "{}", annotations.len());
+    for text in annotations {
+        found.extend(problems("alerts and dashboards", &text));
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
