@@ -139,10 +139,10 @@ pub struct Gateway {
     pub requests_in_flight: usize,
     /// Connections of one gateway at once, 1 to 1,000,000. At most half of them may be without a
     /// valid key, token or signature: for a new one, the gateway closes the oldest one of the
-    /// address with the most. If all are in use, the gateway closes an idle connection of the
-    /// workspace with the most idle ones. If none is idle, new connections wait in the system's
-    /// queue. Each connection is a file descriptor; a process raises its own limit to the hard
-    /// limit.
+    /// address with the most. If all are in use, the gateway closes the longest idle connection of
+    /// the workspace with the most idle ones. If none is idle, new connections wait in the
+    /// system's queue. Each connection is a file descriptor; a process raises its own limit to the
+    /// hard limit.
     pub connections: usize,
     /// Seconds that a client may take to send the head of a request, and again to send its body.
     /// An idle connection is kept for as long.

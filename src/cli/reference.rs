@@ -94,13 +94,17 @@ fn cell(text: &str) -> String {
 fn metrics(title: &str, groups: &[Group]) -> String {
     let mut page = heading(title);
     for group in groups {
-        let _ = write!(page, "\n## {}\n\n", group.title);
-        page += "| Metric | Type | Labels | Meaning |\n|---|---|---|---|\n";
+        let _ = write!(page, "\n## {}\n", group.title);
         for metric in group.metrics {
             let labels: Vec<String> =
                 metric.labels.iter().map(|name| format!("`{name}`")).collect();
-            let (name, kind, help) = (metric.name, metric.kind.name(), cell(metric.help));
-            let _ = writeln!(page, "| `{name}` | {kind} | {} | {help} |", labels.join(", "));
+            let labels = match &*labels {
+                [] => String::new(),
+                [label] => format!(" with the label {label}"),
+                _ => format!(" with the labels {}", labels.join(", ")),
+            };
+            let (name, kind, help) = (metric.name, metric.kind.name(), metric.help);
+            let _ = write!(page, "\n### `{name}`\n\n{help}.\n\nA {kind}{labels}.\n");
         }
     }
     page
@@ -112,38 +116,37 @@ fn settings(part: &Part) -> String {
     let mut page = heading(part.1);
     let (sections, single): (Vec<_>, Vec<_>) =
         members(&schema).into_iter().partition(|(_, field)| field.get("$ref").is_some());
-    let mut table = |title: &str, rows: Vec<(String, &Value, &Value)>| {
-        let _ = write!(page, "\n## {title}\n\n");
-        page += "| Setting | Environment | Default | Meaning |\n|---|---|---|---|\n";
-        for (name, field, default) in rows {
-            let default = match default {
-                Value::Null | Value::Object(_) => String::new(),
-                Value::Array(list) if list.is_empty() => String::new(),
-                Value::String(text) => format!("`{text}`"),
-                other => format!("`{other}`"),
-            };
-            let mut environment = variable(&name);
-            if name == "log.kafka" {
-                environment += "__<NAME>";
-            }
-            let text = cell(field["description"].as_str().unwrap_or_default());
-            let _ = writeln!(page, "| `{name}` | `{environment}` | {default} | {text} |");
-        }
-    };
     if part.2.is_empty() {
-        let rows = single.iter().map(|(name, field)| ((*name).clone(), *field, &defaults[*name]));
-        table("General", rows.collect());
+        page += "\n## General\n";
+        for (name, field) in single {
+            setting(&mut page, name, field, &defaults[name.as_str()]);
+        }
     }
     for (section, reference) in sections {
         if has(part, SETTINGS, section) {
-            let fields = members(resolved(&schema, reference)).into_iter();
-            let rows = fields.map(|(name, field)| {
-                (format!("{section}.{name}"), field, &defaults[section][name.as_str()])
-            });
-            table(&format!("`[{section}]`"), rows.collect());
+            let _ = write!(page, "\n## `[{section}]`\n");
+            for (name, field) in members(resolved(&schema, reference)) {
+                let default = &defaults[section.as_str()][name.as_str()];
+                setting(&mut page, &format!("{section}.{name}"), field, default);
+            }
         }
     }
     page
+}
+
+fn setting(page: &mut String, name: &str, field: &Value, default: &Value) {
+    let default = match default {
+        Value::Null | Value::Object(_) => String::new(),
+        Value::Array(list) if list.is_empty() => ". Default: none".into(),
+        Value::String(text) => format!(". Default: `{text}`"),
+        other => format!(". Default: `{other}`"),
+    };
+    let mut environment = variable(name);
+    if name == "log.kafka" {
+        environment += "__<NAME>";
+    }
+    let text = field["description"].as_str().unwrap_or_default().replace('\n', " ");
+    let _ = write!(page, "\n### `{name}`\n\n{text}\n\nEnvironment: `{environment}`{default}.\n");
 }
 
 fn commands(part: &Part) -> String {
@@ -177,7 +180,7 @@ fn workspace_file() -> String {
     let mut page = heading("Fields of the workspace file");
     for (title, name) in [("A workspace", "WorkspaceFile"), ("The company", "CompanyFile")] {
         let _ = write!(page, "\n## {title}\n\n");
-        page += "| Field | Type | Required | Meaning |\n|---|---|---|---|\n";
+        page += "| Field | Type | Meaning |\n|---|---|---|\n";
         fields(&mut page, &schema, &schema["$defs"][name], "");
     }
     page
@@ -202,9 +205,9 @@ fn fields(page: &mut String, schema: &Value, object: &Value, path: &str) {
             let shown = values.iter().filter_map(Value::as_str).map(|value| format!("`{value}`"));
             text += &format!(" One of {}.", shown.collect::<Vec<_>>().join(", "));
         }
-        let required = if is_required { "yes" } else { "" };
+        let required = if is_required { ", required" } else { "" };
         let text = cell(text.trim());
-        let _ = writeln!(page, "| `{path}` | {} | {required} | {text} |", kind(field));
+        let _ = writeln!(page, "| `{path}` | {}{required} | {text} |", kind(field));
         if inner.get("$ref").is_some() {
             fields(page, schema, target, &format!("{path}."));
         }

@@ -23,9 +23,9 @@ const METRICS: &[Metric] = &[
     gauge(
         "longshore_work_ready",
         &["kind"],
-        "Pieces of work that could be begun now and that no worker holds, by kind: export_part, \
-         export_finish, export_cleanup, delivery, activity_sweep, schedule, dispatch_plan, \
-         dispatch_part, dispatch_named. Counted up to 100,000",
+        "Pieces of work that could be begun now and that no worker holds, by kind: \
+         export_plan, export_part, export_finish, export_cleanup, delivery, activity_sweep, \
+         schedule, dispatch_plan, dispatch_part, dispatch_named. Counted up to 100,000",
     ),
     gauge(
         "longshore_work_held",
