@@ -302,8 +302,8 @@ pub struct Smtp {
 pub struct Transactional {
     /// Transactional emails of one workspace that one worker handles at once, 1 to 100,000.
     pub in_flight: usize,
-    /// Seconds after which the message of a waiting transactional email is appended again, 1 to
-    /// 3,600. The pause grows each time.
+    /// Seconds between looks for transactional emails that gateways of release 0.1.0 accepted, 1 to
+    /// 3,600. Newer gateways offer theirs to the workers themselves.
     pub requeue_seconds: u64,
     /// Days for which the outcome of a transactional email is kept, 2 to 3,650. `longshore sla`
     /// looks back no further.
