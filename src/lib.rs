@@ -20,8 +20,8 @@
 //!
 //! Below are the crates in `crates/`, which know nothing of what Longshore is for: `kit` (clock,
 //! retries, secrets, texts), `objects` (S3, Azure, files), `store` (the two databases, claims,
-//! caches) and `log` (Kafka, or a table in a file of its own). A module here knows only those in
-//! the lines above its own, which a test checks.
+//! caches), `log` (Kafka, or a table in a file of its own) and `template` (Liquid, bounded). A
+//! module here knows only those in the lines above its own, which a test checks.
 //!
 //! | module | is about |
 //! |---|---|
@@ -41,7 +41,7 @@
 //! | [`exports`] | from the request to the files of users and the callback |
 //! | [`scim`] | the dashboard's users over SCIM 2.0, and the tokens that may manage them |
 //! | [`sms`] | phone numbers that are known to be invalid |
-//! | [`messages`] | from the order to the channel that takes each message; templates |
+//! | [`messages`] | from the order to the channel that takes each message |
 //! | [`schedules`] | sends that wait for their time; a Canvas's, made and cancelled by calls |
 //! | [`tracking`] | attributes, events and purchases, from the call to profiles and activity |
 //! | [`transactional`] | emails with a way of their own, which nothing else delays |

@@ -7,10 +7,10 @@ use std::time::Instant;
 
 use futures::future::join_all;
 use longshore::messages::content::{Content, Place};
-use longshore::messages::template::Scope;
 use longshore::workspaces::settings::Settings;
 use serde_json::{Map, Value};
 use sqlx::PgPool;
+use template::Scope;
 
 use crate::receiver::Receiver;
 

@@ -8,9 +8,9 @@ use uuid::Uuid;
 use super::{NOW, body, check_refusal, text};
 use crate::messages::content;
 use crate::messages::content::{Content, Place, Problem, Rendered};
-use crate::messages::template::{MAX_OUTPUT, Scope, Stop, Template, Work};
 use crate::workspaces::Channel;
 use crate::workspaces::settings::{Email, Provider, Secret, Settings, SubscriptionGroup};
+use template::{MAX_OUTPUT, Scope, Stop, Template, Work};
 
 /// A workspace that has every channel.
 static SETTINGS: LazyLock<Settings> = LazyLock::new(|| {

@@ -9,7 +9,7 @@
 //! whom; [`dispatch`] walks the users in parts, writes a row for each message before it is a
 //! request, and hands it to its channel ([`channels`]) under an id that is the same however often
 //! it must be handed over ([`MessageId`]). [`content`] are the message objects of the API, whose
-//! texts are [`template`]s. [`live_activity`] is a call of its own for one channel. Transactional
+//! texts are [templates](template). [`live_activity`] is a call of its own for one channel. Transactional
 //! emails have [a module of their own](crate::transactional), as has
 //! [what comes back](crate::inbound).
 
@@ -23,7 +23,6 @@ pub(crate) mod openapi;
 pub mod order;
 pub mod outgoing;
 pub mod request;
-pub mod template;
 pub mod unsubscribe_token;
 pub mod waves;
 pub mod when;

@@ -20,7 +20,6 @@ use crate::app::App;
 use crate::campaigns::{self, Campaign, Kind};
 use crate::messages::content::{Content, Rendered};
 use crate::messages::members::User;
-use crate::messages::template::{Scope, Stop};
 use crate::messages::{MessageId, Outcome, Outgoing, channels};
 use crate::outbound::kept;
 use crate::tracking::apply::{ApplyError, Ingest};
@@ -35,6 +34,7 @@ use kit::retry::{Retry, Tries, pause};
 use store::claims::{self, Claim, ClaimError};
 use store::documents::parsed;
 use store::{Store, StoreError, Tx};
+use template::{Scope, Stop};
 
 /// Reasons of what is aborted, for customers.
 pub const NOT_EMAILABLE: &str = "User not emailable";

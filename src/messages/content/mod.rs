@@ -1,7 +1,7 @@
 //! The message objects of the API (src/gateway/README.md, Message objects): read once, where they
 //! are given, and rendered for each user.
 //!
-//! All texts in them are [templates](super::template), at any depth and in members that nobody
+//! All texts in them are [templates](template), at any depth and in members that nobody
 //! here knows, too; only what identifies something is taken as it is written. What is printed
 //! into headers and addresses is one line, so that no profile can add a header of its own.
 
@@ -17,7 +17,8 @@ use std::sync::Arc;
 use piece::Piece;
 use serde_json::{Map, Value};
 
-use super::template::{Scope, Stop, Work, guarded};
+use template::{Scope, Stop, Work, guarded};
+
 use crate::workspaces::Channel;
 pub use read::{MAX_BYTES, MAX_DEPTH, MAX_VALUES};
 

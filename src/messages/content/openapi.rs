@@ -5,8 +5,8 @@ use serde_json::{Map, Value, json};
 use super::read::{MAX_DEPTH, MAX_VALUES};
 use super::table::{EXPIRE_AT, Kind, MAX_SECONDS, Member, TIME_TO_LIVE, members};
 use crate::gateway::openapi::shapes::{Identifier, or_null, saying, schema_of, shape};
-use crate::messages::template::MAX_SOURCE;
 use crate::workspaces::Channel;
+use template::MAX_SOURCE;
 
 shape! {
     /// What is sent, by channel. Texts are templates in Liquid, at any depth. What cannot be sent

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::messages::template::{Scope, Stop, Template, Work};
+use template::{Scope, Stop, Template, Work};
 
 /// A value of a message object.
 #[derive(Debug)]

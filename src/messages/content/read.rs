@@ -8,11 +8,11 @@ use super::piece::{Lines, Piece};
 use super::table::{EXPIRE_AT, Kind, MAX_SECONDS, Member, TIME_TO_LIVE, members};
 use super::{Content, Message, Place, Problem};
 use crate::messages::channels::{self, MOST_HEADERS};
-use crate::messages::template::Template;
 use crate::outbound::check_within;
 use crate::workspaces::Channel;
 use crate::workspaces::settings::Settings;
 use kit::words::beginning;
+use template::Template;
 
 /// Values within a message object, itself not counted.
 pub const MAX_VALUES: usize = 1_000;

@@ -319,7 +319,7 @@ fn sizes_are_bounded() {
     check(
         "android_push",
         &[(
-            json!({ "alert": format!("{{{{ x }}}}{}", "x".repeat(crate::messages::template::MAX_SOURCE)) }),
+            json!({ "alert": format!("{{{{ x }}}}{}", "x".repeat(template::MAX_SOURCE)) }),
             ".alert: line 1, column 1: a template has 262144 bytes at most!",
         )],
     );
@@ -433,7 +433,7 @@ fn a_live_activity_has_templates_in_its_alert_alone() {
 
 #[test]
 fn the_page_says_how_large_a_message_may_be() {
-    let page = include_str!("../template/README.md");
+    let page = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/crates/template/README.md"));
     let [values, depth, bytes] = [MAX_VALUES, MAX_DEPTH, MAX_BYTES]
         .map(|bound| kit::words::count(bound as u64, "").trim_end_matches([' ', 's']).to_owned());
     let row = format!("a message object | {values} values, {depth} levels, {bytes} bytes of text");

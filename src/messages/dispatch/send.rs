@@ -18,11 +18,11 @@ use crate::app::App;
 use crate::messages::content::Rendered;
 use crate::messages::dispatch::state::RowState;
 use crate::messages::order::Named;
-use crate::messages::template::{Scope, Stop};
 use crate::messages::{MessageId, Outcome, Outgoing, channels};
 use kit::clock::{hours, millis};
 use kit::panics;
 use kit::retry::pause;
+use template::{Scope, Stop};
 
 /// The longest pause between two attempts at a message.
 const LONGEST_PAUSE: Duration = Duration::from_secs(3_600);

@@ -86,7 +86,7 @@ fn error(source: &str) -> String {
 }
 
 /// What integrators read.
-const PAGE: &str = include_str!("README.md");
+const PAGE: &str = include_str!("../README.md");
 
 #[test]
 fn the_page_names_every_filter_and_every_bound() {

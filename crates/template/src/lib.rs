@@ -5,7 +5,7 @@
 //! ```
 //!
 //! The language is that of Liquid, with the family's way to name a field (`{{${first_name}}}`,
-//! `{{custom_attribute.${n}}}`); the README beside this file says what there is, and every bound.
+//! `{{custom_attribute.${n}}}`); the README next to this crate lists what there is, and every bound.
 //! It is read and filled in by this module itself, since none of the crates there are can be given
 //! to strangers: parsing them takes time that grows with the square of a run of spaces, long
 //! conditions and indexes overflow the stack, and numbers end the thread. Here parsing is linear,
