@@ -7,10 +7,10 @@ use std::time::Instant;
 
 use futures::future::join_all;
 use longshore::messages::content::{Content, Place};
+use longshore::messages::personalization::Scope;
 use longshore::workspaces::settings::Settings;
 use serde_json::{Map, Value};
 use sqlx::PgPool;
-use template::Scope;
 
 use crate::receiver::Receiver;
 
@@ -56,14 +56,8 @@ async fn render(profiles: Arc<Vec<String>>, messages: &Value) -> Vec<String> {
             let own = profiles.iter().skip(number * share).take(share);
             let body = |profile: &String| {
                 let profile: Map<String, Value> = serde_json::from_str(profile).expect("JSON");
-                let scope = Scope {
-                    profile: &profile,
-                    event_properties: None,
-                    api_trigger_properties: None,
-                    canvas_entry_properties: None,
-                    now: jiff::Timestamp::now().as_millisecond(),
-                };
-                let rendered = message.render(&scope).expect("it renders");
+                let now = jiff::Timestamp::now().as_millisecond();
+                let rendered = message.render(&Scope::of(&profile, now)).expect("it renders");
                 rendered.object["body"].as_str().expect("a body").to_owned()
             };
             own.map(body).collect::<Vec<_>>()

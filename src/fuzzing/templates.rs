@@ -8,9 +8,10 @@ use uuid::Uuid;
 use super::{NOW, body, check_refusal, text};
 use crate::messages::content;
 use crate::messages::content::{Content, Place, Problem, Rendered};
+use crate::messages::personalization::{NAMES, Scope};
 use crate::workspaces::Channel;
 use crate::workspaces::settings::{Email, Provider, Secret, Settings, SubscriptionGroup};
-use template::{MAX_OUTPUT, Scope, Stop, Template, Work};
+use template::{Data, MAX_OUTPUT, Stop, Template, View, Work};
 
 /// A workspace that has every channel.
 static SETTINGS: LazyLock<Settings> = LazyLock::new(|| {
@@ -66,17 +67,31 @@ fn members(object: Value) -> Map<String, Value> {
 
 fn scope() -> Scope<'static> {
     Scope {
-        profile: &PROFILE,
         event_properties: PROFILE["custom_attributes"].as_object(),
         api_trigger_properties: Some(&PROFILE),
-        canvas_entry_properties: None,
-        now: NOW,
+        ..Scope::of(&PROFILE, NOW)
+    }
+}
+
+/// The profile, as it is.
+struct Profile;
+
+impl Data for Profile {
+    fn field(&self, name: &str) -> View<'_> {
+        PROFILE.get(name).into()
+    }
+
+    fn object(&self, name: &str) -> View<'_> {
+        match name {
+            "custom_attribute" => PROFILE.get("custom_attributes").into(),
+            _ => View::Object(&PROFILE),
+        }
     }
 }
 
 pub fn template(bytes: &[u8]) {
     let Some(source) = text(bytes) else { return };
-    let template = match Template::parse(source) {
+    let template = match Template::parse(source, &NAMES) {
         Ok(template) => template,
         Err(error) => {
             let line = source.split('\n').nth(error.line - 1).expect("a line of the source");
@@ -85,12 +100,15 @@ pub fn template(bytes: &[u8]) {
         }
     };
     // Without the guard: a panic is seen.
-    let rendered = template.render_within(&scope(), &mut Work::new(NOW));
+    let rendered = template.render_within(&Profile, &mut Work::new(NOW));
     match &rendered {
         Ok(text) => assert!(text.len() <= MAX_OUTPUT),
         Err(Stop::Aborted(reason) | Stop::Failed(reason)) => super::check_reason(reason),
     }
-    assert_eq!(rendered, template.render_within(&scope(), &mut Work::new(NOW)), "twice the same");
+    assert_eq!(rendered, template.render_within(&Profile, &mut Work::new(NOW)), "twice the same");
+    if let Some(mistake) = template.mistake() {
+        super::check_reason(&mistake.text);
+    }
     if let Some(text) = template.as_text() {
         assert_eq!(rendered.as_deref(), Ok(text));
     }
@@ -103,13 +121,13 @@ pub fn message_objects(bytes: &[u8]) {
         Some(Err(error)) => return check_refusal(&error),
         Some(Ok(members)) => members,
     };
-    match Content::live_activity(&members) {
+    match Content::live_activity(&members, Place::Stored) {
         Ok(content) => content.messages().iter().for_each(check_rendered),
         Err(problem) => check_problem(&problem),
     }
     let (content, kept, problems) = Content::read(&members, Place::Send, &SETTINGS);
     problems.iter().for_each(check_problem);
-    let (again, same, none) = Content::read(&kept, Place::File, &SETTINGS);
+    let (again, same, none) = Content::read(&kept, Place::Stored, &SETTINGS);
     assert_eq!((&same, &none[..]), (&kept, &[][..]), "what is taken is taken again");
     assert_eq!(content.messages().len(), again.messages().len());
     for (message, again) in content.messages().iter().zip(again.messages()) {

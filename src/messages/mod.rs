@@ -22,6 +22,7 @@ pub mod members;
 pub(crate) mod openapi;
 pub mod order;
 pub mod outgoing;
+pub mod personalization;
 pub mod request;
 pub mod unsubscribe_token;
 pub mod waves;

@@ -5,6 +5,7 @@
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use uuid::Uuid;
 
+use crate::app::App;
 use kit::secrets::SecretKey;
 
 const PURPOSE: &str = "email unsubscribe";
@@ -17,6 +18,12 @@ pub fn token(secrets: &SecretKey, workspace: i32, service_id: Uuid) -> String {
     let named = [&workspace.to_be_bytes()[..], service_id.as_bytes()].concat();
     let tag = secrets.derive(PURPOSE, &[&named]);
     BASE64_URL_SAFE_NO_PAD.encode([&named[..], &tag].concat())
+}
+
+/// Where a user can unsubscribe.
+pub fn url(app: &App, workspace: i32, service_id: Uuid) -> String {
+    let token = token(&app.secrets, workspace, service_id);
+    format!("{}/email/unsubscribe/{token}", app.config.public_base())
 }
 
 /// Whose a token is: the workspace and the user.

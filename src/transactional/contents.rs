@@ -43,7 +43,7 @@ impl Contents {
         let reading = self.reading((workspace, campaign.id), &messages);
         // Without the lock: large templates take long, and other campaigns do not wait for them.
         let read = || {
-            let (content, _, problems) = Content::read(&messages, Place::File, settings);
+            let (content, _, problems) = Content::read(&messages, Place::Stored, settings);
             match problems.first() {
                 Some(problem) => Err(problem.to_string()),
                 None => Ok(Arc::new(content)),

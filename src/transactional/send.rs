@@ -20,6 +20,7 @@ use crate::app::App;
 use crate::campaigns::{self, Campaign, Kind};
 use crate::messages::content::{Content, Rendered};
 use crate::messages::members::User;
+use crate::messages::personalization::{Origin, Scope};
 use crate::messages::{MessageId, Outcome, Outgoing, channels};
 use crate::outbound::kept;
 use crate::tracking::apply::{ApplyError, Ingest};
@@ -34,7 +35,7 @@ use kit::retry::{Retry, Tries, pause};
 use store::claims::{self, Claim, ClaimError};
 use store::documents::parsed;
 use store::{Store, StoreError, Tx};
-use template::{Scope, Stop};
+use template::Stop;
 
 /// Reasons of what is aborted, for customers.
 pub const NOT_EMAILABLE: &str = "User not emailable";
@@ -251,7 +252,13 @@ impl Lane {
                 return End::aborted(format!("{NOT_RENDERED}: {why}"));
             }
         };
-        let rendered = match self.render(email, recipient, content).await {
+        let origin = Origin {
+            is_canvas: false,
+            api_id: Some(campaign.id.to_string()),
+            name: Some(campaign.name.clone()),
+            dispatch_id: email.dispatch_id.simple().to_string(),
+        };
+        let rendered = match self.render(email, recipient, content, origin).await {
             Ok(rendered) => rendered,
             Err(end) => return end,
         };
@@ -279,6 +286,7 @@ impl Lane {
         email: &Email,
         recipient: &Recipient,
         content: Arc<Content>,
+        origin: Origin,
     ) -> Result<Rendered, End> {
         let (profile, cores, now) =
             (recipient.profile.clone(), self.app.cores.clone(), self.app.clock.now_ms());
@@ -286,11 +294,9 @@ impl Lane {
             email.trigger_properties.as_deref().and_then(|text| serde_json::from_str(text).ok());
         let rendering = tokio::task::spawn_blocking(move || {
             let scope = Scope {
-                profile: &profile,
-                event_properties: None,
                 api_trigger_properties: properties.as_ref(),
-                canvas_entry_properties: None,
-                now,
+                origin: Some(&origin),
+                ..Scope::of(&profile, now)
             };
             let message = content.messages().first();
             message.map(|message| cores.compute(|| message.render(&scope)))

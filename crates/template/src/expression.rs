@@ -4,6 +4,7 @@ use super::filters::{self, Filter};
 use super::lex::{Lexed, Token, wrong};
 use super::node::{Call, Chain, Expression, Operator, Path, Root, Step, Test};
 use super::parse::Parser;
+use super::value::{Number, Value};
 
 /// Indexes within each other: `a[b[c]]`.
 pub(super) const MAX_INDEXES: usize = 8;
@@ -43,31 +44,58 @@ impl<'s> Parser<'s> {
     }
 
     fn arguments(&mut self, filter: &Filter) -> Lexed<Vec<Expression>> {
-        let mut arguments = Vec::new();
-        loop {
+        let most = *filter.arguments.end();
+        let (mut arguments, mut option) = (Vec::new(), None);
+        while !matches!(self.lexer.peek()?.0, Token::Close | Token::Mark("|")) {
             let at = self.lexer.peek()?.1;
-            if arguments.len() > *filter.arguments.end() {
-                return wrong(at, format!("`{}` takes no further argument", filter.name));
-            }
             let (begin, argument) = (self.lexer.position(), self.expression()?);
             if argument.is_word() && self.eat(Token::Mark(":"))? {
-                // The one argument with a name comes last: `default: "", allow_false: true`.
                 let name = self.lexer.between(begin).trim().trim_end_matches(':').trim_end();
-                if Some(name) != filter.option || arguments.len() != *filter.arguments.end() - 1 {
-                    return wrong(at, format!("`{}` has no option of this name here", filter.name));
+                if Some(name) != filter.option {
+                    return wrong(at, format!("`{}` has no option of this name", filter.name));
                 }
-                arguments.push(self.expression()?);
-            } else {
+                self.forget(at);
+                option = Some(self.expression()?);
+            } else if arguments.len() < most {
+                self.check_argument(filter.name, arguments.len(), at, &argument);
                 arguments.push(argument);
+            } else {
+                return wrong(at, format!("`{}` takes no further argument", filter.name));
             }
             if !self.eat(Token::Mark(","))? {
-                return Ok(arguments);
+                break;
             }
+        }
+        if let Some(option) = option {
+            // It comes last, wherever it is written.
+            arguments.resize_with(most - 1, || Expression::Nil);
+            arguments.push(option);
+        }
+        Ok(arguments)
+    }
+
+    /// Notes an argument that is a mistake as it is written.
+    fn check_argument(&mut self, filter: &str, index: usize, at: usize, argument: &Expression) {
+        match (filter, index) {
+            ("slice", _) | ("truncate" | "truncatewords", 0) => self.note_count(at, argument),
+            ("divided_by" | "modulo", _) => {
+                let divisor = match argument {
+                    Expression::Text(text) => Value::Text(text).as_number().map(Number::is_zero),
+                    Expression::Int(int) => Some(*int == 0),
+                    Expression::Float(float) => Some(*float == 0.0),
+                    _ => Some(false),
+                };
+                if divisor.unwrap_or(true) {
+                    self.note(at, format!("`{filter}` by zero"));
+                }
+            }
+            _ => {}
         }
     }
 
     /// A value, or a comparison of two.
     pub fn test(&mut self) -> Lexed<Test> {
+        let at = self.lexer.peek()?.1;
         let left = self.expression()?;
         let operator = match self.lexer.peek()?.0 {
             Token::Mark("==") => Operator::Equal,
@@ -80,7 +108,16 @@ impl<'s> Parser<'s> {
             _ => return Ok(Test { left, right: None }),
         };
         self.lexer.next()?;
-        Ok(Test { left, right: Some((operator, self.expression()?)) })
+        let right = self.expression()?;
+        let is_order =
+            !matches!(operator, Operator::Equal | Operator::NotEqual | Operator::Contains);
+        let is_number = |value: &_| matches!(value, Expression::Int(_) | Expression::Float(_));
+        let is_text = |value: &_| matches!(value, Expression::Text(_));
+        let is_mixed = is_text(&left) && is_number(&right) || is_number(&left) && is_text(&right);
+        if is_order && is_mixed {
+            self.note(at, "a text is neither larger nor smaller than a number");
+        }
+        Ok(Test { left, right: Some((operator, right)) })
     }
 
     pub fn expression(&mut self) -> Lexed<Expression> {
@@ -97,8 +134,23 @@ impl<'s> Parser<'s> {
             Token::Int(int) => Expression::Int(int),
             Token::Float(float) => Expression::Float(float),
             Token::Field(name) => {
-                let name = Step::Member(field(name).into());
-                self.path(Root::Profile, vec![name], depth)?
+                if let Some(text) = self.known.unknown_field(name) {
+                    self.note(at, text);
+                }
+                self.path(Root::Field(name.into()), None, depth)?
+            }
+            Token::Mark("{{") => {
+                let value = self.expression_in(depth + 1)?;
+                self.expect(Token::Mark("}}"))?;
+                value
+            }
+            Token::Mark("[") => {
+                let root = match self.expression_in(depth + 1)? {
+                    Expression::Text(name) => Root::Computed(Box::new(Expression::Text(name))),
+                    name => Root::Computed(Box::new(name)),
+                };
+                self.expect(Token::Mark("]"))?;
+                self.path(root, None, depth)?
             }
             Token::Mark("(") => {
                 let from = self.expression_in(depth + 1)?;
@@ -113,16 +165,19 @@ impl<'s> Parser<'s> {
             Token::Word("empty") => Expression::Empty,
             Token::Word("blank") => Expression::Blank,
             Token::Word(name) => {
-                let root = Root::named(name).unwrap_or_else(|| Root::Name(self.number(name)));
-                self.path(root, Vec::new(), depth)?
+                let root = self.root(name, at);
+                self.path(root, Some(name), depth)?
             }
             Token::Close => return wrong(at, "a value is missing"),
             token => return wrong(at, format!("expected a value, found {token}")),
         })
     }
 
-    fn path(&mut self, root: Root, mut steps: Vec<Step>, depth: usize) -> Lexed<Expression> {
+    /// What follows a root, which may be a known object.
+    fn path(&mut self, root: Root, object: Option<&str>, depth: usize) -> Lexed<Expression> {
+        let mut steps = Vec::new();
         loop {
+            let at = self.lexer.position();
             if self.eat(Token::Mark("."))? {
                 let (token, at) = self.lexer.next()?;
                 let (Token::Word(name) | Token::Field(name)) = token else {
@@ -139,19 +194,11 @@ impl<'s> Parser<'s> {
             } else {
                 return Ok(Expression::Path(Path { root, steps }));
             }
+            if let ([Step::Member(name)], Some(object)) = (&steps[..], object)
+                && let Some(text) = self.known.unknown_member(object, name)
+            {
+                self.note(at, text);
+            }
         }
-    }
-}
-
-/// The profile's member that a field of a template names: some have two names.
-fn field(name: &str) -> &str {
-    match name {
-        "user_id" => "external_id",
-        "email_address" => "email",
-        "phone_number" => "phone",
-        "date_of_birth" => "dob",
-        "city" => "home_city",
-        "random_bucket_number" => "random_bucket",
-        name => name,
     }
 }

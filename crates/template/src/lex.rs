@@ -26,6 +26,8 @@ pub(super) enum Opener {
     Print,
     /// `{%`
     Tag,
+    /// A line of a `liquid` tag.
+    Line,
     /// The source is at its end.
     End,
 }
@@ -40,7 +42,7 @@ pub(super) enum Token<'s> {
     Int(i64),
     Float(f64),
     Mark(&'static str),
-    /// `}}` or `%}`, whichever was opened.
+    /// `}}`, `%}` or the end of a line, whichever was opened.
     Close,
 }
 
@@ -60,23 +62,31 @@ impl fmt::Display for Token<'_> {
 }
 
 /// The longer of two that begin alike comes first.
-const MARKS: [&str; 16] =
-    ["==", "!=", "<>", "<=", ">=", "..", "<", ">", "=", "|", ":", ",", ".", "[", "]", "("];
+const MARKS: [&str; 18] = [
+    "{{", "==", "!=", "<>", "<=", ">=", "..", "<", ">", "=", "|", ":", ",", ".", "[", "]", "(", ")",
+];
 
 /// Cheap to copy: to look ahead is to lex a copy.
 #[derive(Clone, Copy)]
 pub(super) struct Lexer<'s> {
     source: &'s str,
     at: usize,
+    /// Where it stops: before the end of the source inside a `liquid` tag.
+    end: usize,
+    /// Whether each line is a tag.
+    is_lines: bool,
     /// What was opened, and where.
     opener: (Opener, usize),
+    /// `{{` within the markup that are not closed yet.
+    inner: usize,
     /// `-}}` came before: white space is dropped.
     trims: bool,
 }
 
 impl<'s> Lexer<'s> {
     pub fn new(source: &'s str) -> Self {
-        Self { source, at: 0, opener: (Opener::End, 0), trims: false }
+        let (end, opener) = (source.len(), (Opener::End, 0));
+        Self { source, at: 0, end, is_lines: false, opener, inner: 0, trims: false }
     }
 
     /// Where the next token or text begins.
@@ -91,6 +101,9 @@ impl<'s> Lexer<'s> {
 
     /// The text up to the next markup, which is opened.
     pub fn text(&mut self) -> (&'s str, Opener) {
+        if self.is_lines {
+            return ("", self.line());
+        }
         let rest = self.rest();
         let open = |at: &usize| matches!(rest.as_bytes().get(at + 1), Some(b'{' | b'%'));
         let end = rest.match_indices('{').map(|(at, _)| at).find(open);
@@ -100,7 +113,7 @@ impl<'s> Lexer<'s> {
         }
         self.trims = false;
         let Some(end) = end else {
-            self.at = self.source.len();
+            self.at = self.end;
             self.opener = (Opener::End, self.at);
             return (text, Opener::End);
         };
@@ -113,10 +126,41 @@ impl<'s> Lexer<'s> {
         (text, opener)
     }
 
+    /// Up to the next line that has something in it, which is opened.
+    fn line(&mut self) -> Opener {
+        self.at += self.rest().len() - self.rest().trim_start().len();
+        let opener = if self.at == self.end { Opener::End } else { Opener::Line };
+        self.opener = (opener, self.at);
+        opener
+    }
+
+    /// The lines of a `liquid` tag, which goes.
+    pub fn lines(&mut self) -> Lexed<Self> {
+        let (from, rest) = (self.at, self.rest());
+        let (length, trims) = if self.opener.0 == Opener::Line {
+            (rest.find('\n').unwrap_or(rest.len()), false)
+        } else {
+            self.skip_to_close()?;
+            (self.at - from - "%}".len() - usize::from(self.trims), self.trims)
+        };
+        let end = from + length;
+        if self.opener.0 == Opener::Line {
+            self.at = end;
+        }
+        Ok(Self { at: from, end, is_lines: true, trims, ..*self })
+    }
+
     /// The next token of the markup that was opened, and where it begins.
     pub fn next(&mut self) -> Lexed<(Token<'s>, usize)> {
         self.eat_space_and("");
         let (rest, at) = (self.rest(), self.at);
+        if self.opener.0 == Opener::Line && (rest.is_empty() || rest.starts_with('\n')) {
+            return Ok((Token::Close, at));
+        }
+        if self.inner > 0 && rest.starts_with("}}") {
+            self.inner -= 1;
+            return Ok((self.mark("}}"), at));
+        }
         let Some(first) = rest.chars().next() else {
             let opener = if self.opener.0 == Opener::Print { "{{" } else { "{%" };
             return wrong(self.opener.1, format!("`{opener}` is not closed"));
@@ -132,9 +176,11 @@ impl<'s> Lexer<'s> {
             '0'..='9' => self.number()?,
             '-' if rest[1..].starts_with(|next: char| next.is_ascii_digit()) => self.number()?,
             '$' if rest[1..].starts_with('{') => self.field()?,
-            ')' => self.mark(")"),
             _ => match MARKS.iter().find(|mark| rest.starts_with(**mark)) {
-                Some(mark) => self.mark(mark),
+                Some(mark) => {
+                    self.inner += usize::from(*mark == "{{");
+                    self.mark(mark)
+                }
                 None => return wrong(at, format!("`{first}` is not expected here")),
             },
         };
@@ -149,7 +195,11 @@ impl<'s> Lexer<'s> {
 
     /// The bytes of what closes the markup, if that is next.
     fn close(&self) -> Option<usize> {
-        let close = if self.opener.0 == Opener::Print { "}}" } else { "%}" };
+        let close = match self.opener.0 {
+            Opener::Print => "}}",
+            Opener::Tag => "%}",
+            Opener::Line | Opener::End => return None,
+        };
         let rest = self.rest();
         match rest.strip_prefix('-') {
             Some(rest) => rest.starts_with(close).then_some(3),
@@ -221,21 +271,36 @@ impl<'s> Lexer<'s> {
         Token::Mark(mark)
     }
 
-    /// Past the text up to the tag that ends a block which is not read, which goes too.
+    /// Past the text up to the tag that ends a block which is not read, which goes too. What is
+    /// raw inside a comment ends no comment.
     pub fn skip_to(&mut self, name: &str, nests: bool) -> Lexed<&'s str> {
         let opened = self.opener.1;
-        let (from, trims) = (self.at, self.trims);
+        let from = self.at;
         let end_name = format!("end{name}");
         let mut depth = 1;
+        while self.is_lines && depth > 0 && self.line() == Opener::Line {
+            let word = self.word();
+            if word == end_name {
+                depth -= 1;
+            } else {
+                depth += usize::from(nests && word == name);
+                self.skip_to_close()?;
+            }
+        }
+        if self.is_lines && depth == 0 {
+            return Ok("");
+        }
         while let Some(found) = self.rest().find("{%") {
             let end = self.at + found;
             self.opener = (Opener::Tag, end);
             self.at = end + 2;
-            let trims_before = self.eat("-");
+            self.eat("-");
             self.eat_space_and("");
             let word = self.word();
             if nests && word == name {
                 depth += 1;
+            } else if nests && word == "raw" {
+                self.skip_to("raw", false)?;
             } else if word == end_name {
                 depth -= 1;
             }
@@ -246,17 +311,18 @@ impl<'s> Lexer<'s> {
             if token != Token::Close {
                 return wrong(at, format!("nothing can follow `{end_name}`"));
             }
-            let mut text = &self.source[from..end];
-            if trims {
-                text = text.trim_start();
-            }
-            return Ok(if trims_before { text.trim_end() } else { text });
+            return Ok(&self.source[from..end]);
         }
         wrong(opened, format!("`{name}` is not closed by `{end_name}`"))
     }
 
-    /// Past an inline comment's text.
+    /// Past what is not read, up to the end of the tag or the line.
     pub fn skip_to_close(&mut self) -> Lexed<()> {
+        if self.opener.0 == Opener::Line {
+            let rest = self.rest();
+            self.at += rest.find('\n').unwrap_or(rest.len());
+            return Ok(());
+        }
         let Some(found) = self.rest().find("%}") else {
             return wrong(self.opener.1, "`{%` is not closed");
         };
@@ -275,7 +341,9 @@ impl<'s> Lexer<'s> {
     /// Whether that is next after white space; then both go.
     pub fn eat_space_and(&mut self, text: &str) -> bool {
         let rest = self.rest();
-        self.at += rest.len() - rest.trim_start().len();
+        let is_line = self.opener.0 == Opener::Line;
+        let is_space = |c: char| c.is_whitespace() && !(is_line && c == '\n');
+        self.at += rest.len() - rest.trim_start_matches(is_space).len();
         self.eat(text)
     }
 
@@ -285,6 +353,6 @@ impl<'s> Lexer<'s> {
     }
 
     fn rest(&self) -> &'s str {
-        &self.source[self.at..]
+        &self.source[self.at..self.end]
     }
 }

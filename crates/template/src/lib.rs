@@ -15,6 +15,7 @@
 mod expression;
 mod filters;
 mod lex;
+mod names;
 mod node;
 mod parse;
 mod render;
@@ -27,15 +28,17 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use lex::Wrong;
+pub use names::{Names, Object};
 use node::{Node, Program};
 pub use parse::{MAX_NESTING, MAX_SOURCE};
 use serde_json::{Map, Value};
-pub use work::{MAX_MADE, MAX_OUTPUT, MAX_STEPS, MAX_TIME, Work};
+pub use work::{MAX_EXTRAS, MAX_MADE, MAX_OUTPUT, MAX_STEPS, MAX_TIME, Work};
 
 /// A template that parses. Cheap to clone; parsed once, it is rendered for any number of users.
 #[derive(Clone, Debug)]
 pub struct Template {
     program: Arc<Program>,
+    mistake: Option<TemplateError>,
 }
 
 /// Why a text is no template.
@@ -50,17 +53,36 @@ pub struct TemplateError {
 
 impl kit::retry::Retry for TemplateError {}
 
-/// What a template may name.
-#[derive(Clone, Copy, Debug)]
-pub struct Scope<'a> {
-    /// A stored profile: `{{${first_name}}}`, `{{custom_attribute.${n}}}`.
-    pub profile: &'a Map<String, Value>,
-    /// `{{event_properties.${p}}}`.
-    pub event_properties: Option<&'a Map<String, Value>>,
-    pub api_trigger_properties: Option<&'a Map<String, Value>>,
-    pub canvas_entry_properties: Option<&'a Map<String, Value>>,
-    /// Milliseconds since the epoch: what "now" is.
-    pub now: i64,
+/// What a template is filled in with.
+pub trait Data {
+    /// The value of `${name}`.
+    fn field(&self, name: &str) -> View<'_>;
+    /// The value of a name without `${…}`.
+    fn object(&self, name: &str) -> View<'_>;
+}
+
+/// A value of the data, seen where it is.
+#[derive(Clone, Debug, Default)]
+pub enum View<'a> {
+    #[default]
+    Nothing,
+    Json(&'a Value),
+    Object(&'a Map<String, Value>),
+    Text(&'a str),
+    List(Vec<View<'a>>),
+    Members(Vec<(&'a str, View<'a>)>),
+}
+
+impl<'a> From<Option<&'a Value>> for View<'a> {
+    fn from(value: Option<&'a Value>) -> Self {
+        value.map_or(Self::Nothing, Self::Json)
+    }
+}
+
+impl<'a> From<Option<&'a Map<String, Value>>> for View<'a> {
+    fn from(object: Option<&'a Map<String, Value>>) -> Self {
+        object.map_or(Self::Nothing, Self::Object)
+    }
 }
 
 /// Why nothing was rendered.
@@ -73,8 +95,9 @@ pub enum Stop {
 }
 
 impl Template {
-    pub fn parse(source: &str) -> Result<Self, TemplateError> {
-        let program = parse::parse(source).map_err(|Wrong { at, text }| {
+    /// Reads a source. A name that is not in `known` is a [mistake](Template::mistake).
+    pub fn parse(source: &str, known: &Names<'_>) -> Result<Self, TemplateError> {
+        let placed = |Wrong { at, text }| {
             let before = &source[..at];
             let line_begin = before.rfind('\n').map_or(0, |at| at + 1);
             TemplateError {
@@ -82,31 +105,44 @@ impl Template {
                 column: before[line_begin..].chars().count() + 1,
                 text,
             }
-        })?;
-        Ok(Self { program: Arc::new(program) })
+        };
+        let (program, mistake) = parse::parse(source, known).map_err(placed)?;
+        Ok(Self { program: Arc::new(program), mistake: mistake.map(placed) })
+    }
+
+    /// The first thing that can be rendered, and is not what its author wanted: a name that neither
+    /// the template nor its data has, which is rendered as nothing, or a division by zero.
+    pub fn mistake(&self) -> Option<&TemplateError> {
+        self.mistake.as_ref()
     }
 
     /// The text where it is nothing but that: the same for everybody.
     pub fn as_text(&self) -> Option<&str> {
         match &self.program.nodes[..] {
             [] => Some(""),
-            [Node::Text(text)] => Some(text),
+            [Node::Text(text) | Node::Raw(text)] => Some(text),
             _ => None,
         }
     }
 
-    /// The text for one user. Takes processor time, and no more than [`MAX_TIME`].
-    pub fn render(&self, scope: &Scope<'_>) -> Result<String, Stop> {
-        guarded(|| self.render_within(scope, &mut Work::new(scope.now)))
+    /// The text for one user at a time, in milliseconds since the epoch. Takes processor time, and
+    /// no more than [`MAX_TIME`].
+    pub fn render(&self, data: &dyn Data, now: i64) -> Result<String, Stop> {
+        guarded(|| self.render_within(data, &mut Work::new(now)))
     }
 
     /// The same within what a message may still use.
-    pub fn render_within(&self, scope: &Scope<'_>, work: &mut Work) -> Result<String, Stop> {
+    pub fn render_within(&self, data: &dyn Data, work: &mut Work) -> Result<String, Stop> {
         const USUALLY_MORE: usize = 64;
         let mut out = String::with_capacity(self.program.text + USUALLY_MORE);
-        render::render(&self.program, scope, work, &mut out)?;
+        render::render(&self.program, data, work, &mut out)?;
         Ok(out)
     }
+}
+
+/// The names of all filters.
+pub fn filter_names() -> impl Iterator<Item = &'static str> {
+    filters::FILTERS.iter().map(|filter| filter.name)
 }
 
 /// Rendering, of which a panic would end no more than itself.

@@ -6,8 +6,11 @@ use super::filters::Filter;
 #[derive(Debug, Default)]
 pub(super) struct Program {
     pub nodes: Vec<Node>,
-    /// Names that may be assigned.
-    pub names: usize,
+    /// Names that have a value: the template's own, and those that its data has.
+    pub names: Vec<Box<str>>,
+    /// The numbers of names whose value comes with the data.
+    pub given: Vec<usize>,
+    /// Cycles without a name.
     pub cycles: usize,
     /// Loops that others go on from.
     pub resumes: usize,
@@ -18,6 +21,8 @@ pub(super) struct Program {
 #[derive(Debug)]
 pub(super) enum Node {
     Text(Box<str>),
+    /// What a `raw` block has, which is never dropped as blank.
+    Raw(Box<str>),
     Print(Chain),
     If(Box<If>),
     Case(Box<Case>),
@@ -30,9 +35,46 @@ pub(super) enum Node {
         name: usize,
         up: bool,
     },
+    /// Printed where it is not what was printed last.
+    IfChanged(Vec<Node>),
     Break,
     Continue,
     Abort(Option<Chain>),
+    /// Its key and its value.
+    Extra(Box<(Chain, Chain)>),
+}
+
+impl Node {
+    /// Whether it can print nothing but white space, as it is written.
+    pub fn is_blank(&self) -> bool {
+        let are_blank = |nodes: &[Self]| nodes.iter().all(Self::is_blank);
+        match self {
+            Self::Text(text) => text.trim().is_empty(),
+            Self::Assign(..) | Self::Capture(..) | Self::Abort(_) | Self::Extra(_) => true,
+            Self::If(node) => {
+                node.branches.iter().all(|(_, nodes)| are_blank(nodes))
+                    && are_blank(&node.otherwise)
+            }
+            Self::Case(node) => node.branches.iter().all(|(_, nodes)| are_blank(nodes)),
+            Self::For(node) => {
+                matches!(node.kind, LoopKind::For)
+                    && are_blank(&node.body)
+                    && are_blank(&node.otherwise)
+            }
+            Self::IfChanged(nodes) => are_blank(nodes),
+            _ => false,
+        }
+    }
+}
+
+/// Drops the white space of a block where all its parts have nothing else, as in
+/// `{% if a %} {% assign b = 1 %} {% endif %}`.
+pub(super) fn drop_blank(parts: &mut [&mut Vec<Node>]) {
+    if parts.iter().all(|nodes| nodes.iter().all(Node::is_blank)) {
+        for nodes in parts {
+            nodes.retain(|node| !matches!(node, Node::Text(_)));
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -78,8 +120,9 @@ pub(super) enum Operator {
 #[derive(Debug)]
 pub(super) struct Case {
     pub value: Expression,
-    pub branches: Vec<(Vec<Expression>, Vec<Node>)>,
-    pub otherwise: Vec<Node>,
+    /// Each is printed as often as one of its values matches; without values, `else`, where none
+    /// before it did.
+    pub branches: Vec<(Option<Vec<Expression>>, Vec<Node>)>,
 }
 
 #[derive(Debug)]
@@ -115,9 +158,16 @@ pub(super) enum Offset {
 
 #[derive(Debug)]
 pub(super) struct Cycle {
-    /// Those of one group go on together.
-    pub group: usize,
+    pub group: Group,
     pub values: Vec<Expression>,
+}
+
+/// Cycles of one group go on together.
+#[derive(Debug)]
+pub(super) enum Group {
+    /// Of the same values.
+    Values(usize),
+    Named(Expression),
 }
 
 /// A value, and the filters that it goes through.
@@ -130,6 +180,7 @@ pub(super) struct Chain {
 #[derive(Debug)]
 pub(super) struct Call {
     pub filter: &'static Filter,
+    /// With what the filter calls its option last.
     pub arguments: Vec<Expression>,
 }
 
@@ -152,35 +203,20 @@ pub(super) struct Path {
     pub steps: Vec<Step>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) enum Root {
-    /// What the template assigned, counted, or loops over.
+    /// What the template assigned, counted, or loops over, or what its data has.
     Name(usize),
+    /// `["name"]`, of a name that is only known when it is rendered.
+    Computed(Box<Expression>),
     /// `forloop`, `tablerowloop`.
-    Loop,
-    Profile,
-    CustomAttribute,
-    EventProperties,
-    ApiTriggerProperties,
-    CanvasEntryProperties,
+    Loop { is_table: bool },
+    /// `${name}`
+    Field(Box<str>),
 }
 
 #[derive(Debug)]
 pub(super) enum Step {
     Member(Box<str>),
     Index(Expression),
-}
-
-impl Root {
-    /// What a name stands for, where it is no name of the template's own.
-    pub fn named(name: &str) -> Option<Self> {
-        Some(match name {
-            "forloop" | "tablerowloop" => Self::Loop,
-            "custom_attribute" => Self::CustomAttribute,
-            "event_properties" => Self::EventProperties,
-            "api_trigger_properties" => Self::ApiTriggerProperties,
-            "canvas_entry_properties" => Self::CanvasEntryProperties,
-            _ => return None,
-        })
-    }
 }

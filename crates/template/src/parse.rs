@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 
 use super::lex::{Lexed, Lexer, Opener, Token, Wrong, wrong};
+use super::names::Names;
 use super::node::{
-    Case, Condition, Cycle, Expression, For, If, Join, LoopKind, Node, Offset, Program, Root,
+    Case, Chain, Condition, Cycle, Expression, For, Group, If, Join, LoopKind, Node, Offset,
+    Program, Root, drop_blank,
 };
 
 /// Blocks within each other.
@@ -16,32 +18,50 @@ pub const MAX_SOURCE: usize = 256 << 10;
 /// A list of tags that end a part of a block.
 type Ends = &'static [&'static str];
 
-/// Parses a whole source.
-pub(super) fn parse(source: &str) -> Lexed<Program> {
+/// Parses a whole source; with the first thing in it that can be rendered and is a mistake.
+pub(super) fn parse(source: &str, known: &Names<'_>) -> Lexed<(Program, Option<Wrong>)> {
     if source.len() > MAX_SOURCE {
         return wrong(0, format!("a template has {MAX_SOURCE} bytes at most"));
     }
     let mut parser = Parser {
         lexer: Lexer::new(source),
+        known,
         names: HashMap::new(),
+        is_own: Vec::new(),
+        used: Vec::new(),
+        mistake: None,
         cycles: HashMap::new(),
         resumes: HashMap::new(),
         nesting: 0,
         text: 0,
     };
     let (nodes, _) = parser.nodes("", &[])?;
-    Ok(Program {
+    parser.check_names();
+    let mut names = vec![""; parser.names.len()];
+    for (name, number) in parser.names {
+        names[number] = name;
+    }
+    let given = (0..names.len()).filter(|number| known.object(names[*number]).is_some());
+    let program = Program {
         nodes,
-        names: parser.names.len(),
+        given: given.collect(),
+        names: names.into_iter().map(Into::into).collect(),
         cycles: parser.cycles.len(),
         resumes: parser.resumes.len(),
         text: parser.text,
-    })
+    };
+    Ok((program, parser.mistake))
 }
 
 pub(super) struct Parser<'s> {
     pub lexer: Lexer<'s>,
+    pub known: &'s Names<'s>,
     names: HashMap<&'s str, usize>,
+    /// Whether the template gives a name a value, by its number.
+    is_own: Vec<bool>,
+    /// Where names are read.
+    used: Vec<(usize, &'s str)>,
+    mistake: Option<Wrong>,
     cycles: HashMap<String, usize>,
     resumes: HashMap<Box<str>, usize>,
     nesting: usize,
@@ -61,7 +81,7 @@ impl<'s> Parser<'s> {
             }
             match opener {
                 Opener::Print => nodes.extend(self.print()?),
-                Opener::Tag => {
+                Opener::Tag | Opener::Line => {
                     if let Some(end) = self.tag(ends, &mut nodes)? {
                         return Ok((nodes, end));
                     }
@@ -93,6 +113,11 @@ impl<'s> Parser<'s> {
         if lookahead.eat_space_and("#") {
             self.lexer = lookahead;
             self.lexer.skip_to_close()?;
+            let mut lines = self.lexer.between(rest_at).trim_end_matches("%}").lines().skip(1);
+            let is_comment = |line: &str| matches!(line.trim().chars().next(), None | Some('#'));
+            if !lines.all(|line| is_comment(line.trim_end_matches('-'))) {
+                return wrong(rest_at, "each line of a comment begins with `#`");
+            }
             return Ok(None);
         }
         let (token, at) = self.lexer.next()?;
@@ -102,17 +127,25 @@ impl<'s> Parser<'s> {
         if let Some(end) = ends.iter().find(|end| **end == name) {
             return Ok(Some(end));
         }
-        nodes.push(match name {
-            "if" | "unless" => self.block(name, |parser| parser.condition_block(name))?,
-            "case" => self.block(name, Self::case)?,
-            "for" => self.block(name, |parser| parser.loop_block("for"))?,
-            "tablerow" => self.block(name, |parser| parser.loop_block("tablerow"))?,
-            "capture" => self.block(name, Self::capture)?,
+        match name {
+            "if" => nodes.push(self.block(name, |parser| parser.condition_block("if"))?),
+            "unless" => nodes.push(self.block(name, |parser| parser.condition_block("unless"))?),
+            "case" => nodes.push(self.block(name, Self::case)?),
+            "for" => nodes.push(self.block(name, |parser| parser.loop_block("for"))?),
+            "tablerow" => nodes.push(self.block(name, |parser| parser.loop_block("tablerow"))?),
+            "capture" => nodes.push(self.block(name, Self::capture)?),
+            "ifchanged" => nodes.push(self.block(name, Self::if_changed)?),
+            "liquid" => nodes.extend(self.block(name, Self::liquid)?),
+            _ => nodes.extend(self.single(name, at)?),
+        }
+        Ok(None)
+    }
+
+    /// A tag that has no other tags in it: apart from blocks, whose stack is deep.
+    fn single(&mut self, name: &'s str, at: usize) -> Lexed<Option<Node>> {
+        Ok(Some(match name {
             "assign" => self.assign()?,
-            "echo" => match self.print()? {
-                Some(node) => node,
-                None => return Ok(None),
-            },
+            "echo" => return self.print(),
             "cycle" => self.cycle()?,
             "increment" | "decrement" => {
                 let (word, at) = self.word()?;
@@ -123,29 +156,40 @@ impl<'s> Parser<'s> {
             "break" => self.alone(Node::Break)?,
             "continue" => self.alone(Node::Continue)?,
             "abort_message" => self.abort()?,
+            "message_extras" => self.extra()?,
             "comment" => {
-                self.close()?;
+                self.lexer.skip_to_close()?;
                 self.lexer.skip_to(name, true)?;
+                return Ok(None);
+            }
+            "doc" => {
+                self.close()?;
+                if self.lexer.skip_to(name, false)?.contains("{% doc") {
+                    return wrong(at, "`doc` blocks do not nest");
+                }
                 return Ok(None);
             }
             "raw" => {
                 self.close()?;
                 let text = self.lexer.skip_to(name, false)?;
                 self.text += text.len();
-                Node::Text(text.into())
+                Node::Raw(text.into())
             }
             "include" | "render" | "section" | "layout" => {
-                return wrong(at, format!("{token}: there are no other templates"));
+                return wrong(at, format!("`{name}`: there are no other templates"));
             }
-            _ if name.starts_with("end") || matches!(name, "else" | "elsif" | "when") => {
-                return wrong(at, format!("{token} closes nothing here"));
+            _ => {
+                let token = Token::Word(name);
+                let is_part = matches!(name, "else" | "elsif" | "when");
+                return match name.starts_with("end") || is_part {
+                    true => wrong(at, format!("{token} closes nothing here")),
+                    false => wrong(at, format!("there is no tag {token}")),
+                };
             }
-            _ => return wrong(at, format!("there is no tag {token}")),
-        });
-        Ok(None)
+        }))
     }
 
-    fn block(&mut self, name: &str, read: impl FnOnce(&mut Self) -> Lexed<Node>) -> Lexed<Node> {
+    fn block<T>(&mut self, name: &str, read: impl FnOnce(&mut Self) -> Lexed<T>) -> Lexed<T> {
         let at = self.lexer.opened_at();
         if self.nesting == MAX_NESTING {
             return wrong(at, format!("`{name}`: blocks nest {MAX_NESTING} levels at most"));
@@ -156,6 +200,22 @@ impl<'s> Parser<'s> {
         node
     }
 
+    fn if_changed(&mut self) -> Lexed<Node> {
+        self.close()?;
+        let (nodes, _) = self.nodes("ifchanged", &["endifchanged"])?;
+        self.close()?;
+        Ok(Node::IfChanged(nodes))
+    }
+
+    /// A tag on each line.
+    fn liquid(&mut self) -> Lexed<Vec<Node>> {
+        let lines = self.lexer.lines()?;
+        let after = std::mem::replace(&mut self.lexer, lines);
+        let (nodes, _) = self.nodes("", &[])?;
+        self.lexer = after;
+        Ok(nodes)
+    }
+
     /// A node of a tag that has only its name.
     fn alone(&mut self, node: Node) -> Lexed<Node> {
         self.close()?;
@@ -164,26 +224,31 @@ impl<'s> Parser<'s> {
 
     fn condition_block(&mut self, name: &str) -> Lexed<Node> {
         const ENDS: [Ends; 2] = [&["elsif", "else", "endif"], &["elsif", "else", "endunless"]];
-        const LAST: [Ends; 2] = [&["endif"], &["endunless"]];
-        let is_negated = name == "unless";
-        let kind = usize::from(is_negated);
+        let is_unless = name == "unless";
+        let ends = ENDS[usize::from(is_unless)];
         let mut node = If { branches: Vec::new(), otherwise: Vec::new() };
-        let mut condition = self.condition(is_negated)?;
-        loop {
+        let mut condition = self.condition(is_unless)?;
+        let mut end = loop {
             self.close()?;
-            let (nodes, end) = self.nodes(name, ENDS[kind])?;
+            let (nodes, end) = self.nodes(name, ends)?;
             node.branches.push((condition, nodes));
             match end {
                 "elsif" => condition = self.condition(false)?,
-                "else" => {
-                    self.close()?;
-                    node.otherwise = self.nodes(name, LAST[kind])?.0;
-                    break;
-                }
-                _ => break,
+                end => break end,
             }
+        };
+        if end == "else" {
+            self.close()?;
+            (node.otherwise, end) = self.nodes(name, ends)?;
+        }
+        // What follows an `else` is never printed.
+        while end == "else" || end == "elsif" {
+            self.lexer.skip_to_close()?;
+            (_, end) = self.nodes(name, ends)?;
         }
         self.close()?;
+        let branches = node.branches.iter_mut().map(|(_, nodes)| nodes);
+        drop_blank(&mut branches.chain([&mut node.otherwise]).collect::<Vec<_>>());
         Ok(Node::If(Box::new(node)))
     }
 
@@ -210,32 +275,28 @@ impl<'s> Parser<'s> {
 
     fn case(&mut self) -> Lexed<Node> {
         const ENDS: Ends = &["when", "else", "endcase"];
-        let mut node =
-            Case { value: self.expression()?, branches: Vec::new(), otherwise: Vec::new() };
+        let mut node = Case { value: self.expression()?, branches: Vec::new() };
         self.close()?;
         // What is before the first `when` is never printed.
         let (_, mut end) = self.nodes("case", ENDS)?;
-        loop {
-            match end {
-                "when" => {
-                    let mut values = vec![self.expression()?];
-                    while self.eat(Token::Mark(","))? || self.eat(Token::Word("or"))? {
-                        values.push(self.expression()?);
-                    }
-                    self.close()?;
-                    let (nodes, next) = self.nodes("case", ENDS)?;
-                    node.branches.push((values, nodes));
-                    end = next;
-                }
-                "else" => {
-                    self.close()?;
-                    (node.otherwise, end) = self.nodes("case", &["endcase"])?;
-                }
-                _ => break,
-            }
+        while end != "endcase" {
+            let values = if end == "when" { Some(self.when()?) } else { None };
+            self.close()?;
+            let (nodes, next) = self.nodes("case", ENDS)?;
+            node.branches.push((values, nodes));
+            end = next;
         }
         self.close()?;
+        drop_blank(&mut node.branches.iter_mut().map(|(_, nodes)| nodes).collect::<Vec<_>>());
         Ok(Node::Case(Box::new(node)))
+    }
+
+    fn when(&mut self) -> Lexed<Vec<Expression>> {
+        let mut values = vec![self.expression()?];
+        while self.eat(Token::Mark(","))? || self.eat(Token::Word("or"))? {
+            values.push(self.expression()?);
+        }
+        Ok(values)
     }
 
     fn loop_block(&mut self, name: &'static str) -> Lexed<Node> {
@@ -276,6 +337,7 @@ impl<'s> Parser<'s> {
                         continue;
                     }
                     let value = self.expression()?;
+                    self.note_count(at, &value);
                     match (name, &mut node.kind) {
                         ("limit", _) => node.limit = Some(value),
                         ("offset", _) => node.offset = Offset::At(value),
@@ -295,6 +357,7 @@ impl<'s> Parser<'s> {
                 self.close()?;
                 node.otherwise = self.nodes(name, &["endfor"])?.0;
             }
+            drop_blank(&mut [&mut node.body, &mut node.otherwise]);
         }
         self.close()?;
         Ok(Node::For(Box::new(node)))
@@ -326,19 +389,23 @@ impl<'s> Parser<'s> {
 
     fn cycle(&mut self) -> Lexed<Node> {
         let begin = self.lexer.position();
-        let mut values = vec![self.expression()?];
-        let mut group = None;
-        if self.eat(Token::Mark(":"))? {
-            group = Some(self.lexer.between(begin).trim().to_owned());
-            values = vec![self.expression()?];
-        }
-        while self.eat(Token::Mark(","))? {
+        let first = self.expression()?;
+        let (group, mut values) = match self.eat(Token::Mark(":"))? {
+            true => (Some(first), vec![self.expression()?]),
+            false => (None, vec![first]),
+        };
+        while self.eat(Token::Mark(","))? && self.lexer.peek()?.0 != Token::Close {
             values.push(self.expression()?);
         }
-        let group = group.unwrap_or_else(|| self.lexer.between(begin).trim().to_owned());
+        let group = group.map_or_else(
+            || {
+                let count = self.cycles.len();
+                let same = self.lexer.between(begin).split_whitespace().collect();
+                Group::Values(*self.cycles.entry(same).or_insert(count))
+            },
+            Group::Named,
+        );
         self.close()?;
-        let count = self.cycles.len();
-        let group = *self.cycles.entry(group).or_insert(count);
         Ok(Node::Cycle(Box::new(Cycle { group, values })))
     }
 
@@ -354,17 +421,88 @@ impl<'s> Parser<'s> {
         Ok(Node::Abort(reason))
     }
 
-    /// The number of a name that the template may give a value.
+    /// `message_extras :key k :value v`: each a word, a text or a value.
+    fn extra(&mut self) -> Lexed<Node> {
+        let mut part = |name: &'static str| {
+            self.expect(Token::Mark(":"))?;
+            self.expect(Token::Word(name))?;
+            match self.lexer.peek()? {
+                (Token::Word(word), _) => {
+                    self.lexer.next()?;
+                    Ok(Chain { value: Expression::Text(word.into()), filters: Vec::new() })
+                }
+                _ => self.chain(),
+            }
+        };
+        let (key, value) = (part("key")?, part("value")?);
+        self.close()?;
+        Ok(Node::Extra(Box::new((key, value))))
+    }
+
+    /// The number of a name that the template gives a value.
     fn name(&mut self, name: &'s str, at: usize) -> Lexed<usize> {
-        match Root::named(name) {
-            Some(_) => wrong(at, format!("`{name}` cannot be given a value")),
-            None => Ok(self.number(name)),
+        if is_loop(name) {
+            return wrong(at, format!("`{name}` cannot be given a value"));
+        }
+        if name.ends_with('?') {
+            self.note(at, format!("`{name}`: a name cannot end with `?`"));
+        }
+        let number = self.number(name);
+        self.is_own[number] = true;
+        Ok(number)
+    }
+
+    /// What a name stands for where it is read.
+    pub fn root(&mut self, name: &'s str, at: usize) -> Root {
+        if is_loop(name) {
+            return Root::Loop { is_table: name == "tablerowloop" };
+        }
+        self.used.push((at, name));
+        Root::Name(self.number(name))
+    }
+
+    fn number(&mut self, name: &'s str) -> usize {
+        let count = self.names.len();
+        let number = *self.names.entry(name).or_insert(count);
+        if number == self.is_own.len() {
+            self.is_own.push(false);
+        }
+        number
+    }
+
+    /// What was read there as a name was something else.
+    pub fn forget(&mut self, at: usize) {
+        self.used.retain(|(used, _)| *used != at);
+    }
+
+    /// Notes a mistake, unless one before it was noted.
+    pub fn note(&mut self, at: usize, text: impl Into<String>) {
+        if self.mistake.as_ref().is_none_or(|noted| noted.at > at) {
+            self.mistake = Some(Wrong { at, text: text.into() });
         }
     }
 
-    pub fn number(&mut self, name: &'s str) -> usize {
-        let count = self.names.len();
-        *self.names.entry(name).or_insert(count)
+    /// Notes a value that is no whole number, whatever the data is.
+    pub fn note_count(&mut self, at: usize, value: &Expression) {
+        let is_count = match value {
+            Expression::Text(text) => text.trim().parse::<i64>().is_ok(),
+            Expression::Float(_) | Expression::Bool(_) | Expression::Range(_) => false,
+            _ => true,
+        };
+        if !is_count {
+            self.note(at, "must be a whole number");
+        }
+    }
+
+    /// Names that are read must be given a value somewhere.
+    fn check_names(&mut self) {
+        let is_unknown =
+            |name: &str| !self.is_own[self.names[name]] && self.known.object(name).is_none();
+        let unknown = self.used.iter().find(|(_, name)| is_unknown(name));
+        let Some((at, name)) = unknown.copied() else { return };
+        let own = self.names.iter().filter(|(_, number)| self.is_own[**number]);
+        let text = self.known.unknown_object(name, own.map(|(name, _)| *name));
+        self.note(at, text);
     }
 
     fn word(&mut self) -> Lexed<(&'s str, usize)> {
@@ -397,6 +535,10 @@ impl<'s> Parser<'s> {
             (token, at) => wrong(at, format!("{token} is not expected here")),
         }
     }
+}
+
+fn is_loop(name: &str) -> bool {
+    matches!(name, "forloop" | "tablerowloop")
 }
 
 impl Expression {

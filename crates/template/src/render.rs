@@ -1,14 +1,15 @@
 //! Fills a template in.
 
 use std::cmp::Ordering;
+use std::collections::HashMap;
 
 use super::node::{
-    Case, Chain, Condition, Expression, For, If, Join, LoopKind, Node, Offset, Operator, Path,
-    Program, Root, Step, Test,
+    Case, Chain, Condition, Cycle, Expression, For, Group, If, Join, LoopKind, Node, Offset,
+    Operator, Path, Program, Root, Step, Test,
 };
 use super::value::{Value, range_size};
 use super::work::Work;
-use super::{Scope, Stop};
+use super::{Data, Stop};
 
 /// Bytes of the reason of an abort.
 const MAX_REASON: usize = 500;
@@ -19,16 +20,23 @@ const NO_REASON: &str = "the template aborts the message";
 /// Fills `program` in, and puts what it prints behind `out`.
 pub(super) fn render(
     program: &Program,
-    scope: &Scope<'_>,
+    data: &dyn Data,
     work: &mut Work,
     out: &mut String,
 ) -> Result<(), Stop> {
+    let mut names = vec![Value::Nil; program.names.len()];
+    for number in &program.given {
+        names[*number] = Value::view(data.object(&program.names[*number]));
+    }
     let mut render = Render {
-        scope: *scope,
-        names: vec![Value::Nil; program.names],
+        program,
+        data,
+        names,
         counters: Vec::new(),
         cycles: vec![0; program.cycles],
+        named_cycles: HashMap::new(),
         resumes: vec![0; program.resumes],
+        changed: None,
         loops: Vec::new(),
         work,
     };
@@ -36,13 +44,17 @@ pub(super) fn render(
 }
 
 struct Render<'a, 'w> {
-    scope: Scope<'a>,
+    program: &'a Program,
+    data: &'a dyn Data,
     /// By their numbers.
     names: Vec<Value<'a>>,
     /// Of `increment` and `decrement`: as long as the largest that was counted.
     counters: Vec<Option<i64>>,
     cycles: Vec<usize>,
+    named_cycles: HashMap<String, usize>,
     resumes: Vec<usize>,
+    /// What `ifchanged` printed last.
+    changed: Option<String>,
     /// The innermost last.
     loops: Vec<Turn<'a>>,
     work: &'w mut Work,
@@ -78,7 +90,7 @@ impl<'a> Render<'a, '_> {
 
     fn node(&mut self, node: &'a Node, out: &mut String) -> Result<Flow, Stop> {
         match node {
-            Node::Text(text) => self.print(text, out)?,
+            Node::Text(text) | Node::Raw(text) => self.print(text, out)?,
             Node::Print(chain) => {
                 let value = self.chain(chain)?;
                 self.print_value(&value, out)?;
@@ -94,13 +106,17 @@ impl<'a> Render<'a, '_> {
                 self.names[*name] = Value::made(captured);
                 return Ok(flow);
             }
-            Node::Cycle(cycle) => {
-                let turn = &mut self.cycles[cycle.group];
-                let at = *turn % cycle.values.len();
-                *turn = at + 1;
-                let value = self.expression(&cycle.values[at])?;
-                self.print_value(&value, out)?;
+            Node::IfChanged(nodes) => {
+                let mut printed = String::new();
+                let flow = self.nodes(nodes, &mut printed)?;
+                self.work.make(printed.len())?;
+                if self.changed.as_ref() != Some(&printed) {
+                    self.print(&printed, out)?;
+                    self.changed = Some(printed);
+                }
+                return Ok(flow);
             }
+            Node::Cycle(cycle) => self.cycle(cycle, out)?,
             Node::Count { name, up } => {
                 if self.counters.len() <= *name {
                     self.counters.resize(name + 1, None);
@@ -112,6 +128,7 @@ impl<'a> Render<'a, '_> {
             }
             Node::Break => return Ok(Flow::Break),
             Node::Continue => return Ok(Flow::Continue),
+            Node::Extra(pair) => self.extra(&pair.0, &pair.1)?,
             Node::Abort(reason) => {
                 let reason = match reason {
                     Some(reason) => self.chain(reason)?,
@@ -135,6 +152,28 @@ impl<'a> Render<'a, '_> {
     fn print_value(&mut self, value: &Value<'a>, out: &mut String) -> Result<(), Stop> {
         let text = value.to_text(self.work)?;
         self.print(&text, out)
+    }
+
+    fn extra(&mut self, key: &'a Chain, value: &'a Chain) -> Result<(), Stop> {
+        let (key, value) = (self.chain(key)?, self.chain(value)?);
+        let (key, value) = (key.to_text(self.work)?, value.to_text(self.work)?);
+        self.work.extra(key.trim(), value.trim())
+    }
+
+    fn cycle(&mut self, cycle: &'a Cycle, out: &mut String) -> Result<(), Stop> {
+        let turn = match &cycle.group {
+            Group::Values(number) => &mut self.cycles[*number],
+            Group::Named(name) => {
+                let name = self.expression(name)?.to_json(self.work)?;
+                self.named_cycles.entry(name).or_insert(0)
+            }
+        };
+        let at = *turn;
+        *turn = if at + 1 < cycle.values.len() { at + 1 } else { 0 };
+        // Another cycle of this name may have more values.
+        let Some(value) = cycle.values.get(at) else { return Ok(()) };
+        let value = self.expression(value)?;
+        self.print_value(&value, out)
     }
 
     fn condition_block(&mut self, node: &'a If, out: &mut String) -> Result<Flow, Stop> {
@@ -181,15 +220,23 @@ impl<'a> Render<'a, '_> {
 
     fn case(&mut self, node: &'a Case, out: &mut String) -> Result<Flow, Stop> {
         let value = self.expression(&node.value)?;
+        let mut has_matched = false;
         for (expressions, nodes) in &node.branches {
-            for expression in expressions {
+            self.work.step(1)?;
+            let mut times = usize::from(expressions.is_none() && !has_matched);
+            for expression in expressions.iter().flatten() {
                 let other = self.expression(expression)?;
-                if value.equals(&other, self.work)? {
-                    return self.nodes(nodes, out);
+                times += usize::from(value.equals(&other, self.work)?);
+            }
+            has_matched |= expressions.is_some() && times > 0;
+            for _ in 0..times {
+                let flow = self.nodes(nodes, out)?;
+                if flow != Flow::On {
+                    return Ok(flow);
                 }
             }
         }
-        self.nodes(&node.otherwise, out)
+        Ok(Flow::On)
     }
 
     fn loop_block(&mut self, node: &'a For, out: &mut String) -> Result<Flow, Stop> {
@@ -198,7 +245,7 @@ impl<'a> Render<'a, '_> {
         let (values, size) = match &collection {
             Value::Range(from, to) => (None, range_size(*from, *to)),
             other => {
-                let values = other.elements(self.work)?;
+                let values = other.turns(self.work)?;
                 let size = values.len();
                 (Some(values), size)
             }
@@ -217,6 +264,9 @@ impl<'a> Render<'a, '_> {
         self.resumes[node.resume] = offset + length;
         if length == 0 && matches!(node.kind, LoopKind::For) {
             return self.nodes(&node.otherwise, out);
+        }
+        if !collection.is_true() {
+            return Ok(Flow::On);
         }
         let columns = match &node.kind {
             LoopKind::Table(Some(columns)) => {
@@ -313,20 +363,19 @@ impl<'a> Render<'a, '_> {
     }
 
     fn path(&mut self, path: &'a Path) -> Result<Value<'a>, Stop> {
-        let object = |object: Option<_>| object.map_or(Value::Nil, Value::Object);
-        let mut value = match path.root {
-            Root::Profile => Value::Object(self.scope.profile),
-            Root::CustomAttribute => {
-                self.scope.profile.get("custom_attributes").map_or(Value::Nil, Value::of)
+        let mut value = match &path.root {
+            Root::Field(name) => Value::view(self.data.field(name)),
+            Root::Name(name) => self.named(*name),
+            Root::Computed(name) => {
+                let name = self.expression(name)?;
+                let Some(name) = name.as_text() else { return Ok(Value::Nil) };
+                self.work.step(self.program.names.len() as u64)?;
+                match self.program.names.iter().position(|known| **known == *name) {
+                    Some(name) => self.named(name),
+                    None => Value::view(self.data.object(name)),
+                }
             }
-            Root::EventProperties => object(self.scope.event_properties),
-            Root::ApiTriggerProperties => object(self.scope.api_trigger_properties),
-            Root::CanvasEntryProperties => object(self.scope.canvas_entry_properties),
-            Root::Name(name) => match (&self.names[name], self.counters.get(name)) {
-                (Value::Nil, Some(Some(count))) => Value::Int(*count),
-                (value, _) => value.clone(),
-            },
-            Root::Loop => return Ok(self.of_loop(&path.steps)),
+            Root::Loop { is_table } => return Ok(self.of_loop(*is_table, &path.steps)),
         };
         for step in &path.steps {
             self.work.step(1)?;
@@ -345,12 +394,21 @@ impl<'a> Render<'a, '_> {
         Ok(value)
     }
 
-    /// A member of `forloop`, of the innermost loop or of one around it.
-    fn of_loop(&self, steps: &[Step]) -> Value<'a> {
+    fn named(&self, name: usize) -> Value<'a> {
+        match (&self.names[name], self.counters.get(name)) {
+            (Value::Nil, Some(Some(count))) => Value::Int(*count),
+            (value, _) => value.clone(),
+        }
+    }
+
+    /// A member of `forloop` or `tablerowloop`: of the innermost loop, or of one around it.
+    fn of_loop(&self, is_table: bool, steps: &[Step]) -> Value<'a> {
         let outward = |step: &&Step| matches!(step, Step::Member(name) if &**name == "parentloop");
         let up = steps.iter().take_while(outward).count();
-        let turn = self.loops.len().checked_sub(up + 1).map(|at| &self.loops[at]);
-        let (Some(turn), [Step::Member(name)]) = (turn, &steps[up..]) else { return Value::Nil };
+        let mut loops = self.loops.iter().rev().filter(|turn| turn.columns.is_some() == is_table);
+        let (Some(turn), [Step::Member(name)]) = (loops.nth(up), &steps[up..]) else {
+            return Value::Nil;
+        };
         let columns = turn.columns.unwrap_or(usize::MAX).max(1);
         let (row, column) = (turn.index / columns, turn.index % columns);
         match &**name {

@@ -36,7 +36,7 @@ fn profile() -> Map<String, Value> {
         "last_coordinates": [10.75, 59.9],
         "custom_attributes": {
             "visits": 12, "score": 3.5, "is_vip": true, "is_new": false, "nothing": null,
-            "fruits": ["kiwi", "Apple", "plum"], "numbers": [3, 1, 2], "empty": "", "none": [],
+            "fruits": ["kiwi", "Apple", "plum"], "numbers": [3, 1, 2], "empty": "", "none": [], "huge": 1e308,
             "name with spaces": "spaces", "a-b": "hyphen", "a.b": "dots", "it's \"q\"": "quotes",
             "size": "XL",
             "pets": [{ "name": "Rex", "legs": 4 }, { "name": "Tweety", "legs": 2 }],
@@ -45,20 +45,70 @@ fn profile() -> Map<String, Value> {
     }))
 }
 
-/// Renders for [`profile`], with properties of each kind.
-fn try_render(source: &str) -> Result<String, Stop> {
-    let template = Template::parse(source).unwrap_or_else(|error| panic!("{source}: {error}"));
-    let profile = profile();
+/// What templates here can name.
+const NAMES: Names<'static> = Names {
+    fields: &[
+        "external_id",
+        "service_id",
+        "email",
+        "phone",
+        "first_name",
+        "last_name",
+        "gender",
+        "dob",
+        "country",
+        "language",
+        "time_zone",
+        "home_city",
+        "last_coordinates",
+    ],
+    objects: &[
+        Object { name: "custom_attribute", members: None },
+        Object { name: "event_properties", members: None },
+        Object { name: "campaign", members: Some(&["name", "api_id"]) },
+    ],
+};
+
+/// A user, and what triggered the message.
+#[derive(Default)]
+struct Sample {
+    profile: Map<String, Value>,
+    event: Map<String, Value>,
+}
+
+impl Data for Sample {
+    fn field(&self, name: &str) -> View<'_> {
+        self.profile.get(name).into()
+    }
+
+    fn object(&self, name: &str) -> View<'_> {
+        match name {
+            "custom_attribute" => self.profile.get("custom_attributes").into(),
+            "event_properties" => View::Object(&self.event),
+            "campaign" => View::Members(vec![("name", View::Text("Spring"))]),
+            _ => View::Nothing,
+        }
+    }
+}
+
+fn sample() -> Sample {
     let event = object(json!({ "price": 9.99, "products": [{ "name": "Tea" }] }));
-    let trigger = object(json!({ "code": "X-1", "seats": 2 }));
-    let canvas = object(json!({ "step": "one" }));
-    template.render(&Scope {
-        profile: &profile,
-        event_properties: Some(&event),
-        api_trigger_properties: Some(&trigger),
-        canvas_entry_properties: Some(&canvas),
-        now: NOW,
-    })
+    Sample { profile: profile(), event }
+}
+
+fn parse(source: &str) -> Result<Template, TemplateError> {
+    Template::parse(source, &NAMES)
+}
+
+/// Renders for [`sample`].
+fn try_render(source: &str) -> Result<String, Stop> {
+    let template = parse(source).unwrap_or_else(|error| panic!("{source}: {error}"));
+    template.render(&sample(), NOW)
+}
+
+/// Where a template that is rendered all the same is mistaken.
+fn mistake(source: &str) -> Option<String> {
+    parse(source).unwrap().mistake().map(ToString::to_string)
 }
 
 fn render(source: &str) -> String {
@@ -79,7 +129,7 @@ fn failure(source: &str) -> String {
 }
 
 fn error(source: &str) -> String {
-    match Template::parse(source) {
+    match parse(source) {
         Err(error) => error.to_string(),
         Ok(_) => panic!("{source:.100} parses"),
     }
@@ -102,6 +152,7 @@ fn the_page_names_every_filter_and_every_bound() {
         (MAX_OUTPUT as u64, "captured too | {} bytes"),
         (MAX_MADE as u64, "make on the way | {} bytes"),
         (MAX_TIME.as_secs(), "processor time | {} second"),
+        (MAX_EXTRAS as u64, "`message_extras` | {} bytes"),
     ];
     for (bound, row) in bounds {
         let number = kit::words::count(bound, "").trim_end_matches([' ', 's']).to_owned();

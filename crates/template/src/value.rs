@@ -7,8 +7,8 @@ use std::rc::Rc;
 
 use serde_json::{Map, Value as Json};
 
-use super::Stop;
 use super::work::Work;
+use super::{Stop, View};
 
 /// A value. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -20,9 +20,13 @@ pub(super) enum Value<'a> {
     Float(f64),
     Text(&'a str),
     Made(Rc<str>),
+    /// In a zone, and as it is printed.
+    Time(Rc<(String, jiff::Zoned)>),
     List(&'a [Json]),
     Array(Rc<[Value<'a>]>),
     Object(&'a Map<String, Json>),
+    /// An object that was made here, in its own order.
+    Members(Rc<[(Rc<str>, Value<'a>)]>),
     /// Both ends are in it.
     Range(i64, i64),
     /// What a comparison with `empty` or `blank` asks for.
@@ -41,13 +45,49 @@ impl<'a> Value<'a> {
         match json {
             Json::Null => Self::Nil,
             Json::Bool(bool) => Self::Bool(*bool),
-            Json::Number(number) => match number.as_i64() {
-                Some(int) => Self::Int(int),
-                None => Self::float(number.as_f64().unwrap_or_default()),
-            },
+            Json::Number(number) => Self::number(number),
             Json::String(text) => Self::Text(text),
             Json::Array(list) => Self::List(list),
             Json::Object(object) => Self::Object(object),
+        }
+    }
+
+    /// What the data shows.
+    pub fn view(view: View<'a>) -> Self {
+        match view {
+            View::Nothing => Self::Nil,
+            View::Json(json) => Self::of(json),
+            View::Object(object) => Self::Object(object),
+            View::Text(text) => Self::Text(text),
+            View::List(list) => Self::Array(list.into_iter().map(Self::view).collect()),
+            View::Members(members) => {
+                let members = members.into_iter();
+                Self::Members(members.map(|(name, view)| (name.into(), Self::view(view))).collect())
+            }
+        }
+    }
+
+    /// What was read from JSON here.
+    pub fn owned(json: Json) -> Self {
+        match json {
+            Json::String(text) => Self::made(text),
+            Json::Array(list) => Self::Array(list.into_iter().map(Self::owned).collect()),
+            Json::Object(object) => {
+                let members = object.into_iter();
+                Self::Members(
+                    members.map(|(name, value)| (name.into(), Self::owned(value))).collect(),
+                )
+            }
+            Json::Null => Self::Nil,
+            Json::Bool(bool) => Self::Bool(bool),
+            Json::Number(number) => Self::number(&number),
+        }
+    }
+
+    fn number(number: &serde_json::Number) -> Self {
+        match number.as_i64() {
+            Some(int) => Self::Int(int),
+            None => Self::float(number.as_f64().unwrap_or_default()),
         }
     }
 
@@ -78,27 +118,24 @@ impl<'a> Value<'a> {
         match self {
             Self::Text(text) => Some(text),
             Self::Made(text) => Some(text),
+            Self::Time(time) => Some(&time.0),
             _ => None,
         }
     }
 
-    /// As it is printed: numbers as they are written, an array as its elements without anything
-    /// between, an object as JSON.
+    /// As it is printed: an array as its elements without anything between, an object as JSON.
     pub fn to_text(&self, work: &mut Work) -> Result<Cow<'_, str>, Stop> {
         Ok(match self {
             Self::Text(text) => Cow::Borrowed(text),
             Self::Made(text) => Cow::Borrowed(text),
+            Self::Time(time) => Cow::Borrowed(&time.0),
             Self::Nil | Self::Empty | Self::Blank => Cow::Borrowed(""),
             Self::Bool(true) => Cow::Borrowed("true"),
             Self::Bool(false) => Cow::Borrowed("false"),
             Self::Int(int) => Cow::Owned(int.to_string()),
-            Self::Float(float) => Cow::Owned(format!("{float:?}")),
+            Self::Float(float) => Cow::Owned(printed(*float)),
             Self::Range(from, to) => Cow::Owned(format!("{from}..{to}")),
-            Self::Object(object) => {
-                let text = serde_json::to_string(object).unwrap_or_default();
-                work.make(text.len())?;
-                Cow::Owned(text)
-            }
+            Self::Object(_) | Self::Members(_) => Cow::Owned(self.to_json(work)?),
             Self::List(_) | Self::Array(_) => {
                 let mut text = String::new();
                 for element in self.elements(work)?.iter() {
@@ -123,32 +160,47 @@ impl<'a> Value<'a> {
                 json.push(']');
                 return Ok(json);
             }
+            Self::Members(members) => {
+                let mut json = String::from("{");
+                for (i, (name, value)) in members.iter().enumerate() {
+                    json.push_str(if i == 0 { "" } else { "," });
+                    json.push_str(&quoted(name));
+                    json.push(':');
+                    work.make(name.len())?;
+                    json.push_str(&value.to_json(work)?);
+                }
+                json.push('}');
+                return Ok(json);
+            }
+            Self::Object(object) => serde_json::to_string(object).unwrap_or_default(),
             Self::Nil | Self::Empty | Self::Blank => "null".to_owned(),
-            Self::Bool(_) | Self::Int(_) | Self::Float(_) | Self::Object(_) => {
+            Self::Bool(_) | Self::Int(_) | Self::Float(_) => {
                 return Ok(self.to_text(work)?.into_owned());
             }
-            text => Json::from(text.as_text().unwrap_or_default()).to_string(),
+            text => quoted(text.as_text().unwrap_or_default()),
         };
         work.make(json.len())?;
         Ok(json)
     }
 
-    /// The number that it is or is written as.
+    /// The number that it is, or that its text begins with: `12 cm` is 12.
     pub fn as_number(&self) -> Option<Number> {
         match self {
             Self::Int(int) => Some(Number::Int(*int)),
             Self::Float(float) => Some(Number::Float(*float)),
             _ => {
                 let text = self.as_text()?.trim();
-                // Without this, words such as "infinity" are read as numbers.
-                let is_digit = |byte: u8| byte.is_ascii_digit() || b"+-.eE".contains(&byte);
-                if !text.bytes().all(is_digit) {
-                    return None;
+                let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
+                let sign = usize::from(text.starts_with(['-', '+']));
+                let whole = sign + digits(&text[sign..]);
+                let fraction = text[whole..].strip_prefix('.').map_or(0, digits);
+                let is_decimal = whole > sign && fraction > 0 && whole + 1 + fraction == text.len();
+                if is_decimal || text[..whole].parse::<i64>().is_err() && whole > sign {
+                    let end = if is_decimal { text.len() } else { whole };
+                    let float = text[..end].parse().ok().filter(|f: &f64| f.is_finite());
+                    return float.map(Number::Float);
                 }
-                match text.parse() {
-                    Ok(int) => Some(Number::Int(int)),
-                    Err(_) => text.parse().ok().filter(|f: &f64| f.is_finite()).map(Number::Float),
-                }
+                text[..whole].parse().ok().map(Number::Int)
             }
         }
     }
@@ -162,19 +214,52 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The member of that name; of texts and arrays `size`, `first` and `last`.
+    /// The member of that name; of texts, arrays and objects `size`, `first` and `last`.
     pub fn member(&self, name: &str, work: &mut Work) -> Result<Value<'a>, Stop> {
-        if let Self::Object(object) = self
-            && let Some(value) = object.get(name)
-        {
-            return Ok(Self::of(value));
+        if let Some(value) = self.own_member(name, work)? {
+            return Ok(value);
         }
         Ok(match name {
             "size" => self.size(work)?.map_or(Self::Nil, Self::count),
-            "first" => self.at(0),
-            "last" => self.at(-1),
+            "first" => self.end(true),
+            "last" => self.end(false),
             _ => Self::Nil,
         })
+    }
+
+    /// The member of that name which an object has.
+    pub fn own_member(&self, name: &str, work: &mut Work) -> Result<Option<Value<'a>>, Stop> {
+        Ok(match self {
+            Self::Object(object) => object.get(name).map(Self::of),
+            Self::Members(members) => {
+                work.step(members.len() as u64)?;
+                let member = members.iter().find(|(member, _)| **member == *name);
+                member.map(|(_, value)| value.clone())
+            }
+            _ => None,
+        })
+    }
+
+    /// The first or the last element; of an object the first member, of a text a character.
+    pub fn end(&self, is_first: bool) -> Value<'a> {
+        let pair = |name, value| Self::Array([name, value].into());
+        match self {
+            Self::Object(object) if is_first => object
+                .iter()
+                .next()
+                .map_or(Self::Nil, |(name, value)| pair(Self::Text(name), Self::of(value))),
+            Self::Members(members) if is_first => members
+                .first()
+                .map_or(Self::Nil, |(name, value)| pair(Self::Made(name.clone()), value.clone())),
+            Self::List(_) | Self::Array(_) | Self::Range(..) => {
+                self.at(if is_first { 0 } else { -1 })
+            }
+            Self::Text(text) => Self::Text(last_or_first(text, is_first)),
+            _ => match self.as_text() {
+                Some(text) => Self::made(last_or_first(text, is_first)),
+                None => Self::Nil,
+            },
+        }
     }
 
     /// The element at a place, from the end where it is negative.
@@ -204,6 +289,7 @@ impl<'a> Value<'a> {
             Self::List(list) => list.len(),
             Self::Array(array) => array.len(),
             Self::Object(object) => object.len(),
+            Self::Members(members) => members.len(),
             Self::Range(from, to) => range_size(*from, *to),
             other => match other.as_text() {
                 Some(text) => {
@@ -215,12 +301,14 @@ impl<'a> Value<'a> {
         }))
     }
 
-    /// The elements, as a loop takes them: an object's are pairs of name and value.
+    /// The elements of an array or a range, an object's members as pairs of name and value, or the
+    /// value alone; nothing where there is none.
     pub fn elements(&self, work: &mut Work) -> Result<Rc<[Value<'a>]>, Stop> {
+        let pair = |name, value| Self::Array([name, value].into());
         let size = match self {
-            Self::List(_) | Self::Array(_) | Self::Object(_) | Self::Range(..) => {
-                self.size(work)?
-            }
+            Self::List(_) | Self::Array(_) | Self::Range(..) => self.size(work)?,
+            // A pair is an array of its own.
+            Self::Object(_) | Self::Members(_) => self.size(work)?.map(|size| size * 3),
             _ => Some(1),
         };
         work.hold(size.unwrap_or_default())?;
@@ -228,9 +316,12 @@ impl<'a> Value<'a> {
             Self::Array(array) => array.clone(),
             Self::List(list) => list.iter().map(Self::of).collect(),
             Self::Range(from, to) => (*from..=*to).map(Self::Int).collect(),
-            Self::Object(object) => object
+            Self::Object(object) => {
+                object.iter().map(|(name, value)| pair(Self::Text(name), Self::of(value))).collect()
+            }
+            Self::Members(members) => members
                 .iter()
-                .map(|(name, value)| Self::Array([Self::Text(name), Self::of(value)].into()))
+                .map(|(name, value)| pair(Self::Made(name.clone()), value.clone()))
                 .collect(),
             Self::Nil | Self::Empty | Self::Blank => [].into(),
             text if text.as_text() == Some("") => [].into(),
@@ -238,11 +329,20 @@ impl<'a> Value<'a> {
         })
     }
 
+    /// What a loop goes through: a number or a Boolean has no elements.
+    pub fn turns(&self, work: &mut Work) -> Result<Rc<[Value<'a>]>, Stop> {
+        match self {
+            Self::Int(_) | Self::Float(_) | Self::Bool(_) => Ok([].into()),
+            other => other.elements(work),
+        }
+    }
+
     pub fn is_empty(&self) -> bool {
         match self {
             Self::List(list) => list.is_empty(),
             Self::Array(array) => array.is_empty(),
             Self::Object(object) => object.is_empty(),
+            Self::Members(members) => members.is_empty(),
             Self::Range(from, to) => from > to,
             other => other.as_text() == Some(""),
         }
@@ -277,6 +377,19 @@ impl<'a> Value<'a> {
                     work.read(name.len())?;
                     let Some(other) = two.get(name) else { return Ok(false) };
                     if !Value::of(value).equals(&Value::of(other), work)? {
+                        return Ok(false);
+                    }
+                }
+                true
+            }
+            (Self::Object(_) | Self::Members(_), Self::Object(_) | Self::Members(_)) => {
+                if self.size(work)? != other.size(work)? {
+                    return Ok(false);
+                }
+                for pair in self.elements(work)?.iter() {
+                    let Some(name) = pair.at(0).as_text().map(str::to_owned) else { continue };
+                    let Some(value) = other.own_member(&name, work)? else { return Ok(false) };
+                    if !pair.at(1).equals(&value, work)? {
                         return Ok(false);
                     }
                 }
@@ -338,9 +451,21 @@ impl<'a> Value<'a> {
 
     /// `contains`: a text has a part, an array an element, an object a member.
     pub fn contains(&self, part: &Self, work: &mut Work) -> Result<bool, Stop> {
+        if !part.is_true() {
+            return Ok(false);
+        }
         match self {
             Self::Object(object) => {
                 Ok(part.as_text().is_some_and(|name| object.contains_key(name)))
+            }
+            Self::Members(members) => {
+                work.step(members.len() as u64)?;
+                Ok(part
+                    .as_text()
+                    .is_some_and(|part| members.iter().any(|(name, _)| **name == *part)))
+            }
+            Self::Range(from, to) => {
+                Ok(matches!(part, Self::Int(part) if (*from..=*to).contains(part)))
             }
             Self::List(list) => {
                 for element in *list {
@@ -359,13 +484,38 @@ impl<'a> Value<'a> {
                 Ok(false)
             }
             text => match (text.as_text(), part) {
-                (_, Self::Nil) | (None, _) => Ok(false),
+                (None, _) => Ok(false),
                 (Some(text), part) => {
                     work.read(text.len())?;
                     Ok(text.contains(&*part.to_text(work)?))
                 }
             },
         }
+    }
+}
+
+/// As JSON.
+fn quoted(text: &str) -> String {
+    Json::from(text).to_string()
+}
+
+/// `1.5`, `2.0`, `1.0e+20`.
+fn printed(float: f64) -> String {
+    let text = format!("{float:?}");
+    let Some((digits, exponent)) = text.split_once('e') else { return text };
+    let point = if digits.contains('.') { "" } else { ".0" };
+    let (sign, exponent) = match exponent.strip_prefix('-') {
+        Some(exponent) => ('-', exponent),
+        None => ('+', exponent),
+    };
+    format!("{digits}{point}e{sign}{exponent:0>2}")
+}
+
+fn last_or_first(text: &str, is_first: bool) -> &str {
+    let mut chars = text.char_indices();
+    match is_first {
+        true => text.chars().next().map_or("", |first| &text[..first.len_utf8()]),
+        false => chars.next_back().map_or("", |(at, _)| &text[at..]),
     }
 }
 

@@ -1,5 +1,6 @@
 //! What one rendering may still use, counted down.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
@@ -20,6 +21,9 @@ pub const MAX_MADE: usize = 16 << 20;
 /// Processor time of one rendering: a process that is stopped for a while loses no message.
 pub const MAX_TIME: Duration = Duration::from_secs(1);
 
+/// Bytes of the names and values that `message_extras` notes.
+pub const MAX_EXTRAS: usize = 1_000;
+
 const BYTES_A_STEP: usize = 64;
 
 /// Steps between two looks at the clock: short templates never look.
@@ -36,6 +40,7 @@ pub struct Work {
     steps: u64,
     made: usize,
     output: usize,
+    extras: BTreeMap<String, String>,
     look_at: u64,
     /// Of this thread, at the first look.
     began: Option<Duration>,
@@ -48,6 +53,7 @@ impl Work {
             steps: MAX_STEPS,
             made: MAX_MADE,
             output: MAX_OUTPUT,
+            extras: BTreeMap::new(),
             look_at: MAX_STEPS - STEPS_A_LOOK,
             began: None,
         }
@@ -88,6 +94,22 @@ impl Work {
             None => return Err(failed("prints more than {} bytes", MAX_OUTPUT as u64)),
         }
         self.read(bytes)
+    }
+
+    /// Notes what goes with the message, in addition to its text.
+    pub(super) fn extra(&mut self, key: &str, value: &str) -> Result<(), Stop> {
+        let bytes = |(key, value): (&String, &String)| key.len() + value.len();
+        let noted: usize = self.extras.iter().map(bytes).sum();
+        if noted + key.len() + value.len() > MAX_EXTRAS {
+            return Err(failed("notes more than {} bytes of extras", MAX_EXTRAS as u64));
+        }
+        self.extras.insert(key.to_owned(), value.to_owned());
+        self.step(1)
+    }
+
+    /// What `message_extras` noted.
+    pub fn into_extras(self) -> BTreeMap<String, String> {
+        self.extras
     }
 
     fn look(&mut self) -> Result<(), Stop> {

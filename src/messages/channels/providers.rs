@@ -4,6 +4,8 @@
 //! What a provider is given and what it may answer is described with the API (`webhooks`:
 //! [`super::openapi`]); the types here are what is written and read.
 
+use std::collections::BTreeMap;
+
 use reqwest::{Method, StatusCode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -49,6 +51,9 @@ pub struct Handed<'a> {
     pub to: &'a To<'a>,
     /// The message object, every text of it rendered.
     pub message: &'a Map<String, Value>,
+    /// What `message_extras` of its templates noted.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub message_extras: &'a BTreeMap<String, String>,
     /// When it was handed over this time.
     #[schemars(extend("format" = "date-time"))]
     pub sent_at: String,
@@ -160,6 +165,7 @@ fn handed<'a>(app: &App, message: &Outgoing<'a>, to: &'a To<'a>) -> Handed<'a> {
         },
         to,
         message: &message.rendered.object,
+        message_extras: &message.rendered.extras,
         sent_at: format_time(app.clock.now_ms()),
     }
 }

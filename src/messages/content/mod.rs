@@ -12,13 +12,14 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use piece::Piece;
 use serde_json::{Map, Value};
+use template::{Stop, Work, guarded};
 
-use template::{Scope, Stop, Work, guarded};
-
+use super::personalization::Scope;
 use crate::workspaces::Channel;
 pub use read::{MAX_BYTES, MAX_DEPTH, MAX_VALUES};
 
@@ -31,6 +32,9 @@ pub enum Place {
     Schedule,
     /// The workspace file.
     File,
+    /// What was accepted before. Mistakes in its templates are rendered as nothing, as they were
+    /// when nobody looked for them.
+    Stored,
 }
 
 /// The message objects of an order, ready to be rendered for users.
@@ -54,6 +58,8 @@ pub struct Rendered {
     pub variation_id: Option<String>,
     /// The members as they were given, unknown ones too, each text rendered; none is null.
     pub object: Map<String, Value>,
+    /// What `message_extras` noted.
+    pub extras: BTreeMap<String, String>,
 }
 
 /// Why a message object is not taken; the rest may be.
@@ -88,7 +94,9 @@ impl Message {
     /// The message for one user. Takes processor time: not for async threads. The bounds of a
     /// rendering are those of all its texts together.
     pub fn render(&self, scope: &Scope<'_>) -> Result<Rendered, Stop> {
-        let object = guarded(|| piece::render(&self.pieces, scope, &mut Work::new(scope.now)))?;
-        Ok(Rendered { channel: self.channel, variation_id: self.variation_id.clone(), object })
+        let (data, mut work) = (scope.data(self.variation_id.as_deref()), Work::new(scope.now));
+        let object = guarded(|| piece::render(&self.pieces, &data, &mut work))?;
+        let (channel, variation_id) = (self.channel, self.variation_id.clone());
+        Ok(Rendered { channel, variation_id, object, extras: work.into_extras() })
     }
 }

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use template::{Scope, Stop, Template, Work};
+use template::{Data, Stop, Template, Work};
 
 /// A value of a message object.
 #[derive(Debug)]
@@ -51,17 +51,17 @@ impl Piece {
         }
     }
 
-    pub fn render(&self, scope: &Scope<'_>, work: &mut Work) -> Result<Value, Stop> {
+    pub fn render(&self, data: &dyn Data, work: &mut Work) -> Result<Value, Stop> {
         Ok(match self {
             Self::Fixed(value) => value.clone(),
             Self::Text(template, lines) => {
-                lines.apply(template.render_within(scope, work)?).map_err(Stop::Failed)?.into()
+                lines.apply(template.render_within(data, work)?).map_err(Stop::Failed)?.into()
             }
             Self::Array(pieces) => {
-                let values = pieces.iter().map(|piece| piece.render(scope, work));
+                let values = pieces.iter().map(|piece| piece.render(data, work));
                 Value::Array(values.collect::<Result<_, _>>()?)
             }
-            Self::Object(pieces) => Value::Object(render(pieces, scope, work)?),
+            Self::Object(pieces) => Value::Object(render(pieces, data, work)?),
         })
     }
 }
@@ -69,12 +69,12 @@ impl Piece {
 /// The members of an object.
 pub(super) fn render(
     pieces: &[(String, Piece)],
-    scope: &Scope<'_>,
+    data: &dyn Data,
     work: &mut Work,
 ) -> Result<Map<String, Value>, Stop> {
     let mut members = Map::new();
     for (name, piece) in pieces {
-        let value = piece.render(scope, work).map_err(|stop| match stop {
+        let value = piece.render(data, work).map_err(|stop| match stop {
             Stop::Failed(text) => Stop::Failed(format!("{name}: {text}")),
             aborted => aborted,
         })?;

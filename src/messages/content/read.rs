@@ -2,17 +2,18 @@
 
 use ipnet::IpNet;
 use serde_json::{Map, Value};
+use template::Template;
 use uuid::Uuid;
 
 use super::piece::{Lines, Piece};
 use super::table::{EXPIRE_AT, Kind, MAX_SECONDS, Member, TIME_TO_LIVE, members};
 use super::{Content, Message, Place, Problem};
 use crate::messages::channels::{self, MOST_HEADERS};
+use crate::messages::personalization::NAMES;
 use crate::outbound::check_within;
 use crate::workspaces::Channel;
 use crate::workspaces::settings::Settings;
 use kit::words::beginning;
-use template::Template;
 
 /// Values within a message object, itself not counted.
 pub const MAX_VALUES: usize = 1_000;
@@ -49,7 +50,7 @@ impl Content {
                     continue;
                 }
             };
-            let mut reader = Reader::new(settings);
+            let mut reader = Reader::new(settings, place);
             let message = match value.as_object() {
                 Some(object) => reader.message(channel, object, &path),
                 None => problem(path, "expected an object"),
@@ -69,9 +70,9 @@ impl Content {
 
     /// The message of a live activity. The texts of its alert are templates: the rest is data of
     /// the app.
-    pub fn live_activity(object: &Map<String, Value>) -> Result<Self, Problem> {
+    pub fn live_activity(object: &Map<String, Value>, place: Place) -> Result<Self, Problem> {
         let settings = Settings::default();
-        let mut reader = Reader::new(&settings);
+        let mut reader = Reader::new(&settings, place);
         let mut pieces = Vec::with_capacity(object.len());
         for (name, value) in object.iter().filter(|(_, value)| !value.is_null()) {
             let piece = match value.as_object().filter(|_| name == "aps") {
@@ -110,6 +111,7 @@ fn problem<T>(path: impl Into<String>, text: impl Into<String>) -> Read<T> {
 
 struct Reader<'a> {
     settings: &'a Settings,
+    place: Place,
     values: usize,
     bytes: usize,
     /// What condemns the whole request: all of it is told.
@@ -117,8 +119,8 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn new(settings: &'a Settings) -> Self {
-        Self { settings, values: 0, bytes: 0, fatal: Vec::new() }
+    fn new(settings: &'a Settings, place: Place) -> Self {
+        Self { settings, place, values: 0, bytes: 0, fatal: Vec::new() }
     }
 
     /// The message, and its object without nulls.
@@ -314,13 +316,16 @@ impl<'a> Reader<'a> {
         if lines == Lines::Many && !OPENERS.iter().any(|opener| source.contains(opener)) {
             return Ok(Piece::Fixed(source.into()));
         }
-        let template = match Template::parse(source) {
+        let template = match Template::parse(source, &NAMES) {
             Ok(template) => template,
             Err(error) => {
                 self.condemn(path, error.to_string());
                 return Ok(Piece::Fixed(Value::Null));
             }
         };
+        if let Some(mistake) = template.mistake().filter(|_| self.place != Place::Stored) {
+            self.condemn(path, mistake.to_string());
+        }
         let Some(text) = template.as_text() else { return Ok(Piece::Text(template, lines)) };
         match lines.apply(text.to_owned()) {
             Ok(text) => Ok(Piece::Fixed(text.into())),

@@ -84,13 +84,7 @@ fn render(messages: Value, profile: Value) -> Result<Map<String, Value>, Stop> {
     assert_eq!(problems, []);
     let [message] = content.messages() else { panic!("one message") };
     let profile = object(profile);
-    let scope = Scope {
-        profile: &profile,
-        event_properties: None,
-        api_trigger_properties: None,
-        canvas_entry_properties: None,
-        now: 0,
-    };
+    let scope = Scope::of(&profile, 0);
     message.render(&scope).map(|rendered| rendered.object)
 }
 
@@ -288,6 +282,43 @@ fn a_template_that_does_not_parse_condemns_all() {
 }
 
 #[test]
+fn a_mistake_in_a_template_condemns_all_where_it_is_new() {
+    let messages = object(one("android_push", json!({ "alert": "{{${frist_name}}}{{ 1 }}" })));
+    for (place, is_taken) in [
+        (Place::Send, false),
+        (Place::Schedule, false),
+        (Place::File, false),
+        (Place::Stored, true),
+    ] {
+        let (content, kept, problems) = Content::read(&messages, place, &settings());
+        assert_eq!((content.messages().len(), kept.len()), (is_taken.into(), is_taken.into()));
+        assert!(problems.iter().all(|problem| problem.is_fatal), "{place:?}");
+        let text = problems.first().map(|problem| problem.text.as_str());
+        assert!(text.is_none_or(|text| text.contains("`${first_name}`")), "{place:?}");
+        let profile = Map::new();
+        for message in content.messages() {
+            let rendered = message.render(&Scope::of(&profile, 0)).unwrap();
+            assert_eq!(rendered.object["alert"], "1");
+        }
+    }
+}
+
+#[test]
+fn extras_of_all_texts_go_with_the_message() {
+    let (content, ..) = read(one(
+        "android_push",
+        json!({
+            "alert": "a{% message_extras :key a :value 1 %}",
+            "title": "{% message_extras :key b :value {{${first_name}}} %}b",
+        }),
+    ));
+    let profile = object(json!({ "first_name": "Ann" }));
+    let rendered = content.messages()[0].render(&Scope::of(&profile, 0)).unwrap();
+    assert_eq!((&rendered.object["alert"], &rendered.object["title"]), (&json!("a"), &json!("b")));
+    assert_eq!(json!(rendered.extras), json!({ "a": "1", "b": "Ann" }));
+}
+
+#[test]
 fn a_private_address_condemns_all_where_it_is_literal() {
     for (url, wrong) in [
         ("http://127.0.0.1/", "must not point to a loopback address"),
@@ -299,7 +330,8 @@ fn a_private_address_condemns_all_where_it_is_literal() {
     ] {
         check("webhook", &[(json!({ "url": url }), &format!(".url: {wrong}!"))]);
     }
-    for url in ["https://example.com", "http://10.1.0.1/x", "http://{{${x}}}/", "{{${x}}}"] {
+    let templates = ["http://{{${city}}}/", "{{${city}}}"];
+    for url in ["https://example.com", "http://10.1.0.1/x"].into_iter().chain(templates) {
         assert!(problems("webhook", json!({ "url": url })).is_empty(), "{url}");
     }
 }
@@ -398,22 +430,17 @@ fn an_abort_and_a_bound_end_the_whole_message() {
 #[test]
 fn a_live_activity_has_templates_in_its_alert_alone() {
     let activity = |alert: Value| {
-        Content::live_activity(&object(json!({
+        let activity = json!({
             "activity_id": "{{ 1 }}", "nothing": null,
             "aps": { "content-state": { "a": "{{ 2 }}", "b": null }, "alert": alert },
-        })))
+        });
+        Content::live_activity(&object(activity), Place::Send)
     };
     let content = activity(json!({ "title": "{{ 3 }}", "body": "b" })).unwrap();
     let [message] = content.messages() else { panic!("one message") };
     assert_eq!((message.channel, &message.variation_id), (Channel::LiveActivity, &None));
     let nobody = Map::new();
-    let scope = Scope {
-        profile: &nobody,
-        event_properties: None,
-        api_trigger_properties: None,
-        canvas_entry_properties: None,
-        now: 0,
-    };
+    let scope = Scope::of(&nobody, 0);
     assert_eq!(
         Value::Object(message.render(&scope).unwrap().object),
         json!({

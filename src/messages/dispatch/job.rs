@@ -13,6 +13,7 @@ use crate::app::App;
 use crate::audience::{Audience, AudienceError, Matcher};
 use crate::messages::content::{Content, Place};
 use crate::messages::order::{Kind, Order, Wave};
+use crate::messages::personalization::{Origin, Unsubscribe};
 use crate::messages::waves;
 use crate::users::Recipient;
 use crate::users::activity::Activity;
@@ -27,6 +28,9 @@ pub(super) struct Job {
     pub order: Order,
     pub settings: Arc<Settings>,
     pub content: Content,
+    pub origin: Origin,
+    /// Signs what users can unsubscribe by; only tests have none.
+    app: Option<App>,
     /// Users must be in all of these.
     audiences: Vec<Matcher>,
     /// Slices of the control group, if it is left out.
@@ -36,20 +40,23 @@ pub(super) struct Job {
     zone: TimeZone,
 }
 
-/// What a dispatch is about must be there still; the error says what is not.
+/// What a dispatch is about must be there still; the error says what is not. With the name of its
+/// campaign or Canvas.
 pub(super) async fn check(
     tx: &mut Tx,
     order: &Order,
-) -> Result<workspaces::Workspace, DispatchError> {
+) -> Result<(workspaces::Workspace, Option<String>), DispatchError> {
     let gone = |what: &str| DispatchError::Hopeless(format!("{what} is gone"));
     let workspace = workspaces::by_id(tx, order.workspace_id).await?;
     let workspace = workspace.ok_or_else(|| gone("the workspace"))?;
-    if let Some(id) = order.campaign_id
-        && !rows::has_campaign(tx, workspace.id, id).await?
-    {
-        return Err(gone(&format!("the campaign {id}")));
-    }
-    Ok(workspace)
+    let name = match order.campaign_id {
+        None => None,
+        Some(id) => match rows::campaign_name(tx, workspace.id, id).await? {
+            None => return Err(gone(&format!("the campaign {id}"))),
+            name => name,
+        },
+    };
+    Ok((workspace, name))
 }
 
 /// The audience of the order's segment as it is now, JSON; none where it has no segment.
@@ -73,7 +80,7 @@ async fn left_out(tx: &mut Tx, order: &Order) -> Result<Vec<i16>, DispatchError>
 impl Job {
     pub async fn load(app: &App, tx: &mut Tx, dispatch: Dispatch) -> Result<Self, DispatchError> {
         let Dispatch { order, segment: fixed, youngest, .. } = dispatch;
-        let workspace = check(tx, &order).await?;
+        let (workspace, name) = check(tx, &order).await?;
         let segment = match fixed {
             Some(fixed) => Some(fixed),
             None => segment(tx, &order).await?,
@@ -90,7 +97,8 @@ impl Job {
         }
         let content = content(app, &order, &settings)?;
         let zone = TimeZone::get(&workspace.time_zone).unwrap_or(TimeZone::UTC);
-        Ok(Self { order, settings, content, audiences, left_out, youngest, zone })
+        let (origin, app) = (origin(&order, name), Some(app.clone()));
+        Ok(Self { order, settings, content, origin, app, audiences, left_out, youngest, zone })
     }
 
     /// One that sends messages of no dispatch.
@@ -113,7 +121,14 @@ impl Job {
             request_id: "r".into(),
         };
         let (audiences, left_out, zone) = (Vec::new(), Vec::new(), TimeZone::UTC);
-        Self { order, settings, content, audiences, left_out, youngest: None, zone }
+        let (origin, app, youngest) = (Origin::default(), None, None);
+        Self { order, settings, content, origin, app, audiences, left_out, youngest, zone }
+    }
+
+    /// Who can unsubscribe from a message to this user.
+    pub fn unsubscribe(&self, service_id: Uuid) -> Option<Unsubscribe<'_>> {
+        let app = self.app.as_ref()?;
+        Some(Unsubscribe { app, workspace_id: self.order.workspace_id, service_id })
     }
 
     /// Whether a user's activity is looked at.
@@ -166,6 +181,15 @@ fn matcher(tree: Result<Audience, AudienceError>, what: &str) -> Result<Matcher,
     Ok(tree.matcher())
 }
 
+fn origin(order: &Order, name: Option<String>) -> Origin {
+    Origin {
+        is_canvas: order.kind == Kind::Canvas,
+        api_id: order.campaign_id.map(|id| id.to_string()),
+        name,
+        dispatch_id: order.dispatch_id.simple().to_string(),
+    }
+}
+
 /// The messages that can be sent as things are now.
 fn content(app: &App, order: &Order, settings: &Settings) -> Result<Content, DispatchError> {
     let read = || match order.kind {
@@ -173,15 +197,11 @@ fn content(app: &App, order: &Order, settings: &Settings) -> Result<Content, Dis
             let object = order.messages.get(Channel::LiveActivity.name());
             let object = object.and_then(Value::as_object);
             // It was checked before it was taken.
-            object.and_then(|object| Content::live_activity(object).ok()).unwrap_or_default()
+            let read = |object| Content::live_activity(object, Place::Stored).ok();
+            object.and_then(read).unwrap_or_default()
         }
-        kind => {
-            let place = match kind {
-                Kind::Send => Place::Send,
-                Kind::Schedule => Place::Schedule,
-                _ => Place::File,
-            };
-            let (content, _, problems) = Content::read(&order.messages, place, settings);
+        _ => {
+            let (content, _, problems) = Content::read(&order.messages, Place::Stored, settings);
             for problem in problems {
                 tracing::warn!(path = problem.path, "not sent any more: {}", problem.text);
             }

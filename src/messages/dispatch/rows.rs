@@ -226,14 +226,13 @@ pub(super) async fn note(tx: &mut Tx, id: Uuid, note: &str) -> Result<(), StoreE
 }
 
 /// Whether a workspace has the campaign or the Canvas.
-pub(super) async fn has_campaign(
+pub(super) async fn campaign_name(
     tx: &mut Tx,
     workspace: i32,
     id: Uuid,
-) -> Result<bool, StoreError> {
-    Ok(on!(tx, c => sqlx::query_scalar::<_, i32>(
-        "SELECT 1 FROM campaigns WHERE workspace_id = $1 AND id = $2",
+) -> Result<Option<String>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_scalar(
+        "SELECT name FROM campaigns WHERE workspace_id = $1 AND id = $2",
     )
-    .bind(workspace).bind(id).fetch_optional(c).await?)
-    .is_some())
+    .bind(workspace).bind(id).fetch_optional(c).await?))
 }

@@ -18,11 +18,12 @@ use crate::app::App;
 use crate::messages::content::Rendered;
 use crate::messages::dispatch::state::RowState;
 use crate::messages::order::Named;
+use crate::messages::personalization::Scope;
 use crate::messages::{MessageId, Outcome, Outgoing, channels};
 use kit::clock::{hours, millis};
 use kit::panics;
 use kit::retry::pause;
-use template::{Scope, Stop};
+use template::Stop;
 
 /// The longest pause between two attempts at a message.
 const LONGEST_PAUSE: Duration = Duration::from_secs(3_600);
@@ -85,6 +86,8 @@ fn render_one(job: &Job, user: &User, due: Due, now: i64) -> Result<Rendered, (R
         event_properties: named.and_then(|named| named.event_properties.as_ref()),
         api_trigger_properties: named.and_then(|named| named.trigger_properties.as_ref()),
         canvas_entry_properties: entry.as_ref().or(job.order.canvas_entry_properties.as_ref()),
+        origin: Some(&job.origin),
+        unsubscribe: job.unsubscribe(user.recipient.service_id),
         now,
     };
     let message = &job.content.messages()[due.index];

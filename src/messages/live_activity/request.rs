@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::gateway::Caller;
-use crate::messages::content::Content;
+use crate::messages::content::{Content, Place};
 use crate::messages::members::{self, Members, User, member};
 use crate::messages::order::{Kind, Order, SubscriptionState, Target};
 use crate::messages::request::segment;
@@ -59,7 +59,7 @@ impl Start {
             alert: alert(&object(body, "notification")?)?,
         };
         let message = start.message(0);
-        Content::live_activity(&message)
+        Content::live_activity(&message, Place::Send)
             .map_err(|problem| format!("{}: {}", problem.path, problem.text))?;
         let text = Value::from(message).to_string();
         if text.len() > MOST_BYTES {

@@ -6,6 +6,8 @@ mod email;
 mod providers;
 mod webhooks;
 
+use std::collections::BTreeMap;
+
 use longshore::app::App;
 use longshore::config::Config;
 use longshore::messages::content::Rendered;
@@ -104,7 +106,7 @@ impl Message {
         Self {
             id: MessageId { dispatch_id: Uuid::now_v7(), service_id, channel },
             recipient: Recipient::read(service_id, &profile.to_string()).expect("a profile"),
-            rendered: Rendered { channel, variation_id: None, object },
+            rendered: Rendered { channel, variation_id: None, object, extras: BTreeMap::new() },
             is_transactional: false,
         }
     }

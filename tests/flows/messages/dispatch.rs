@@ -27,6 +27,7 @@ use crate::support::stores::{on_both_stores, on_pool};
 
 on_both_stores!(World =>
     named_users_get_a_message_each,
+    templates_name_the_campaign_and_the_user,
     a_segment_is_walked_in_parts,
     subscriptions_are_heeded,
     what_is_capped_is_not_sent_by_two_sends_at_once,
@@ -98,6 +99,35 @@ async fn named_users_get_a_message_each(world: World) {
     assert!(error.contains(&format!("no campaign or Canvas has the id {unknown}")), "{error}");
     let listed = world.place.printed(&["dispatches", "list"]).await;
     assert_eq!(listed.len(), 3, "{listed:?}");
+    world.close().await;
+}
+
+async fn templates_name_the_campaign_and_the_user(world: World) {
+    let apps = json!([{ "name": "web", "version": "7.1", "first_used": "2024-01-01T00:00:00.000Z",
+                        "last_used": "2025-02-03T04:05:06.000Z", "sessions": 1 }]);
+    world.import(&[json!({ "external_id": "ann", "email": "ann@a.example", "apps": apps })]).await;
+    let mut order = world.campaign();
+    order.target = to_users(vec![named(external("ann"), "x")]);
+    // It was accepted when nobody looked for names that do not exist.
+    order.messages["webhook"]["body"] = json!(
+        "{{campaign.${name}}}|{{campaign.${api_id}}}|{{campaign.${dispatch_id}}}|\
+         {{campaign.${message_api_id}}}|{{canvas.${name}}}|{{${most_recent_app_version}}}|\
+         {{${last_used_app_date} | date: '%Y'}}|{{subscribed_state.${email_global}}}|\
+         {{${frist_name}}}{{ nowhere }}|{{${set_user_to_unsubscribed_url}}}"
+    );
+    let listed = world.send(&order).await;
+    assert_eq!(listed.sent, 1, "{listed:?}");
+    let body = world.bodies().remove(0);
+    let dispatch = order.dispatch_id.simple();
+    let expected = format!("Welcome|{CAMPAIGN}|{dispatch}|{VARIATION}||7.1|2025|subscribed||");
+    let url = body.strip_prefix(&expected).unwrap_or_else(|| panic!("{body}"));
+    let token = url.rsplit('/').next().unwrap();
+    let whose = longshore::messages::unsubscribe_token::read(&world.place.app.secrets, token);
+    assert_eq!(whose, Some((world.place.workspace, world.service_id("ann").await)));
+    let canvas = Order { kind: Kind::Canvas, dispatch_id: Uuid::new_v4(), ..order };
+    assert_eq!(world.send(&canvas).await.sent, 1);
+    let body = world.bodies().into_iter().find(|body| body.starts_with("||")).expect("another");
+    assert!(body.contains(&format!("|{VARIATION}|Welcome|7.1|")), "{body}");
     world.close().await;
 }
 

@@ -428,6 +428,13 @@ async fn a_template_that_is_wrong_condemns_the_whole(world: World) {
     assert!(said.starts_with("messages.webhook.body: line "), "{said}");
     assert!(said.contains("column"), "{said}");
     assert_eq!(answer["errors"][0]["path"], "messages.webhook.body");
+    for mistake in ["{{${frist_name}}}", "{{ first_name }}", "{{campaign.${nmae}}}"] {
+        let (status, answer) = world.calls.post(SEND, &with(webhook(mistake))).await;
+        assert_eq!(status, 400, "{answer}");
+        let said = answer["message"].as_str().unwrap();
+        assert!(said.starts_with("messages.webhook.body: line 1, column "), "{said}");
+        assert!(said.contains("name}`?"), "{said}");
+    }
     let mut private = webhook("x");
     private["url"] = json!("http://10.0.0.1/");
     let (status, answer) = world.calls.post(SEND, &with(private)).await;

@@ -1,7 +1,10 @@
 //! Filters that write a text for HTML, addresses or JSON.
 
 use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
+use base64::alphabet::URL_SAFE;
+use base64::engine::DecodePaddingMode;
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
+use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE};
 use url::form_urlencoded;
 
 use super::super::Stop;
@@ -48,8 +51,11 @@ fn escaped<'a>(work: &mut Work, input: &Value<'a>, stays: fn(&str) -> bool) -> M
 /// Whether a text begins with one, such as `&amp;` or `&#39;`.
 fn is_entity(text: &str) -> bool {
     const LONGEST: usize = 32;
-    let name = text[1..].strip_prefix('#').unwrap_or(&text[1..]);
-    let length = name.bytes().take(LONGEST).take_while(u8::is_ascii_alphanumeric).count();
+    let (name, is_part): (&str, fn(&u8) -> bool) = match text[1..].strip_prefix('#') {
+        Some(number) => (number, u8::is_ascii_digit),
+        None => (&text[1..], u8::is_ascii_alphabetic),
+    };
+    let length = name.bytes().take(LONGEST).take_while(is_part).count();
     length > 0 && name[length..].starts_with(';')
 }
 
@@ -140,12 +146,34 @@ pub fn base64_encode<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> 
     changed(work, &input, 2, |text| BASE64_STANDARD.encode(text))
 }
 
-/// Nothing where it is not base64.
 pub fn base64_decode<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
-    changed(work, &input, 3, |text| {
-        let bytes = BASE64_STANDARD.decode(text.trim()).unwrap_or_default();
+    decoded(work, &input, &BASE64_STANDARD)
+}
+
+pub fn base64_url_safe_encode<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
+    changed(work, &input, 2, |text| BASE64_URL_SAFE.encode(text))
+}
+
+pub fn base64_url_safe_decode<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
+    let config =
+        GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
+    decoded(work, &input, &GeneralPurpose::new(&URL_SAFE, config))
+}
+
+/// Nothing where it is not base64.
+fn decoded<'a>(work: &mut Work, input: &Value<'a>, engine: &GeneralPurpose) -> Made<'a> {
+    changed(work, input, 3, |text| {
+        let bytes = engine.decode(text.trim()).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
     })
+}
+
+/// The value that a text has as JSON; nil where it is not JSON.
+pub fn json_parse<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
+    let text = input.to_text(work)?;
+    // Each value takes at least two bytes of it, and is read and kept.
+    work.hold(text.len())?;
+    Ok(serde_json::from_str(&text).map_or(Value::Nil, Value::owned))
 }
 
 /// As JSON: a text with its quotes.

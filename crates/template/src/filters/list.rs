@@ -1,4 +1,5 @@
-//! Filters of arrays, and of any value. A single value is an array of itself, nil one of nothing.
+//! Filters of arrays, and of any value. A single value is an array of itself, nil one of nothing;
+//! arrays within an array count as their elements.
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -12,32 +13,78 @@ type Made<'a> = Result<Value<'a>, Stop>;
 
 /// The elements; an object is one.
 fn elements<'a>(work: &mut Work, input: &Value<'a>) -> Result<Rc<[Value<'a>]>, Stop> {
-    match input {
-        Value::Object(_) => Ok([input.clone()].into()),
-        other => other.elements(work),
+    let elements = match input {
+        Value::Object(_) | Value::Members(_) => return Ok([input.clone()].into()),
+        other => other.elements(work)?,
+    };
+    let is_array = |value: &Value<'_>| matches!(value, Value::List(_) | Value::Array(_));
+    if !elements.iter().any(is_array) {
+        return Ok(elements);
     }
+    let mut flat = Vec::new();
+    for element in elements.iter() {
+        match is_array(element) {
+            true => flat.extend(self::elements(work, element)?.iter().cloned()),
+            false => flat.push(element.clone()),
+        }
+    }
+    work.hold(flat.len())?;
+    Ok(flat.into())
 }
 
-/// Each element's member of that name, or the element where none is named.
+/// What an element has of that name: an object its member, a text the name itself where that is
+/// part of it. Nothing else has names, not even an absent one.
+fn property<'a>(
+    work: &mut Work,
+    element: &Value<'a>,
+    name: &Value<'a>,
+) -> Result<Option<Value<'a>>, Stop> {
+    Ok(match (element, name.as_text()) {
+        (Value::Object(_) | Value::Members(_), name) => match name {
+            Some(name) => Some(element.own_member(name, work)?.unwrap_or(Value::Nil)),
+            None => Some(Value::Nil),
+        },
+        (Value::Nil | Value::Bool(_), _) => None,
+        (text, None) if text.as_text().is_some() => None,
+        // As the reference has it: a bit of the number.
+        (Value::Int(int), None) => Some(match name {
+            Value::Int(bit @ 0..=63) => Value::Int((int >> bit) & 1),
+            _ => Value::Nil,
+        }),
+        (text, Some(name)) if text.as_text().is_some() => {
+            Some(if text.contains(&Value::Made(name.into()), work)? {
+                Value::made(name)
+            } else {
+                Value::Nil
+            })
+        }
+        _ => Some(Value::Nil),
+    })
+}
+
+/// Each element's property of that name, or the element where none is named; nothing where an
+/// element has no names.
 fn keys<'a>(
     work: &mut Work,
     elements: &[Value<'a>],
     name: Option<&Value<'a>>,
-) -> Result<Vec<Value<'a>>, Stop> {
+) -> Result<Option<Vec<Value<'a>>>, Stop> {
     work.hold(elements.len())?;
-    let Some(name) = name.filter(|name| !name.is_nil()) else { return Ok(elements.to_vec()) };
-    let name = name.to_text(work)?.into_owned();
-    elements.iter().map(|element| element.member(&name, work)).collect()
+    let Some(name) = name.filter(|name| !name.is_nil()) else { return Ok(Some(elements.to_vec())) };
+    elements.iter().map(|element| property(work, element, name)).collect()
 }
 
 pub fn map<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
     let elements = elements(work, &input)?;
-    keys(work, &elements, Some(&arguments[0])).map(|keys| Value::Array(keys.into()))
+    work.hold(elements.len())?;
+    let property = |element| Ok(property(work, element, &arguments[0])?.unwrap_or(Value::Nil));
+    let keys: Result<Rc<[Value<'a>]>, Stop> = elements.iter().map(property).collect();
+    keys.map(Value::Array)
 }
 
 pub fn compact<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
     let elements = elements(work, &input)?;
-    let keys = keys(work, &elements, arguments.first())?;
+    let Some(keys) = keys(work, &elements, arguments.first())? else { return Ok(Value::Nil) };
     Ok(kept(&elements, keys.iter().map(|key| !key.is_nil())))
 }
 
@@ -46,18 +93,73 @@ fn kept<'a>(elements: &[Value<'a>], keeps: impl Iterator<Item = bool>) -> Value<
     Value::Array(kept.map(|(element, _)| element.clone()).collect())
 }
 
-/// Those with a member of that value, or one that is true.
-pub fn select<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
-    let elements = elements(work, &input)?;
-    let keys = keys(work, &elements, Some(&arguments[0]))?;
-    let mut keeps = Vec::with_capacity(keys.len());
-    for key in &keys {
-        keeps.push(match arguments.get(1) {
-            Some(value) => key.equals(value, work)?,
-            None => key.is_true(),
-        });
+/// Elements, and whether each has a property of that value, or one that is true where no value is
+/// named.
+struct Matches<'a> {
+    elements: Rc<[Value<'a>]>,
+    /// None where an element has no names.
+    hits: Option<Vec<bool>>,
+}
+
+impl<'a> Matches<'a> {
+    /// `ends` at the first hit.
+    fn of(
+        work: &mut Work,
+        input: &Value<'a>,
+        arguments: &[Value<'a>],
+        ends: bool,
+    ) -> Result<Self, Stop> {
+        let elements = elements(work, input)?;
+        let mut hits = Vec::with_capacity(elements.len());
+        for element in elements.iter() {
+            let Some(key) = property(work, element, &arguments[0])? else {
+                return Ok(Self { elements, hits: None });
+            };
+            let hit = match arguments.get(1).filter(|value| !value.is_nil()) {
+                Some(value) => key.equals(value, work)?,
+                None => key.is_true(),
+            };
+            hits.push(hit);
+            if hit && ends {
+                break;
+            }
+        }
+        Ok(Self { elements, hits: Some(hits) })
     }
-    Ok(kept(&elements, keeps.into_iter()))
+
+    /// The first hit's place, and whether every element has names.
+    fn first(&self) -> (Option<usize>, bool) {
+        let first = self.hits.as_ref().and_then(|hits| hits.iter().position(|hit| *hit));
+        (first, self.hits.is_some())
+    }
+}
+
+/// `where`
+pub fn select<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
+    let found = Matches::of(work, &input, arguments, false)?;
+    let hits = found.hits.map(Vec::into_iter);
+    Ok(hits.map_or(Value::Nil, |hits| kept(&found.elements, hits)))
+}
+
+pub fn reject<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
+    let found = Matches::of(work, &input, arguments, false)?;
+    let hits = found.hits.map(Vec::into_iter);
+    Ok(hits.map_or(Value::Nil, |hits| kept(&found.elements, hits.map(|hit| !hit))))
+}
+
+pub fn has<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
+    let (first, is_known) = Matches::of(work, &input, arguments, true)?.first();
+    Ok(if is_known { Value::Bool(first.is_some()) } else { Value::Nil })
+}
+
+pub fn find<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
+    let found = Matches::of(work, &input, arguments, true)?;
+    Ok(found.first().0.map_or(Value::Nil, |at| found.elements[at].clone()))
+}
+
+pub fn find_index<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
+    let (first, _) = Matches::of(work, &input, arguments, true)?.first();
+    Ok(first.map_or(Value::Nil, Value::count))
 }
 
 pub fn concat<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
@@ -75,37 +177,79 @@ pub fn reverse<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'
 /// Numbers, then texts, then the rest, then nil; equals stay in their order.
 pub fn sort<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
     let elements = elements(work, &input)?;
-    let keys = keys(work, &elements, arguments.first())?;
+    let Some(keys) = keys(work, &elements, arguments.first())? else { return Ok(Value::Nil) };
     sorted(work, &elements, keys)
 }
 
-/// Without regard to upper and lower case.
+/// As texts, without regard to upper and lower case.
 pub fn sort_natural<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
     let elements = elements(work, &input)?;
-    let mut keys = keys(work, &elements, arguments.first())?;
-    for key in &mut keys {
-        if let Some(text) = key.as_text() {
-            work.make(text.len().saturating_mul(3))?;
-            *key = Value::made(text.to_lowercase());
-        }
+    let Some(mut keys) = keys(work, &elements, arguments.first())? else { return Ok(Value::Nil) };
+    for key in keys.iter_mut().filter(|key| !key.is_nil()) {
+        let text = key.to_text(work)?;
+        work.make(text.len().saturating_mul(3))?;
+        *key = Value::made(text.to_lowercase());
     }
     sorted(work, &elements, keys)
 }
 
+/// By the whole numbers in them: `v2` comes before `v10`, and what has none comes last.
+pub fn sort_numeric<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
+    let elements = elements(work, &input)?;
+    let Some(keys) = keys(work, &elements, arguments.first())? else { return Ok(Value::Nil) };
+    let mut pairs = Vec::with_capacity(keys.len());
+    for (key, element) in keys.iter().zip(elements.iter()) {
+        let numbers = numbers_in(work, key)?;
+        work.hold(numbers.len())?;
+        pairs.push((numbers, element));
+    }
+    pay_for_sorting(work, pairs.iter().map(|(numbers, _)| numbers.len() * 8))?;
+    pairs.sort_by(|(one, _), (two, _)| {
+        let order = one.partial_cmp(two).unwrap_or(std::cmp::Ordering::Equal);
+        one.is_empty().cmp(&two.is_empty()).then(order)
+    });
+    Ok(Value::Array(pairs.into_iter().map(|(_, element)| element.clone()).collect()))
+}
+
+fn numbers_in(work: &mut Work, value: &Value<'_>) -> Result<Vec<f64>, Stop> {
+    if let Value::Int(_) | Value::Float(_) = value {
+        return Ok(value.as_number().map(Number::as_float).into_iter().collect());
+    }
+    let text = value.to_text(work)?;
+    work.make(text.len().saturating_mul(8))?;
+    let bytes = text.as_bytes();
+    let (mut numbers, mut at) = (Vec::new(), 0);
+    while at < bytes.len() {
+        let digits = bytes[at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+        if digits > 0 {
+            let begin = at - usize::from(at > 0 && bytes[at - 1] == b'-');
+            numbers.extend(text[begin..at + digits].parse::<f64>());
+        }
+        at += digits.max(1);
+    }
+    Ok(numbers)
+}
+
 fn sorted<'a>(work: &mut Work, elements: &[Value<'a>], keys: Vec<Value<'a>>) -> Made<'a> {
-    // Each is compared with as many others as the count has bits.
-    let bytes = keys.iter().map(|key| 64 + key.as_text().map_or(0, str::len));
-    let bytes = bytes.fold(0, usize::saturating_add);
-    let comparisons = usize::BITS - keys.len().leading_zeros();
-    work.read(bytes.saturating_mul(comparisons as usize))?;
+    pay_for_sorting(work, keys.iter().map(|key| key.as_text().map_or(0, str::len)))?;
     let mut pairs: Vec<(Value<'a>, &Value<'a>)> = keys.into_iter().zip(elements).collect();
     pairs.sort_by(|one, two| one.0.sort(&two.0));
     Ok(Value::Array(pairs.into_iter().map(|(_, element)| element.clone()).collect()))
 }
 
+/// Each of so many bytes is compared with as many others as the count has bits.
+fn pay_for_sorting(
+    work: &mut Work,
+    keys: impl ExactSizeIterator<Item = usize>,
+) -> Result<(), Stop> {
+    let comparisons = usize::BITS - keys.len().leading_zeros();
+    let bytes = keys.fold(0_usize, |sum, bytes| sum.saturating_add(64 + bytes));
+    work.read(bytes.saturating_mul(comparisons as usize))
+}
+
 pub fn uniq<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
     let elements = elements(work, &input)?;
-    let keys = keys(work, &elements, arguments.first())?;
+    let Some(keys) = keys(work, &elements, arguments.first())? else { return Ok(Value::Nil) };
     let mut seen = HashSet::new();
     let mut keeps = Vec::with_capacity(keys.len());
     for key in &keys {
@@ -116,9 +260,13 @@ pub fn uniq<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> M
 
 pub fn sum<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
     let elements = elements(work, &input)?;
-    let keys = keys(work, &elements, arguments.first())?;
+    let name = arguments.first().filter(|name| !name.is_nil());
     let mut sum = Value::from(Number::Int(0));
-    for key in keys {
+    for element in elements.iter() {
+        let key = match name {
+            Some(name) => property(work, element, name)?.unwrap_or(Value::Nil),
+            None => element.clone(),
+        };
         sum = number::plus(work, sum, &[key])?;
     }
     Ok(sum)
@@ -140,11 +288,11 @@ pub fn join<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> M
 }
 
 pub fn first<'a>(_: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
-    Ok(input.at(0))
+    Ok(input.end(true))
 }
 
 pub fn last<'a>(_: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
-    Ok(input.at(-1))
+    Ok(input.end(false))
 }
 
 pub fn size<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
@@ -155,7 +303,8 @@ pub fn size<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> 
 /// end where it is negative.
 pub fn slice<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
     let from = arguments[0].as_int().unwrap_or(0);
-    let count = arguments.get(1).map_or(Some(1), Value::as_int).unwrap_or(0).max(0);
+    let count = arguments.get(1).filter(|count| !count.is_nil());
+    let count = count.map_or(Some(1), Value::as_int).unwrap_or(0).max(0);
     let count = usize::try_from(count).unwrap_or(usize::MAX);
     let begin = |size: usize| {
         let size = i64::try_from(size).unwrap_or(i64::MAX);
@@ -187,5 +336,15 @@ pub fn default<'a>(_: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> M
         Value::Bool(false) => !allows_false,
         other => other.is_empty(),
     };
-    Ok(if is_absent { arguments[0].clone() } else { input })
+    Ok(if is_absent { arguments.first().cloned().unwrap_or(Value::Nil) } else { input })
+}
+
+/// The member of an object.
+pub fn property_accessor<'a>(
+    work: &mut Work,
+    input: Value<'a>,
+    arguments: &[Value<'a>],
+) -> Made<'a> {
+    let name = arguments[0].to_text(work)?;
+    Ok(input.own_member(&name, work)?.unwrap_or(Value::Nil))
 }

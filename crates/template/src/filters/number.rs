@@ -1,5 +1,6 @@
-//! Filters of numbers. A text that is written as a number is one; what is no number counts as 0.
-//! Whole numbers that would overflow go on as floating point, and what has no result is nil.
+//! Filters of numbers. A text counts as the number that it begins with, and what has none as 0.
+//! Decimals are exact, as they are written: 0.1 plus 0.2 is 0.3. Whole numbers that would overflow
+//! go on as floating point, and what has no result is nil.
 
 use super::super::Stop;
 use super::super::value::{Number, Value};
@@ -11,11 +12,85 @@ fn number(value: &Value<'_>) -> Number {
     value.as_number().unwrap_or(Number::Int(0))
 }
 
+/// `digits` / 10^`scale`, as a number is written.
+#[derive(Clone, Copy)]
+struct Decimal {
+    digits: i128,
+    scale: u32,
+}
+
+impl Decimal {
+    /// None of one that is too large or too small to be exact.
+    fn of(number: Number) -> Option<Self> {
+        let float = match number {
+            Number::Int(int) => return Some(Self { digits: int.into(), scale: 0 }),
+            Number::Float(float) => float,
+        };
+        const LONGEST: usize = 36;
+        let text = format!("{float}");
+        if text.len() > LONGEST {
+            return None;
+        }
+        let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
+        let digits = [whole, fraction].concat().parse().ok()?;
+        Some(Self { digits, scale: u32::try_from(fraction.len()).ok()? })
+    }
+
+    /// Both with as many places.
+    fn aligned(self, other: Self) -> Option<(i128, i128, u32)> {
+        let scale = self.scale.max(other.scale);
+        let at = |one: Self| one.digits.checked_mul(10_i128.checked_pow(scale - one.scale)?);
+        Some((at(self)?, at(other)?, scale))
+    }
+
+    fn plus(self, other: Self) -> Option<Self> {
+        let (one, two, scale) = self.aligned(other)?;
+        Some(Self { digits: one.checked_add(two)?, scale })
+    }
+
+    fn times(self, other: Self) -> Option<Self> {
+        let digits = self.digits.checked_mul(other.digits)?;
+        Some(Self { digits, scale: self.scale.checked_add(other.scale)? })
+    }
+
+    /// To more places than a floating point number has.
+    fn divided_by(self, other: Self) -> Option<Self> {
+        const PLACES: u32 = 20;
+        let (one, two, _) = self.aligned(other)?;
+        let digits = one.checked_mul(10_i128.pow(PLACES))?.checked_div(two)?;
+        let is_exact = digits.unsigned_abs() > 1 << 60 || one == 0;
+        is_exact.then_some(Self { digits, scale: PLACES })
+    }
+
+    /// With the sign of the divisor.
+    fn modulo(self, other: Self) -> Option<Self> {
+        let (one, two, scale) = self.aligned(other)?;
+        let rest = one.checked_rem(two)?;
+        let digits = if rest != 0 && (rest < 0) != (two < 0) { rest + two } else { rest };
+        Some(Self { digits, scale })
+    }
+
+    /// To so many places, halves away from 0.
+    fn rounded(self, places: u32) -> Option<Self> {
+        let Some(excess) = self.scale.checked_sub(places) else { return Some(self) };
+        let unit = 10_i128.checked_pow(excess)?;
+        let half = unit / 2 * self.digits.signum();
+        let digits = self.digits.checked_add(half)? / unit;
+        Some(Self { digits, scale: places })
+    }
+
+    fn as_float(self) -> f64 {
+        let Self { digits, scale } = self;
+        format!("{digits}e-{scale}").parse().unwrap_or_default()
+    }
+}
+
 fn calculate<'a>(
     work: &mut Work,
     one: &Value<'a>,
     two: &Value<'a>,
     ints: impl Fn(i64, i64) -> Option<i64>,
+    decimals: impl Fn(Decimal, Decimal) -> Option<Decimal>,
     floats: impl Fn(f64, f64) -> f64,
 ) -> Made<'a> {
     work.step(1)?;
@@ -25,24 +100,25 @@ fn calculate<'a>(
     {
         return Ok(Value::Int(result));
     }
-    Ok(Value::float(tidy(floats(one.as_float(), two.as_float()))))
-}
-
-/// The number as it is meant where binary digits cannot hold it: 0.1 plus 0.2 is 0.3.
-fn tidy(number: f64) -> f64 {
-    format!("{number:.14e}").parse().unwrap_or(number)
+    let exact = Decimal::of(one).zip(Decimal::of(two)).and_then(|(one, two)| decimals(one, two));
+    let float = || floats(one.as_float(), two.as_float());
+    Ok(Value::float(exact.map_or_else(float, Decimal::as_float)))
 }
 
 pub fn plus<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
-    calculate(work, &input, &arguments[0], i64::checked_add, |one, two| one + two)
+    let floats = |one, two| one + two;
+    calculate(work, &input, &arguments[0], i64::checked_add, Decimal::plus, floats)
 }
 
 pub fn minus<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
-    calculate(work, &input, &arguments[0], i64::checked_sub, |one, two| one - two)
+    let decimals = |one: Decimal, two: Decimal| one.plus(Decimal { digits: -two.digits, ..two });
+    let floats = |one, two| one - two;
+    calculate(work, &input, &arguments[0], i64::checked_sub, decimals, floats)
 }
 
 pub fn times<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
-    calculate(work, &input, &arguments[0], i64::checked_mul, |one, two| one * two)
+    let floats = |one, two| one * two;
+    calculate(work, &input, &arguments[0], i64::checked_mul, Decimal::times, floats)
 }
 
 /// Of whole numbers a whole number, rounded down; by zero it is nil.
@@ -55,7 +131,8 @@ pub fn divided_by<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]
         let is_above = rest != 0 && (rest < 0) != (two < 0);
         Some(quotient - i64::from(is_above))
     };
-    calculate(work, &input, &arguments[0], floor, |one, two| one / two)
+    let floats = |one, two| one / two;
+    calculate(work, &input, &arguments[0], floor, Decimal::divided_by, floats)
 }
 
 /// With the sign of the divisor; by zero it is nil.
@@ -67,19 +144,28 @@ pub fn modulo<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) ->
         let rest = one.checked_rem(two).unwrap_or(0);
         Some(if rest != 0 && (rest < 0) != (two < 0) { rest + two } else { rest })
     };
-    calculate(work, &input, &arguments[0], ints, |one, two| one - two * (one / two).floor())
+    let floats = |one: f64, two: f64| one - two * (one / two).floor();
+    calculate(work, &input, &arguments[0], ints, Decimal::modulo, floats)
 }
 
 pub fn abs<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
-    calculate(work, &input, &Value::Int(0), |one, _| one.checked_abs(), |one, _| one.abs())
+    work.step(1)?;
+    Ok(match number(&input) {
+        Number::Int(int) => int.checked_abs().map_or(Value::float((int as f64).abs()), Value::Int),
+        Number::Float(float) => Value::float(float.abs()),
+    })
 }
 
 pub fn at_least<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
-    calculate(work, &input, &arguments[0], |one, two| Some(one.max(two)), f64::max)
+    work.step(1)?;
+    let (one, least) = (number(&input), number(&arguments[0]));
+    Ok(if least.as_float() > one.as_float() { least } else { one }.into())
 }
 
 pub fn at_most<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
-    calculate(work, &input, &arguments[0], |one, two| Some(one.min(two)), f64::min)
+    work.step(1)?;
+    let (one, most) = (number(&input), number(&arguments[0]));
+    Ok(if most.as_float() < one.as_float() { most } else { one }.into())
 }
 
 pub fn ceil<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
@@ -92,20 +178,26 @@ pub fn floor<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a>
     Ok(whole(number(&input), f64::floor))
 }
 
-/// To so many places, none if none are named.
+/// To so many places, halves away from 0; to tens, hundreds, … where it is negative.
 pub fn round<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
     work.step(1)?;
-    let places = arguments.first().and_then(Value::as_int).unwrap_or(0).clamp(0, 15);
-    match (number(&input), places) {
-        (number, 0) => Ok(whole(number, f64::round)),
-        (Number::Float(float), places) => {
-            let scale = 10f64.powi(i32::try_from(places).unwrap_or_default());
-            let rounded = (float * scale).round() / scale;
-            // What is too large for the scale has no such places.
-            Ok(Value::float(if rounded.is_finite() { rounded } else { float }))
-        }
-        (int, _) => Ok(int.into()),
+    let places = arguments.first().and_then(Value::as_int).unwrap_or(0).clamp(-20, 15);
+    let number = number(&input);
+    if places > 0 {
+        let Number::Float(float) = number else { return Ok(number.into()) };
+        let rounded = Decimal::of(number).and_then(|one| one.rounded(places as u32));
+        return Ok(Value::float(rounded.map_or(float, Decimal::as_float)));
     }
+    // What is lost of a fraction does not decide about tens.
+    let int = match number {
+        Number::Float(float) if places < 0 => whole(number, |_| float.trunc()),
+        number => whole(number, f64::round),
+    };
+    let Value::Int(int) = int else { return Ok(int) };
+    let unit = 10_i128.pow(places.unsigned_abs() as u32);
+    let half = unit / 2 * i128::from(int.signum());
+    let rounded = (i128::from(int) + half) / unit * unit;
+    Ok(i64::try_from(rounded).map_or(Value::float(rounded as f64), Value::Int))
 }
 
 /// A whole number where one can hold it.
@@ -120,16 +212,49 @@ fn whole<'a>(number: Number, round: impl Fn(f64) -> f64) -> Value<'a> {
     }
 }
 
-/// With a comma between thousands: `1,234,567.8`.
+/// With a comma between thousands: `1,234,567.8`; what is no number stays as it is.
 pub fn with_delimiter<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
     let text = input.to_text(work)?;
-    let digits_at = usize::from(text.starts_with('-'));
-    let (sign, rest) = text.split_at(digits_at);
-    let whole = rest.bytes().take_while(u8::is_ascii_digit).count();
-    let (whole, fraction) = rest.split_at(whole);
-    if input.as_number().is_none() || fraction.contains(['e', 'E']) {
+    let delimited = delimited(work, &text)?;
+    Ok(delimited.map_or_else(|| input.clone(), Value::made))
+}
+
+/// With two places, and a comma between thousands: `1,234.50`; what is no number stays as it is.
+pub fn money<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
+    let text = input.to_text(work)?;
+    if parts(text.trim()).is_none() {
         return Ok(input.clone());
     }
+    let exact = Decimal::of(number(&input)).and_then(|number| number.rounded(2));
+    let Some(Decimal { digits, scale }) = exact else { return Ok(input.clone()) };
+    let digits = digits
+        * if scale == 0 {
+            100
+        } else if scale == 1 {
+            10
+        } else {
+            1
+        };
+    let sign = if digits < 0 { "-" } else { "" };
+    let (whole, cents) = (digits.unsigned_abs() / 100, digits.unsigned_abs() % 100);
+    let delimited = delimited(work, &format!("{sign}{whole}.{cents:02}"))?;
+    Ok(delimited.map_or_else(|| input.clone(), Value::made))
+}
+
+/// The sign, the digits and the rest of a number as it is written.
+fn parts(text: &str) -> Option<(&str, &str, &str)> {
+    let (sign, rest) = text.split_at(usize::from(text.starts_with('-')));
+    let whole = rest.bytes().take_while(u8::is_ascii_digit).count();
+    let (whole, fraction) = rest.split_at(whole);
+    let is_fraction = match fraction.strip_prefix('.') {
+        Some(digits) => !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()),
+        None => fraction.is_empty(),
+    };
+    (is_fraction && !whole.is_empty()).then_some((sign, whole, fraction))
+}
+
+fn delimited(work: &mut Work, text: &str) -> Result<Option<String>, Stop> {
+    let Some((sign, whole, fraction)) = parts(text.trim()) else { return Ok(None) };
     work.make(text.len().saturating_mul(2))?;
     let mut out = String::from(sign);
     for (i, digit) in whole.chars().enumerate() {
@@ -139,5 +264,5 @@ pub fn with_delimiter<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) ->
         out.push(digit);
     }
     out.push_str(fraction);
-    Ok(Value::made(out))
+    Ok(Some(out))
 }

@@ -50,7 +50,12 @@ pub fn rstrip<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a
 }
 
 pub fn strip_newlines<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
-    changed(work, &input, 1, |text| text.replace(['\r', '\n'], ""))
+    changed(work, &input, 1, |text| text.replace("\r\n", "").replace('\n', ""))
+}
+
+/// Without white space around it, and a space for each run of it within.
+pub fn squish<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
+    changed(work, &input, 1, |text| text.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
 pub fn newline_to_br<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
@@ -66,11 +71,11 @@ enum Places {
 }
 
 pub fn replace<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
-    replaced(work, &input, &arguments[0], &arguments[1], Places::All)
+    replaced(work, &input, &arguments[0], second(arguments), Places::All)
 }
 
 pub fn replace_first<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
-    replaced(work, &input, &arguments[0], &arguments[1], Places::First)
+    replaced(work, &input, &arguments[0], second(arguments), Places::First)
 }
 
 pub fn replace_last<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
@@ -89,7 +94,20 @@ pub fn remove_last<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>
     replaced(work, &input, &arguments[0], &Value::Nil, Places::Last)
 }
 
-/// An empty text is found nowhere.
+fn second<'v, 'a>(arguments: &'v [Value<'a>]) -> &'v Value<'a> {
+    arguments.get(1).unwrap_or(&Value::Nil)
+}
+
+/// The text of a value; nil stays nil.
+fn unchanged<'a>(work: &mut Work, input: &Value<'a>) -> Made<'a> {
+    match input {
+        Value::Nil => Ok(Value::Nil),
+        input if input.as_text().is_some() => Ok(input.clone()),
+        input => part(work, input, |text| text),
+    }
+}
+
+/// An empty text is found between all characters.
 fn replaced<'a>(
     work: &mut Work,
     input: &Value<'a>,
@@ -100,12 +118,11 @@ fn replaced<'a>(
     let (text, from, to) = (input.to_text(work)?, from.to_text(work)?, to.to_text(work)?);
     work.read(text.len())?;
     let count = match places {
-        _ if from.is_empty() => 0,
         Places::All => text.matches(&*from).count(),
-        Places::First | Places::Last => 1,
+        Places::First | Places::Last => usize::from(text.contains(&*from)),
     };
     if count == 0 {
-        return Ok(input.clone());
+        return unchanged(work, input);
     }
     work.make(text.len().saturating_add(count.saturating_mul(to.len())))?;
     Ok(Value::made(match places {
@@ -113,7 +130,7 @@ fn replaced<'a>(
         Places::First => text.replacen(&*from, &to, 1),
         Places::Last => match text.rfind(&*from) {
             Some(at) => [&text[..at], &to, &text[at + from.len()..]].concat(),
-            None => return Ok(input.clone()),
+            None => return unchanged(work, input),
         },
     }))
 }
@@ -164,7 +181,7 @@ pub fn truncate<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) 
     let text = input.to_text(work)?;
     work.read(text.len())?;
     if text.chars().nth(length).is_none() {
-        return Ok(input.clone());
+        return unchanged(work, &input);
     }
     let kept = length.saturating_sub(end.chars().count());
     let kept = text.char_indices().nth(kept).map_or(text.len(), |(at, _)| at);
@@ -179,7 +196,7 @@ pub fn truncatewords<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'
     let text = input.to_text(work)?;
     work.read(text.len())?;
     if text.split_whitespace().nth(length).is_none() {
-        return Ok(input.clone());
+        return unchanged(work, &input);
     }
     work.make(text.len() + end.len())?;
     let mut short = String::new();

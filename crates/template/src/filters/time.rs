@@ -1,13 +1,15 @@
 //! Filters of times.
 
-use jiff::civil::Time;
+use std::rc::Rc;
+
 use jiff::fmt::{strtime, temporal};
 use jiff::tz::{Offset, TimeZone};
-use jiff::{Timestamp, Zoned};
+use jiff::{Timestamp, Zoned, civil};
 
 use super::super::Stop;
 use super::super::value::Value;
 use super::super::work::Work;
+use super::time_words::in_words;
 use kit::clock::from_ms;
 
 type Made<'a> = Result<Value<'a>, Stop>;
@@ -21,7 +23,7 @@ const MAX_WIDTH: u8 = 64;
 /// Bytes of a text that may be a time.
 const MAX_TIME: usize = 64;
 
-/// How times are written that have a zone of their own.
+/// How times are printed that have a zone of their own.
 const ZONED: &str = "%Y-%m-%d %H:%M:%S %z";
 
 /// The time in a format of `strftime`. What is no time, and an empty format, leave it as it is.
@@ -34,7 +36,7 @@ pub fn date<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> M
         return Err(Stop::Failed(format!("a format of a date has {MAX_FORMAT} bytes at most")));
     }
     let Some(time) = read(&input, work.now) else { return Ok(input.clone()) };
-    let text = strtime::format(checked(&format), &time).unwrap_or_default();
+    let text = strtime::format(checked(&format, &time), &time).unwrap_or_default();
     work.make(text.len())?;
     Ok(Value::made(text))
 }
@@ -45,23 +47,27 @@ pub fn time_zone<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>])
     let (Some(time), Some(zone)) = (read(&input, work.now), zone) else { return Ok(input) };
     work.make(ZONED.len())?;
     let time = time.with_time_zone(zone);
-    Ok(strtime::format(ZONED, &time).map_or(input, Value::made))
+    let Ok(text) = strtime::format(ZONED, &time) else { return Ok(input) };
+    Ok(Value::Time(Rc::new((text, time))))
 }
 
-/// Seconds since the epoch, `now` or `today`, or what is written in ISO 8601 with its offset,
-/// without one in UTC.
+/// Seconds since the epoch, `now` or `today`, or what is written in ISO 8601 or in words with its
+/// offset, without one in UTC.
 fn read(value: &Value<'_>, now: i64) -> Option<Zoned> {
     let at = |time: Timestamp| time.to_zoned(TimeZone::UTC);
     match value {
+        Value::Time(time) => Some(time.1.clone()),
         Value::Int(seconds) => Timestamp::from_second(*seconds).ok().map(at),
         Value::Float(seconds) => Timestamp::from_millisecond((seconds * 1e3) as i64).ok().map(at),
         other => match other.as_text()?.trim() {
-            "now" | "today" => Some(at(from_ms(now))),
             text if text.len() > MAX_TIME => None,
+            text if text.eq_ignore_ascii_case("now") || text.eq_ignore_ascii_case("today") => {
+                Some(at(from_ms(now)))
+            }
             text if text.len() > 8 && text.bytes().all(|byte| byte.is_ascii_digit()) => {
                 text.parse().ok().and_then(|seconds| Timestamp::from_second(seconds).ok()).map(at)
             }
-            text => written(text),
+            text => written(text).or_else(|| in_words(text, at(from_ms(now)).date())),
         },
     }
 }
@@ -79,13 +85,14 @@ fn written(text: &str) -> Option<Zoned> {
         Some(Offset::UTC) | None => TimeZone::UTC,
         Some(offset) => TimeZone::fixed(offset),
     };
-    let time = pieces.time().unwrap_or(Time::midnight());
+    let time = pieces.time().unwrap_or(civil::Time::midnight());
     pieces.date().to_datetime(time).to_zoned(zone).ok()
 }
 
-/// The format with what is no directive, or is too wide, as plain text.
-fn checked(format: &str) -> String {
-    const DIRECTIVES: &str = "%AaBbCcDdeFfGgHhIjklMmNnPpQqRrSsTtUuVWwXxYyZzL";
+/// The format with what is no directive, or is too wide, as plain text, and with what several
+/// directives mean together.
+fn checked(format: &str, time: &Zoned) -> String {
+    const DIRECTIVES: &str = "%AaBbCdDeFGgHhIjklMmnNPpRrSsTtUuVWwXxYyZz";
     let mut out = String::with_capacity(format.len());
     let mut rest = format;
     while let Some((text, after)) = rest.split_once('%') {
@@ -97,8 +104,18 @@ fn checked(format: &str) -> String {
         let is_narrow = digits == 0 || width.is_ok_and(|width| width <= MAX_WIDTH);
         let directive = after[length + digits..].chars().next();
         match directive {
-            // Milliseconds are `%L` to Ruby.
             Some('L') if is_narrow => out.push_str("%3f"),
+            Some('Q') if is_narrow => out.push_str(&time.timestamp().as_millisecond().to_string()),
+            Some('c') if is_narrow => out.push_str("%a %b %e %H:%M:%S %Y"),
+            Some('x') if is_narrow => out.push_str("%m/%d/%y"),
+            Some('X') if is_narrow => out.push_str("%H:%M:%S"),
+            Some('v') if is_narrow => out.push_str("%e-%^b-%Y"),
+            Some('+') if is_narrow => {
+                out.push_str("%a %b %e %H:%M:%S ");
+                out.push_str(zone(time));
+                out.push_str(" %Y");
+            }
+            Some('Z') if is_narrow => out.push_str(zone(time)),
             Some(directive) if is_narrow && length <= 2 && DIRECTIVES.contains(directive) => {
                 out.push('%');
                 out.push_str(modifiers);
@@ -114,4 +131,10 @@ fn checked(format: &str) -> String {
     }
     out.push_str(rest);
     out
+}
+
+/// The directive of a zone's name: an offset alone has none.
+fn zone(time: &Zoned) -> &'static str {
+    let zone = time.time_zone();
+    if *zone == TimeZone::UTC || zone.iana_name().is_some() { "%Z" } else { "" }
 }

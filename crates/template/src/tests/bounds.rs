@@ -17,7 +17,7 @@ fn on_a_small_stack<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static
 
 #[test]
 fn a_source_has_a_bound() {
-    assert!(Template::parse(&"a".repeat(MAX_SOURCE)).is_ok());
+    assert!(parse(&"a".repeat(MAX_SOURCE)).is_ok());
     assert_eq!(
         error(&"a".repeat(MAX_SOURCE + 1)),
         "line 1, column 1: a template has 262144 bytes at most"
@@ -60,9 +60,19 @@ fn parsing_takes_time_by_the_length_of_the_source() {
         "{{ (1..",
         "é",
         "{% comment %}{% endcomment %}",
+        "{% comment %}{% raw %}",
+        "{% doc %}",
+        "{% liquid ",
+        "{% liquid %}",
+        "{% liquid\necho 1 %}",
+        "{% ifchanged %}",
+        "{% # a\n",
+        "{{ {{ a",
+        "{{ a | default: b: c, ",
+        "{% message_extras :key a :value b %}",
     ] {
         let source = piece.repeat(MAX_SOURCE / piece.len());
-        let _ = Template::parse(&source);
+        let _ = parse(&source);
         assert!(Instant::now() < until, "{piece}");
     }
 }
@@ -77,15 +87,22 @@ fn nothing_overflows_the_stack() {
             ("{% case 1 %}{% when 1 %}", "{% endcase %}"),
             ("{% capture a %}", "{{ a }}{% endcapture %}"),
             ("{% tablerow i in (1..1) %}", "{% endtablerow %}"),
+            ("{% ifchanged %}", "{% endifchanged %}"),
         ] {
             let nested = |depth: usize| format!("{}x{}", open.repeat(depth), close.repeat(depth));
             let _ = try_render(&nested(MAX_NESTING));
             assert!(error(&nested(MAX_NESTING + 1)).contains("nest 32 levels at most"), "{open}");
-            assert!(Template::parse(&nested(4_000)).is_err(), "{open}");
+            assert!(parse(&nested(4_000)).is_err(), "{open}");
             let open = open.repeat(MAX_SOURCE / open.len());
-            assert!(Template::parse(&open).is_err());
+            assert!(parse(&open).is_err());
         }
-        for index in ["a[", "(1..", "a.b["] {
+        let lines = format!("{{% {}echo 1 %}}", "liquid ".repeat(MAX_NESTING));
+        assert_eq!(render(&lines), "1");
+        let lines = format!("{{% {}echo 1 %}}", "liquid ".repeat(30_000));
+        assert!(error(&lines).contains("nest 32 levels at most"));
+        let lines = format!("{{% liquid\n{}", "if true\n".repeat(30_000));
+        assert!(error(&format!("{lines} %}}")).contains("nest 32 levels at most"));
+        for index in ["a[", "(1..", "a.b[", "[", "{{"] {
             let source = format!("{{{{ {}", index.repeat(60_000));
             assert!(
                 error(&source[..MAX_SOURCE.min(source.len())]).contains("nest 8 levels at most"),
@@ -157,6 +174,11 @@ fn what_filters_make_is_bounded() {
         "url_encode | append: a",
         "as_json_string | append: a",
         "split: ',' | concat: a | join: a",
+        "replace: '', a",
+        "base64_url_safe_encode | append: a",
+        "squish | append: a",
+        "json_escape | append: a",
+        "split: '' | sort_numeric | join: a",
     ] {
         assert!(failure(&double(filter, 64)).contains("the template "), "{filter}");
     }
@@ -173,6 +195,22 @@ fn what_filters_make_is_bounded() {
         "{{ b | as_json_string | size }}",
         "{{ b | sort | size }}",
         "{{ b | sort_natural | size }}",
+        "{{ b | sort_numeric | size }}",
+        "{{ b | has: 'z' }}",
+        "{{ b | find: 'z' }}",
+        "{{ b | find_index: 'z' }}",
+        "{{ b | reject: 'z' | size }}",
+        "{{ b | where: 'z' | size }}",
+        "{{ b | map: 'z' | size }}",
+        "{% for x in b %}{{ x | sha2 }}{{ x | md5 }}{{ x | sha1 }}{% endfor %}",
+        "{% for x in b %}{{ x | hmac_sha256_hex: x }}{% endfor %}",
+        "{% for x in b %}{{ 'a' | hmac_sha1_base64: x }}{% endfor %}",
+        "{% for x in b %}{% assign y = x | squish %}{% endfor %}",
+        "{% for x in b %}{% assign y = x | money %}{{ x | json_parse }}{% endfor %}",
+        "{% for x in b %}{% ifchanged %}{{ x }}{{ forloop.index }}{% endifchanged %}{% endfor %}",
+        "{% for x in b %}{% cycle x: 1, 2 %}{% endfor %}",
+        "{% for x in b %}{% case x %}{% when x, x, x %}{{ x }}{% endcase %}{% endfor %}",
+        "{% liquid\nfor x in b\necho x\nendfor %}",
         "{% for x in b %}{% if x == a %}{% endif %}{% endfor %}",
         "{% for x in b %}{{ x | size }}{% endfor %}",
         "{% for x in b %}{% if x contains 'z' %}{% endif %}{% endfor %}",
@@ -180,6 +218,29 @@ fn what_filters_make_is_bounded() {
         let failure = failure(&format!("{source}{end}"));
         assert!(failure.starts_with("the template "), "{end}: {failure}");
     }
+}
+
+#[test]
+fn json_that_is_read_is_bounded() {
+    for piece in ["1,", "[],", "{\"a\":1},"] {
+        let json = piece.repeat(100_000 / piece.len());
+        let source = format!(
+            "{{% capture j %}}[{json}1]{{% endcapture %}}\
+             {{% for i in (1..99) %}}{{% assign a = j | json_parse %}}{{% endfor %}}"
+        );
+        assert!(failure(&source).contains("makes more"), "{piece}");
+    }
+    // As deep as JSON may be.
+    let deep = format!("{{{{ '{}1{}' | json_parse | size }}}}", "[".repeat(100), "]".repeat(100));
+    assert_eq!(render(&deep), "1");
+    let deep = format!("{{{{ '{}' | json_parse | size }}}}", "[".repeat(100_000));
+    assert_eq!(render(&deep), "0");
+    let flat = format!(
+        "{{% assign a = '{}1{}' | json_parse %}}{{{{ a | join }}}}{{{{ a | sum }}}}",
+        "[".repeat(100),
+        "]".repeat(100)
+    );
+    assert_eq!(render(&flat), "11");
 }
 
 #[test]
@@ -200,17 +261,9 @@ fn no_rendering_takes_long() {
 
 #[test]
 fn the_bounds_of_a_message_are_those_of_its_texts_together() {
-    let template = Template::parse("{% for i in (1..100000) %}{% endfor %}").unwrap();
-    let profile = Map::new();
-    let scope = Scope {
-        profile: &profile,
-        event_properties: None,
-        api_trigger_properties: None,
-        canvas_entry_properties: None,
-        now: NOW,
-    };
-    let mut work = Work::new(NOW);
-    let rendered = (0..10).take_while(|_| template.render_within(&scope, &mut work).is_ok());
+    let template = parse("{% for i in (1..100000) %}{% endfor %}").unwrap();
+    let (data, mut work) = (Sample::default(), Work::new(NOW));
+    let rendered = (0..10).take_while(|_| template.render_within(&data, &mut work).is_ok());
     assert_eq!(rendered.count(), 4);
 }
 
@@ -222,19 +275,12 @@ fn a_panic_ends_no_more_than_its_rendering() {
 
 #[test]
 fn threads_share_a_template() {
-    let template = Template::parse("{{${first_name}}} {{ 'now' | date: '%Y' }}").unwrap();
+    let template = parse("{{${first_name}}} {{ 'now' | date: '%Y' }}").unwrap();
     let threads = [0, 1].map(|_| {
         let template = template.clone();
         std::thread::spawn(move || {
-            let profile = profile();
-            let scope = Scope {
-                profile: &profile,
-                event_properties: None,
-                api_trigger_properties: None,
-                canvas_entry_properties: None,
-                now: NOW,
-            };
-            (0..100).map(|_| template.render(&scope).unwrap()).collect::<Vec<_>>()
+            let data = sample();
+            (0..100).map(|_| template.render(&data, NOW).unwrap()).collect::<Vec<_>>()
         })
     });
     for thread in threads {

@@ -18,7 +18,7 @@ fn texts() {
             "{{ 'a-b-a' | remove: 'a' }} {{ 'a-b-a' | remove_first: 'a' }} {{ 'a-b-a' | remove_last: 'a' }}",
             "-b- -b-a a-b-",
         ),
-        ("{{ 'abc' | replace: '', 'x' }}{{ 'abc' | remove: nil }}", "abcabc"),
+        ("{{ 'abc' | replace: '', 'x' }}{{ 'abc' | remove: nil }}", "xaxbxcxabc"),
         ("{{ 'a, b,,c,,' | split: ',' | join: '|' }}", "a| b||c"),
         (
             "{{ 'åbc' | split: '' | join: '.' }} {{ ' a  b ' | split: ' ' | join: '.' }}",
@@ -32,6 +32,7 @@ fn texts() {
             "{{ 'hello' | slice: 1 }}{{ 'hello' | slice: -3, 2 }}{{ 'hé' | slice: 1, 9 }}[{{ 'a' | slice: 5, 1 }}]",
             "ellé[]",
         ),
+        ("{{ 42 | replace: 'a', 'b' | size }}{{ 42 | truncate: 9 | size }}", "22"),
         ("{{ 'a\nb\r\nc' | newline_to_br }}", "a<br />\nb<br />\nc"),
         ("{{ 'a\nb\r\nc' | strip_newlines }}{{ 'héé' | size }}", "abc3"),
     ]);
@@ -63,16 +64,17 @@ fn numbers() {
 #[test]
 fn numbers_at_their_ends_end_nothing() {
     check(&[
-        ("{{ -9223372036854775808 | divided_by: -1 }}", "9.22337203685478e18"),
+        ("{{ -9223372036854775808 | divided_by: -1 }}", "9.223372036854776e+18"),
         ("{{ -9223372036854775808 | modulo: -1 }}", "0"),
-        ("{{ -9223372036854775808 | abs }}", "9.22337203685478e18"),
-        ("{{ 9223372036854775807 | plus: 1 | round }}", "9.22337203685478e18"),
-        ("{{ 9223372036854775807 | times: 9223372036854775807 | floor }}", "8.50705917302346e37"),
-        ("[{{ '1e308' | times: 10 }}{{ '1e308' | times: '1e308' | minus: 1 }}]", "[-1]"),
+        ("{{ -9223372036854775808 | abs }}", "9.223372036854776e+18"),
+        ("{{ 9223372036854775807 | plus: 1 | round }}", "9.223372036854776e+18"),
+        ("{{ 9223372036854775807 | times: 9223372036854775807 | floor }}", "8.507059173023462e+37"),
+        ("[{{ custom_attribute.${huge} | times: 10 }}]", "[]"),
         (
-            "{{ '1e308' | round: 15 }} {{ '1e400' | plus: 1 }} {{ 'infinity' | plus: 1 }}",
-            "1e308 1 1",
+            "{{ custom_attribute.${huge} | round: 15 }} {{ custom_attribute.${huge} | round: -2 }}",
+            "1.0e+308 1.0e+308",
         ),
+        ("{{ '1e400' | plus: 1 }} {{ 'infinity' | plus: 1 }} {{ '12 cm' | plus: 1 }}", "2 1 13"),
         ("{{ 'abc' | slice: -9223372036854775808, 9223372036854775807 }}", ""),
         (
             "{{ 'abc' | slice: 0, 9223372036854775807 }}{{ 'abc' | truncate: -9223372036854775808 }}",
@@ -107,7 +109,7 @@ fn lists() {
         ("{{ custom_attribute.${pets} | sort: 'legs' | map: 'name' | join: ',' }}", "Tweety,Rex"),
         ("{{ custom_attribute.${pets} | map: 'nope' | compact | size }}", "0"),
         ("{{ (1..3) | join: '+' }} {{ 5 | join: ',' }} {{ nil | size }}", "1+2+3 5 0"),
-        ("{{ (1..3) | first }}{{ (1..3) | last }}{{ 'abc' | first }}", "13"),
+        ("{{ (1..3) | first }}{{ (1..3) | last }}{{ 'abc' | first }}{{ 'abc' | last }}", "13ac"),
         (
             "{{ '' | default: 'd' }}{{ false | default: 1 }}{{ false | default: 1, allow_false: true }}{{ 0 | default: 1 }}",
             "d1false0",
@@ -143,6 +145,67 @@ fn encodings() {
 }
 
 #[test]
+fn places_of_numbers() {
+    check(&[
+        ("{{ 20 | divided_by: 7.0 }} {{ 0.3 | divided_by: 0.1 }}", "2.857142857142857 3.0"),
+        ("{{ 1.1 | plus: 2.2 }} {{ 1 | minus: 0.9 }} {{ 5.5 | modulo: 1.1 }}", "3.3 0.1 0.0"),
+        ("{{ 1250 | round: -2 }} {{ -1250 | round: -2 }} {{ 49 | round: -2 }}", "1300 -1300 0"),
+        ("{{ 1.005 | round: 2 }} {{ 2.5 | round }} {{ -2.5 | round }}", "1.01 3 -3"),
+        ("{{ 5 | round: -99 }} {{ 0.5 | round: 99 }}", "0 0.5"),
+        ("{{ 3 | at_least: 1.5 }} {{ 3 | at_most: 3.0 }}", "3 3"),
+        ("{{ 1234.5 | money }} {{ 1.005 | money }} {{ -7 | money }}", "1,234.50 1.01 -7.00"),
+        ("{{ '1234567' | money }} {{ 'ten' | money }}[{{ nil | money }}]", "1,234,567.00 ten[]"),
+    ]);
+}
+
+#[test]
+fn searches_of_arrays() {
+    let pets = "custom_attribute.${pets}";
+    check(&[
+        (&format!("{{{{ {pets} | find: 'legs', 2 | property_accessor: 'name' }}}}"), "Tweety"),
+        (&format!("{{{{ {pets} | find_index: 'legs', 2 }}}}"), "1"),
+        (
+            &format!("{{{{ {pets} | has: 'legs', 3 }}}} {{{{ {pets} | has: 'legs' }}}}"),
+            "false true",
+        ),
+        (&format!("{{{{ {pets} | reject: 'legs', 2 | map: 'name' }}}}"), "Rex"),
+        ("{{ 'a10,a9,b' | split: ',' | sort_numeric | join: ' ' }}", "a9 a10 b"),
+        ("{{ '  a \n b ' | squish }}", "a b"),
+    ]);
+}
+
+#[test]
+fn hashes_and_signatures() {
+    check(&[
+        ("{{ 'hey' | md5 }}", "6057f13c496ecf7fd777ceb9e79ae285"),
+        ("{{ 'hey' | sha1 }}", "7f550a9f4c44173a37664d938f1355f0f92a47a7"),
+        ("{{ 'hey' | sha2 }}", "fa690b82061edfd2852629aeba8a8977b57e40fcb77d1a7a28b26cba62591204"),
+        ("{{ 'hey' | hmac_sha1_hex: 'secret_key' }}", "2a3969bed25bfeefb00aca4063eb9590b4df8f0e"),
+        ("{{ 'hey' | hmac_sha1_base64: 'secret_key' }}", "KjlpvtJb/u+wCspAY+uVkLTfjw4="),
+        (
+            "{{ 'hey' | hmac_sha256_hex: 'secret_key' }}",
+            "8df897f8da3d7992fe57c8dbc6f27578cfbf2dcc4d0fbb4000b8c924841d508e",
+        ),
+        (
+            "{{ 'hey' | hmac_sha256_base64: 'secret_key' }}",
+            "jfiX+No9eZL+V8jbxvJ1eM+/LcxND7tAALjJJIQdUI4=",
+        ),
+        ("{{ nil | md5 }}", "d41d8cd98f00b204e9800998ecf8427e"),
+    ]);
+}
+
+#[test]
+fn json_is_read() {
+    let json = r#"{% capture json %}{"b":[1,{"c":"x"}],"a":2.5,"n":null}{% endcapture %}"#;
+    let source = format!(
+        "{json}{{% assign o = json | json_parse %}}{{{{ o.b[1].c }}}} {{{{ o.a | plus: 1 }}}} {{{{ o.size }}}} \
+         {{{{ o | property_accessor: 'a' }}}}[{{{{ o.n }}}}{{{{ o.nope }}}}] {{{{ o.b | as_json_string }}}}"
+    );
+    assert_eq!(render(&source), r#"x 3.5 3 2.5[] [1,{"c":"x"}]"#);
+    check(&[("[{{ 'no json' | json_parse }}{{ nil | json_parse }}]", "[]")]);
+}
+
+#[test]
 fn times() {
     check(&[
         ("{{ 'now' | date: '%Y-%m-%dT%H:%M:%S.%LZ' }}", "2026-11-21T08:05:07.250Z"),
@@ -158,6 +221,47 @@ fn times() {
         ("{{ 'soon' | date: '%Y' }}{{ nil | date: '%Y' }}{{ 'now' | date: '' }}", "soonnow"),
         ("{{ 'now' | date: '100%% %! %Ö %' }}", "100% %! %Ö %"),
         ("{{ 99999999999999 | date: '%Y' }}", "99999999999999"),
+    ]);
+}
+
+#[test]
+fn times_in_words() {
+    check(&[
+        (
+            "{{ 'March 14, 2016' | date: '%F' }} {{ '14 Mar 2016' | date: '%F' }}",
+            "2016-03-14 2016-03-14",
+        ),
+        ("{{ 'Mon, 14 Mar 2016 10:30:00 +0100' | date: '%F %T %z' }}", "2016-03-14 10:30:00 +0100"),
+        ("{{ 'Mon Mar 14 10:30:05 2016' | date: '%F %T' }}", "2016-03-14 10:30:05"),
+        ("{{ 'Mon, 14 Mar 2016 10:30 GMT' | date: '%F %R %Z' }}", "2016-03-14 10:30 UTC"),
+        ("{{ 'Sept 3rd 2020 at 12:05 AM' | date: '%F %R' }}", "2020-09-03 00:05"),
+        ("{{ '3 Feb 7pm EST' | date: '%F %R %z' }}", "2026-02-03 19:00 -0500"),
+        (
+            "{{ 'May 2020' | date: '%F' }} {{ '10:30' | date: '%F %R' }}",
+            "2020-05-01 2026-11-21 10:30",
+        ),
+        (
+            "{{ '2016/3/14' | date: '%F' }} {{ '2016-03-14 10:30 pm' | date: '%R' }}",
+            "2016-03-14 22:30",
+        ),
+        ("{{ 'tomorrow' | date: '%F' }} {{ '31 Feb 2020' | date: '%F' }}", "tomorrow 31 Feb 2020"),
+        ("{{ 'May May 2020' | date: '%F' }} {{ '25:00' | date: '%R' }}", "May May 2020 25:00"),
+    ]);
+}
+
+#[test]
+fn directives_of_times() {
+    check(&[
+        (
+            "{{ 'now' | date: '%c|%x|%X|%v|%+' }}",
+            "Sat Nov 21 08:05:07 2026|11/21/26|08:05:07|21-NOV-2026|Sat Nov 21 08:05:07 UTC 2026",
+        ),
+        ("{{ 'now' | date: '%Q %s %L %Z' }}", "1795248307250 1795248307 250 UTC"),
+        ("{{ 'now' | time_zone: 'Europe/Oslo' | date: '%H:%M %Z %z' }}", "09:05 CET +0100"),
+        ("[{{ '2016-03-14T10:00:00+01:00' | date: '%Z' }}]", "[]"),
+        ("{{ 'now' | time_zone: 'Europe/Oslo' }}", "2026-11-21 09:05:07 +0100"),
+        ("{{ 'now' | time_zone: 'Europe/Oslo' | slice: 0, 4 }}", "2026"),
+        ("{{ 'now' | date: '%%%b' }}", "%Nov"),
     ]);
 }
 

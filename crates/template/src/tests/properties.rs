@@ -32,7 +32,8 @@ fn source() -> impl Strategy<Value = String> {
         "assign x = y cycle increment raw endraw comment endcomment # echo break continue ",
         "abort_message ( ) [ ] . .. | : , == != < > contains and or 'a' \"b\" 1 -2 3.5 ${a} ${b c} ",
         "custom_attribute.${a} event_properties.${b} forloop.index nil true empty blank (1..3) ",
-        "append: split: sort default: date: size text \u{a0} é"
+        "append: split: sort default: date: size text \u{a0} é liquid ifchanged endifchanged doc enddoc ",
+        "message_extras :key :value \n echo"
     )
     .split(' ')
     .collect();
@@ -44,23 +45,18 @@ fn source() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 0..24).prop_map(|pieces| pieces.join(" "))
 }
 
-fn with<T>(value: &Value, rendered: impl FnOnce(&Scope<'_>) -> T) -> T {
+fn with(template: &Template, value: &Value) -> Result<String, Stop> {
     let profile = object(json!({ "custom_attributes": { "a": value, "b": [value] } }));
-    rendered(&Scope {
-        profile: &profile,
-        event_properties: value.as_object(),
-        api_trigger_properties: None,
-        canvas_entry_properties: None,
-        now: NOW,
-    })
+    let event = value.as_object().cloned().unwrap_or_default();
+    template.render(&Sample { profile, event }, NOW)
 }
 
 proptest! {
     #[test]
     fn any_source_is_rendered_or_refused_where_it_is_wrong(source in source(), value in json()) {
-        match Template::parse(&source) {
+        match parse(&source) {
             Ok(template) => {
-                let _ = with(&value, |scope| template.render(scope));
+                let _ = with(&template, &value);
             }
             Err(error) => {
                 let line = source.split('\n').nth(error.line - 1);
@@ -72,16 +68,16 @@ proptest! {
 
     #[test]
     fn text_without_markup_is_itself(source in "[^{]{0,40}") {
-        let template = Template::parse(&source).unwrap();
+        let template = parse(&source).unwrap();
         prop_assert_eq!(template.as_text(), Some(&*source));
-        prop_assert_eq!(with(&Value::Null, |scope| template.render(scope)), Ok(source));
+        prop_assert_eq!(with(&template, &Value::Null), Ok(source));
     }
 
     #[test]
     fn what_is_raw_is_itself(source in "[^{]{0,10}(\\{\\{[^{]{0,5}|\\{%[^{a-z]{0,5})?[^{]{0,5}") {
         let raw = format!("{{% raw %}}{source}{{% endraw %}}");
-        let template = Template::parse(&raw).unwrap();
-        prop_assert_eq!(with(&Value::Null, |scope| template.render(scope)), Ok(source));
+        let template = parse(&raw).unwrap();
+        prop_assert_eq!(with(&template, &Value::Null), Ok(source));
     }
 
     #[test]
@@ -96,19 +92,13 @@ proptest! {
         };
         let name = filter.name;
         let profile = object(json!({ "custom_attributes": { "v": value, "one": one, "two": two } }));
-        let scope = Scope {
-            profile: &profile,
-            event_properties: None,
-            api_trigger_properties: None,
-            canvas_entry_properties: None,
-            now: NOW,
-        };
+        let data = Sample { profile, event: Map::new() };
         for count in filter.arguments.clone() {
             for value in ["custom_attribute.${v}", "(0..3)", "nil", "empty"] {
                 let chain = format!("{{{{ {value} | {name}{} | as_json_string }}}}", arguments(count));
-                let template = Template::parse(&chain).unwrap();
+                let template = parse(&chain).unwrap();
                 // A panic would be a failure, with other words.
-                let rendered = template.render(&scope);
+                let rendered = template.render(&data, NOW);
                 let is_bound = |stop: &Stop| matches!(stop, Stop::Failed(text) if text.contains("bytes"));
                 prop_assert!(rendered.as_ref().map_or_else(is_bound, |_| true), "{chain}: {rendered:?}");
             }
@@ -117,8 +107,8 @@ proptest! {
 
     #[test]
     fn a_value_is_what_its_json_says(value in json()) {
-        let template = Template::parse("{{ custom_attribute.${a} | as_json_string }}").unwrap();
-        let rendered = with(&value, |scope| template.render(scope)).unwrap();
+        let template = parse("{{ custom_attribute.${a} | as_json_string }}").unwrap();
+        let rendered = with(&template, &value).unwrap();
         let again: Value = serde_json::from_str(&rendered).unwrap();
         match value {
             // A number is the same to its last digit.
@@ -132,7 +122,7 @@ proptest! {
     #[test]
     fn a_value_equals_itself(value in json()) {
         let source = "{% if custom_attribute.${a} == custom_attribute.${b}[0] %}same{% endif %}";
-        let template = Template::parse(source).unwrap();
-        prop_assert_eq!(with(&value, |scope| template.render(scope)), Ok("same".to_owned()));
+        let template = parse(source).unwrap();
+        prop_assert_eq!(with(&template, &value), Ok("same".to_owned()));
     }
 }

@@ -93,12 +93,15 @@ fn write(
     for header in headers(object)? {
         builder = builder.raw_header(header);
     }
+    if !message.rendered.extras.is_empty() {
+        let extras = serde_json::to_string(&message.rendered.extras).unwrap_or_default();
+        let name = HeaderName::new_from_ascii_str("X-Message-Extras");
+        builder = builder.raw_header(HeaderValue::new(name, extras));
+    }
     if !message.is_transactional {
-        let token =
-            unsubscribe_token::token(&app.secrets, message.workspace_id, message.id.service_id);
-        let url = format!("<{}/email/unsubscribe/{token}>", app.config.public_base());
+        let url = unsubscribe_token::url(app, message.workspace_id, message.id.service_id);
         for (name, value) in [
-            ("List-Unsubscribe", url),
+            ("List-Unsubscribe", format!("<{url}>")),
             ("List-Unsubscribe-Post", "List-Unsubscribe=One-Click".into()),
         ] {
             let name = HeaderName::new_from_ascii_str(name);

@@ -55,13 +55,7 @@ proptest! {
         prop_assert_eq!(&same, &kept);
         prop_assert_eq!(again.messages().len(), content.messages().len());
         let profile = object(json!({ "first_name": "Ann" }));
-        let scope = Scope {
-            profile: &profile,
-            event_properties: None,
-            api_trigger_properties: None,
-            canvas_entry_properties: None,
-            now: 0,
-        };
+        let scope = Scope::of(&profile, 0);
         for (one, two) in content.messages().iter().zip(again.messages()) {
             let rendered = one.render(&scope);
             prop_assert_eq!(&rendered, &two.render(&scope));

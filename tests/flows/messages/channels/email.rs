@@ -38,6 +38,7 @@ async fn an_email_is_whole(store: TestStore) {
         .unwrap()
         .clone(),
     );
+    message.rendered.extras.insert("plan".into(), "gold\r\nBcc: z".into());
     assert_eq!(world.send(&message).await, Outcome::Sent);
     let email = relay.taken().remove(0);
     assert_eq!(email.from, "hello@acme.example");
@@ -50,6 +51,7 @@ async fn an_email_is_whole(store: TestStore) {
     assert_eq!(header("To"), "ann@people.example");
     assert_eq!(header("Reply-To"), "help@acme.example");
     assert_eq!(header("X-Order"), "17");
+    assert_eq!(header("X-Message-Extras"), r#"{"plan":"gold\r\nBcc: z"}"#);
     assert!(header("Date").ends_with("+0000"));
     assert!(header("Subject").starts_with("=?utf-8?b?"));
     assert!(email.header("Bcc").is_none() && !email.text.contains("archive@"));

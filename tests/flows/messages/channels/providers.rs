@@ -92,7 +92,7 @@ async fn a_push_goes_to_the_devices_of_its_platform(store: TestStore) {
         assert_eq!((&body["send_id"], &body["campaign_id"]), (&json!("winter"), &json!(null)));
         assert_eq!(body["user"]["service_id"], message.id.service_id.to_string());
         assert_eq!(body["user"]["external_id"], "ann");
-        assert_eq!(body["message"], object);
+        assert_eq!((&body["message"], body.get("message_extras")), (&object, None));
     }
     let before = receiver.received().len();
     for (channel, profile) in
@@ -107,8 +107,11 @@ async fn a_push_goes_to_the_devices_of_its_platform(store: TestStore) {
 async fn a_text_goes_to_who_is_in_the_group(store: TestStore) {
     let receiver = Receiver::start([]).await;
     let world = world(store, &receiver).await;
-    assert_eq!(world.send(&text(subscribed("+15550101"))).await, Outcome::Sent);
+    let mut message = text(subscribed("+15550101"));
+    message.rendered.extras.insert("plan".into(), "gold".into());
+    assert_eq!(world.send(&message).await, Outcome::Sent);
     let body = verified(&receiver.received()[0], SECRET);
+    assert_eq!(body["message_extras"], json!({ "plan": "gold" }));
     assert_eq!(body["to"], json!({ "phone": "+15550101", "from": "+15550100" }));
     let unsubscribed = json!({ "phone": "+15550101", "subscription_groups": [
         { "subscription_group_id": GROUP.to_string(), "subscription_state": "unsubscribed" },

@@ -1,0 +1,78 @@
+//! Filters that hash and sign texts.
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use hmac::digest::KeyInit;
+use hmac::{Hmac, Mac};
+use md5::{Digest, Md5};
+use sha1::Sha1;
+use sha2::Sha256;
+
+use super::super::Stop;
+use super::super::value::Value;
+use super::super::work::Work;
+
+type Made<'a> = Result<Value<'a>, Stop>;
+
+/// A block of hashing takes longer than reading as many bytes.
+const COST: usize = 8;
+
+fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    digits.map(|digit| char::from(DIGITS[usize::from(digit)])).collect()
+}
+
+fn base64(bytes: &[u8]) -> String {
+    BASE64_STANDARD.encode(bytes)
+}
+
+fn hashed<'a, D: Digest>(work: &mut Work, input: &Value<'a>) -> Made<'a> {
+    let text = input.to_text(work)?;
+    work.read(text.len().saturating_mul(COST))?;
+    Ok(Value::made(hex(&D::digest(text.as_bytes()))))
+}
+
+fn signed<'a, M: Mac + KeyInit>(
+    work: &mut Work,
+    input: &Value<'a>,
+    key: &Value<'a>,
+    written: fn(&[u8]) -> String,
+) -> Made<'a> {
+    let (text, key) = (input.to_text(work)?, key.to_text(work)?);
+    work.read(text.len().saturating_add(key.len()).saturating_mul(COST))?;
+    // A key of any length will do.
+    let Ok(mut mac) = <M as KeyInit>::new_from_slice(key.as_bytes()) else {
+        return Ok(Value::Nil);
+    };
+    mac.update(text.as_bytes());
+    Ok(Value::made(written(&mac.finalize().into_bytes())))
+}
+
+pub fn md5<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
+    hashed::<Md5>(work, &input)
+}
+
+pub fn sha1<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
+    hashed::<Sha1>(work, &input)
+}
+
+pub fn sha2<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
+    hashed::<Sha256>(work, &input)
+}
+
+pub fn hmac_sha1_hex<'a>(work: &mut Work, input: Value<'a>, keys: &[Value<'a>]) -> Made<'a> {
+    signed::<Hmac<Sha1>>(work, &input, &keys[0], hex)
+}
+
+pub fn hmac_sha1_base64<'a>(work: &mut Work, input: Value<'a>, keys: &[Value<'a>]) -> Made<'a> {
+    signed::<Hmac<Sha1>>(work, &input, &keys[0], base64)
+}
+
+pub fn hmac_sha256_hex<'a>(work: &mut Work, input: Value<'a>, keys: &[Value<'a>]) -> Made<'a> {
+    signed::<Hmac<Sha256>>(work, &input, &keys[0], hex)
+}
+
+pub fn hmac_sha256_base64<'a>(work: &mut Work, input: Value<'a>, keys: &[Value<'a>]) -> Made<'a> {
+    signed::<Hmac<Sha256>>(work, &input, &keys[0], base64)
+}

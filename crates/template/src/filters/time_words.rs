@@ -1,0 +1,172 @@
+//! Times in words: `March 14, 2016`, `14 Mar 2016 10:30 pm`, and those of RFC 2822.
+
+use jiff::Zoned;
+use jiff::civil::{Date, Time};
+use jiff::tz::{Offset, TimeZone};
+
+const MONTHS: [&str; 12] = [
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+];
+
+const DAYS: [&str; 7] =
+    ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
+
+/// Zones that RFC 2822 names, with their hours from UTC.
+const ZONES: [(&str, i8); 11] = [
+    ("utc", 0),
+    ("gmt", 0),
+    ("z", 0),
+    ("est", -5),
+    ("edt", -4),
+    ("cst", -6),
+    ("cdt", -5),
+    ("mst", -7),
+    ("mdt", -6),
+    ("pst", -8),
+    ("pdt", -7),
+];
+
+/// What was found so far.
+#[derive(Default)]
+struct Found {
+    year: Option<i16>,
+    month: Option<i8>,
+    day: Option<i8>,
+    time: Option<Time>,
+    offset: Option<Offset>,
+}
+
+/// The time that a text says; what it leaves out is as on that day, at its beginning.
+pub(super) fn in_words(text: &str, today: Date) -> Option<Zoned> {
+    let mut found = Found::default();
+    let is_between = |c: char| c.is_whitespace() || c == ',';
+    for word in text.split(is_between).filter(|word| !word.is_empty()) {
+        found.word(&word.to_ascii_lowercase())?;
+    }
+    // Without a day or a month it is only a time.
+    if found.month.is_none() && found.time.is_none() {
+        return None;
+    }
+    let day = match (found.month, found.day) {
+        (Some(_), day) => day.unwrap_or(1),
+        (None, None) => today.day(),
+        (None, Some(_)) => return None,
+    };
+    let (year, month) = (found.year.unwrap_or(today.year()), found.month.unwrap_or(today.month()));
+    let date = Date::new(year, month, day).ok()?;
+    let zone = match found.offset {
+        Some(Offset::UTC) | None => TimeZone::UTC,
+        Some(offset) => TimeZone::fixed(offset),
+    };
+    date.to_datetime(found.time.unwrap_or(Time::midnight())).to_zoned(zone).ok()
+}
+
+/// Where a word, or its beginning of three letters or more, is in a list.
+fn position(word: &str, list: &[&str]) -> Option<usize> {
+    let word = word.trim_end_matches('.');
+    list.iter().position(|name| word.len() >= 3 && name.starts_with(word))
+}
+
+impl Found {
+    fn word(&mut self, word: &str) -> Option<()> {
+        if let Some(month) = position(word, &MONTHS) {
+            return set(&mut self.month, i8::try_from(month).ok()? + 1);
+        }
+        if position(word, &DAYS).is_some() || word == "at" || word == "of" || word == "on" {
+            return Some(());
+        }
+        if let Some((_, hours)) = ZONES.iter().find(|(name, _)| *name == word) {
+            return set(&mut self.offset, Offset::constant(*hours));
+        }
+        if let (Some(sign), true) = (word.strip_prefix(['+', '-']), self.time.is_some()) {
+            let digits = sign.replace(':', "");
+            let (hours, minutes) = digits.split_at_checked(2)?;
+            let seconds = hours.parse::<i32>().ok()? * 3_600 + minutes.parse::<i32>().ok()? * 60;
+            let seconds = if word.starts_with('-') { -seconds } else { seconds };
+            return set(&mut self.offset, Offset::from_seconds(seconds).ok()?);
+        }
+        if word == "am" || word == "pm" {
+            self.time = Some(half(self.time?, word)?);
+            return Some(());
+        }
+        if word.contains(':') {
+            return self.clock(word);
+        }
+        let is_date = |c: char| c == '/' || c == '-';
+        if let Some((year, day)) = word.split_once(is_date).filter(|(year, _)| year.len() == 4) {
+            let (month, day) = day.split_once(is_date)?;
+            set(&mut self.year, year.parse().ok()?)?;
+            set(&mut self.month, month.parse().ok()?)?;
+            return set(&mut self.day, day.parse().ok()?);
+        }
+        self.number(word)
+    }
+
+    /// `10:30`, `10:30:15.5`, `10:30pm`.
+    fn clock(&mut self, word: &str) -> Option<()> {
+        let digits = word.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+        let (digits, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
+        let mut parts = digits.split(':').map(|part| part.parse::<i8>().ok());
+        let (hour, minute) = (parts.next()??, parts.next()??);
+        let second = parts.next().unwrap_or(Some(0))?;
+        let nanos = format!("{fraction:0<9}").get(..9)?.parse().ok()?;
+        let time = Time::new(hour, minute, second, nanos).ok()?;
+        let time = match &word
+            [word.len() - word.bytes().rev().take_while(u8::is_ascii_alphabetic).count()..]
+        {
+            "" => time,
+            end => half(time, end)?,
+        };
+        if parts.next().is_some() {
+            return None;
+        }
+        set(&mut self.time, time)
+    }
+
+    /// A day, with or without its ending, or a year.
+    fn number(&mut self, word: &str) -> Option<()> {
+        let digits = word.bytes().take_while(u8::is_ascii_digit).count();
+        let (number, end) = word.split_at(digits);
+        if number.len() == 4 && end.is_empty() {
+            return set(&mut self.year, number.parse().ok()?);
+        }
+        match end {
+            "am" | "pm" => {
+                let time = Time::new(number.parse().ok()?, 0, 0, 0).ok()?;
+                set(&mut self.time, half(time, end)?)
+            }
+            "" | "st" | "nd" | "rd" | "th" if (1..=2).contains(&number.len()) => {
+                set(&mut self.day, number.parse().ok()?)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What is said twice is no time.
+fn set<T>(place: &mut Option<T>, value: T) -> Option<()> {
+    place.replace(value).is_none().then_some(())
+}
+
+/// A time of the first or the second half of a day.
+fn half(time: Time, half: &str) -> Option<Time> {
+    let hour = match (half, time.hour()) {
+        (_, 0 | 13..) => return None,
+        ("am", 12) => 0,
+        ("am", hour) | ("pm", hour @ 12) => hour,
+        ("pm", hour) => hour + 12,
+        _ => return None,
+    };
+    time.with().hour(hour).build().ok()
+}
