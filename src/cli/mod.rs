@@ -29,6 +29,7 @@ mod scim_token;
 mod service;
 mod sla;
 mod standalone;
+mod template;
 mod users;
 mod worker;
 
@@ -114,6 +115,8 @@ enum Command {
     Messages(messages::Arguments),
     /// The content cards of a user
     Cards(cards::Arguments),
+    /// Templates of messages: check, render
+    Template(template::Arguments),
     /// Scheduled sends: list, show, cancel
     Schedules(schedules::Arguments),
     /// How many transactional emails were handed over within a minute, by campaign and hour
@@ -289,6 +292,7 @@ async fn run(arguments: Arguments) -> ExitCode {
             Command::ConsoleLog(arguments) => console_log::run(config, arguments).await,
             Command::Messages(arguments) => messages::run(config, arguments).await,
             Command::Cards(arguments) => cards::run(config, arguments).await,
+            Command::Template(arguments) => template::run(config, arguments).await,
             Command::Schedules(arguments) => schedules::run(config, arguments).await,
             Command::Sla(arguments) => sla::run(config, arguments).await,
             Command::InvalidNumbers(arguments) => invalid_numbers::run(config, arguments).await,

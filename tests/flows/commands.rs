@@ -127,6 +127,66 @@ async fn databases_become_their_owners_alone() {
     assert_eq!((mode("store.db"), mode("log.db")), (0o600, 0o600));
 }
 
+/// A template is checked as a request checks it, and rendered for a user.
+#[tokio::test(flavor = "multi_thread")]
+async fn templates_are_checked_and_rendered_before_they_are_sent() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let write = |name: &str, text: &str| std::fs::write(directory.path().join(name), text).unwrap();
+    let run = |arguments: &'static [&'static str]| longshore_in(directory.path(), arguments);
+    write("acme.yaml", "workspace: acme\n");
+    write("users.ndjson", r#"{"external_id":"ann","first_name":"Ann","home_city":"Oslo"}"#);
+    for arguments in [&["apply", "acme.yaml"][..], &["import", "users.ndjson"]] {
+        let output = run(arguments).await;
+        assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
+    }
+    write(
+        "hello.liquid",
+        "Hello {{${first_name}}} of {{${city}}}, {{api_trigger_properties.${n}}}\n",
+    );
+    write("name.liquid", "a\n  {{${frist_name}}}\n");
+    write("tag.liquid", "{% if true %}");
+    write("aborts.liquid", "{% abort_message('not today') %}");
+    write("extras.liquid", "x{% message_extras :key city :value {{${home_city}}} %}");
+
+    let output = run(&["template", "check", "hello.liquid", "aborts.liquid"]).await;
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let output = run(&["template", "check", "hello.liquid", "name.liquid", "tag.liquid"]).await;
+    let errors = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(errors.contains("name.liquid:2:5: ") && errors.contains("${first_name}"), "{errors}");
+    assert!(errors.contains("tag.liquid:1:1: ") && !errors.contains("hello.liquid"), "{errors}");
+
+    let output = run(&[
+        "template",
+        "render",
+        "hello.liquid",
+        "--user",
+        "ann",
+        "--workspace",
+        "acme",
+        "--trigger-properties",
+        r#"{"n":"number 7"}"#,
+    ])
+    .await;
+    assert_eq!(text(&output.stdout), "Hello Ann of Oslo, number 7\n", "{}", text(&output.stderr));
+    assert!(output.status.success());
+    let output = run(&["template", "render", "extras.liquid", "--user", "ann"]).await;
+    assert_eq!(text(&output.stdout), "x");
+    assert!(text(&output.stderr).contains(r#"{"city":"Oslo"}"#), "{}", text(&output.stderr));
+    for (file, user, named) in [
+        ("name.liquid", "ann", "name.liquid:2:5: "),
+        ("aborts.liquid", "ann", "not today"),
+        ("hello.liquid", "nobody", "nobody"),
+        ("none.liquid", "ann", "none.liquid"),
+    ] {
+        let mut command = process::command(directory.path(), &Default::default());
+        command.args(["template", "render", file, "--user", user]);
+        let output = process::output(command).await;
+        assert_eq!(output.status.code(), Some(1), "{file}");
+        assert!(output.stdout.is_empty() && text(&output.stderr).contains(named), "{file}");
+    }
+}
+
 /// Every other command names the folder that has no installation, and makes none.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_folder_without_an_installation_is_named() {

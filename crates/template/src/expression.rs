@@ -134,7 +134,9 @@ impl<'s> Parser<'s> {
             Token::Int(int) => Expression::Int(int),
             Token::Float(float) => Expression::Float(float),
             Token::Field(name) => {
-                if let Some(text) = self.known.unknown_field(name) {
+                if self.is_first(at)
+                    && let Some(text) = self.known.unknown_field(name)
+                {
                     self.note(at, text);
                 }
                 self.path(Root::Field(name.into()), None, depth)?
@@ -195,6 +197,7 @@ impl<'s> Parser<'s> {
                 return Ok(Expression::Path(Path { root, steps }));
             }
             if let ([Step::Member(name)], Some(object)) = (&steps[..], object)
+                && self.is_first(at)
                 && let Some(text) = self.known.unknown_member(object, name)
             {
                 self.note(at, text);

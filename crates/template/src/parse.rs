@@ -470,14 +470,19 @@ impl<'s> Parser<'s> {
         number
     }
 
-    /// What was read there as a name was something else.
+    /// The name that was read last was something else.
     pub fn forget(&mut self, at: usize) {
-        self.used.retain(|(used, _)| *used != at);
+        self.used.pop_if(|(used, _)| *used == at);
+    }
+
+    /// Whether a mistake there would be the first.
+    pub fn is_first(&self, at: usize) -> bool {
+        self.mistake.as_ref().is_none_or(|noted| noted.at > at)
     }
 
     /// Notes a mistake, unless one before it was noted.
     pub fn note(&mut self, at: usize, text: impl Into<String>) {
-        if self.mistake.as_ref().is_none_or(|noted| noted.at > at) {
+        if self.is_first(at) {
             self.mistake = Some(Wrong { at, text: text.into() });
         }
     }

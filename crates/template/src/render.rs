@@ -372,7 +372,13 @@ impl<'a> Render<'a, '_> {
                 self.work.step(self.program.names.len() as u64)?;
                 match self.program.names.iter().position(|known| **known == *name) {
                     Some(name) => self.named(name),
-                    None => Value::view(self.data.object(name)),
+                    None => {
+                        let value = Value::view(self.data.object(name));
+                        // Looked up each time, and perhaps made for it.
+                        let size = value.size(self.work)?;
+                        self.work.hold(size.unwrap_or_default())?;
+                        value
+                    }
                 }
             }
             Root::Loop { is_table } => return Ok(self.of_loop(*is_table, &path.steps)),

@@ -26,6 +26,14 @@ impl Decimal {
             Number::Int(int) => return Some(Self { digits: int.into(), scale: 0 }),
             Number::Float(float) => float,
         };
+        // A few places are found without writing the number: so many digits have one float each.
+        const PLACES: u32 = 6;
+        const UNIT: f64 = 1e6;
+        const MOST: f64 = 1e15;
+        let digits = (float * UNIT).round();
+        if digits.abs() < MOST && digits / UNIT == float {
+            return Some(Self { digits: digits as i128, scale: PLACES });
+        }
         const LONGEST: usize = 36;
         let text = format!("{float}");
         if text.len() > LONGEST {
@@ -80,7 +88,13 @@ impl Decimal {
     }
 
     fn as_float(self) -> f64 {
+        // Both are exact as floats, so that their quotient is the nearest one.
+        const MOST_DIGITS: u128 = 1 << 53;
+        const MOST_PLACES: u32 = 22;
         let Self { digits, scale } = self;
+        if digits.unsigned_abs() <= MOST_DIGITS && scale <= MOST_PLACES {
+            return digits as f64 / 10_f64.powi(scale as i32);
+        }
         format!("{digits}e-{scale}").parse().unwrap_or_default()
     }
 }

@@ -70,6 +70,10 @@ fn parsing_takes_time_by_the_length_of_the_source() {
         "{{ {{ a",
         "{{ a | default: b: c, ",
         "{% message_extras :key a :value b %}",
+        "{{${first_nam}}}",
+        "{{${x}}}{{ y }}",
+        "{{ campaign.${x} }}",
+        "{{ a | default: b, allow_false: c }}",
     ] {
         let source = piece.repeat(MAX_SOURCE / piece.len());
         let _ = parse(&source);
@@ -211,6 +215,7 @@ fn what_filters_make_is_bounded() {
         "{% for x in b %}{% cycle x: 1, 2 %}{% endfor %}",
         "{% for x in b %}{% case x %}{% when x, x, x %}{{ x }}{% endcase %}{% endfor %}",
         "{% liquid\nfor x in b\necho x\nendfor %}",
+        "{% for x in (1..99999) %}{% assign c = 'campaign' %}{{ [c] }}{{ ['event_properties'] }}{% endfor %}",
         "{% for x in b %}{% if x == a %}{% endif %}{% endfor %}",
         "{% for x in b %}{{ x | size }}{% endfor %}",
         "{% for x in b %}{% if x contains 'z' %}{% endif %}{% endfor %}",
