@@ -9,8 +9,8 @@ mod matcher;
 #[cfg(test)]
 mod matcher_tests;
 mod number;
-pub(crate) mod openapi;
 mod read;
+mod schema;
 mod test;
 #[cfg(test)]
 mod tests;

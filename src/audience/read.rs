@@ -1,5 +1,6 @@
 //! Reads an audience from JSON.
 
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use super::test::{Comparisons, Kind, OF_ATTRIBUTES, OF_LAST_USES, OF_SUBSCRIPTIONS};
@@ -23,6 +24,15 @@ const NODES: &str =
 const OF_SEGMENTS: &str = "purchase_property";
 
 type Read<T> = Result<T, AudienceError>;
+
+impl<'de> Deserialize<'de> for Audience {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::read(&Value::deserialize(deserializer)?).map_err(|error| {
+            let dot = if error.path.is_empty() { "" } else { "." };
+            serde::de::Error::custom(format_args!("{dot}{error}"))
+        })
+    }
+}
 
 impl Audience {
     /// Reads a tree. Members that no node has are ignored within a leaf, and an explicit null

@@ -1,8 +1,15 @@
 //! Writes an audience as JSON, as it was read.
 
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use super::{Audience, Operand, Test};
+
+impl Serialize for Audience {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.to_json().serialize(serializer)
+    }
+}
 
 impl Audience {
     /// The tree as JSON.

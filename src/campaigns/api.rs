@@ -2,29 +2,65 @@
 
 use axum::Extension;
 use axum::extract::{RawQuery, State};
+use axum::http::{Method, StatusCode};
 use axum::routing::get;
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::json;
 use uuid::Uuid;
 
+use super::Kind;
 use super::rows::{self, Filter, Listed};
-use super::{Kind, openapi};
 use crate::app::App;
-use crate::gateway::{self, ApiError, Caller, Routes, parameter};
+use crate::gateway::formats::{SuccessText, Time, schema_of};
+use crate::gateway::openapi::Tag;
+use crate::gateway::{self, Access, ApiError, Caller, Operation, Routes, parameter};
 use kit::clock::{parse_time, serialize_time};
 
-pub(super) const PERMISSION: &str = "campaigns.list";
+const PERMISSION: &str = "campaigns.list";
 
 /// Campaigns on a page.
-pub(super) const PAGE: i64 = 100;
+const PAGE: i64 = 100;
 
 /// The last page that is looked for: none has so many before it.
 const LAST_PAGE: i64 = i64::MAX / PAGE / 2;
 
+const TAG: Tag = Tag { name: "Campaigns", about: "What the workspace file declares." };
+
 /// The routes of campaigns.
 pub fn routes() -> Routes {
     let route = gateway::protected(PERMISSION, get(list));
-    Routes::new().route("/campaigns/list", route, [openapi::list()])
+    let operation = Operation::new(Method::GET, "listCampaigns", TAG, "The workspace's campaigns")
+        .by(Access::Key(PERMISSION))
+        .about("In the order in which they were first declared. Canvases are not listed.")
+        .in_query(
+            "page",
+            &format!("Which {PAGE} campaigns; past the end the list is empty."),
+            json!({ "type": "integer", "minimum": 0, "default": 0 }),
+        )
+        .in_query(
+            "include_archived",
+            "Whether those that are archived are listed, too.",
+            json!({ "type": "boolean", "default": false }),
+        )
+        .in_query(
+            "sort_direction",
+            "`asc`: the oldest first; `desc`: exactly the reverse.",
+            json!({ "enum": ["asc", "desc"], "default": "asc" }),
+        )
+        .in_query(
+            "last_edit.time[gt]",
+            "Only campaigns edited later than this time. A `+` in it is written `%2B`.",
+            schema_of::<Time>(),
+        )
+        .answers::<Answer>(StatusCode::OK, "A page.")
+        .such_as(json!({ "message": "success", "campaigns": [{
+                "id": "3c9f0a52-8f1e-4c57-9a3e-0d5b1c2e7f60",
+                "last_edited": "2026-11-21T08:00:00.000Z", "name": "Welcome",
+                "is_api_campaign": true, "tags": ["onboarding"],
+            }] }))
+        .refuses_some(["page=-1"].map(read), "A parameter is wrong, or is there twice");
+    Routes::new().route("/campaigns/list", route, [operation])
 }
 
 async fn list(
@@ -36,14 +72,13 @@ async fn list(
     let mut tx = app.calls.snapshot().await?;
     let page = rows::page(&mut tx, caller.workspace.id, &filter, PAGE).await?;
     let campaigns = page.into_iter().map(Entry::from).collect();
-    Ok(axum::Json(Answer { message: "success", campaigns }))
+    Ok(axum::Json(Answer { message: SuccessText::Success, campaigns }))
 }
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "CampaignPage")]
-pub(super) struct Answer {
-    #[schemars(extend("const" = "success"))]
-    message: &'static str,
+struct Answer {
+    message: SuccessText,
     #[schemars(length(max = PAGE))]
     campaigns: Vec<Entry>,
 }

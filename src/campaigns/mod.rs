@@ -4,7 +4,6 @@
 //! campaign sends, and to whom and when, is checked as it is applied, and kept as it was declared.
 
 pub mod api;
-mod openapi;
 pub(crate) mod rows;
 mod trigger;
 

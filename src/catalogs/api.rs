@@ -6,25 +6,31 @@ use std::sync::Arc;
 use axum::Extension;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
-use axum::http::StatusCode;
+use axum::http::{Method, StatusCode};
 use axum::response::Response;
 use axum::routing::patch;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
-use super::check::{self, Faults};
+use super::check::{self, CatalogFault, Faults, MOST_CHARACTERS, MOST_ITEMS, MOST_LEVELS};
 use super::message::{Edit, Item, VERSION};
-use super::{Catalog, is_plain_name, known, openapi};
+use super::{Catalog, ID, MAX_NAME, is_plain_name, known};
 use crate::app::App;
+use crate::gateway::formats::{Errors, List, NO_NUL, SuccessText};
 use crate::gateway::idempotency::Received;
-use crate::gateway::{self, ApiError, Caller, IdempotencyKey, JsonText, Routes, idempotency};
+use crate::gateway::openapi::Tag;
+use crate::gateway::{
+    self, Access, ApiError, Caller, Code, IdempotencyKey, JsonText, Operation, Routes, idempotency,
+};
 use crate::topics;
 use log::{NewMessage, partition_of};
 
-pub(super) const PERMISSION: &str = "catalogs.update_items";
+const PERMISSION: &str = "catalogs.update_items";
 
 /// What the message of every refusal is.
-pub(super) const INVALID: &str = "Invalid Request";
+const INVALID: &str = "Invalid Request";
 
 /// Ways of a catalog through the log. An item always goes the same one, so its edits stay in
 /// order, and as many workers can share a catalog. A request becomes no more messages than
@@ -32,10 +38,54 @@ pub(super) const INVALID: &str = "Invalid Request";
 /// messages for the same items, and as many records of what became of them.
 pub const LANES: u32 = 4;
 
+const TAG: Tag = Tag { name: "Catalogs", about: "Items with the fields that a catalog declares." };
+
 /// The routes of catalogs.
 pub fn routes() -> Routes {
     let route = gateway::protected(PERMISSION, patch(edit));
-    Routes::new().route("/catalogs/{catalog_name}/items", route, [openapi::edit()])
+    Routes::new().route("/catalogs/{catalog_name}/items", route, [describe()])
+}
+
+fn describe() -> Operation {
+    // The error of a header is that of every call.
+    let in_own_body = |error: &Value| match error["code"] == json!(Code::InvalidRequest) {
+        true => error.clone(),
+        false => {
+            let faults = Faults::no_items(error["message"].as_str().unwrap_or_default().into());
+            json!({ "message": INVALID, "code": error["code"], "errors": faults.errors() })
+        }
+    };
+    let mut no_catalog = Faults::default();
+    no_catalog.note_no_catalog("cafes");
+    Operation::new(Method::PATCH, "editItems", TAG, "Edit items of a catalog")
+        .by(Access::Key(PERMISSION))
+        .about(
+            "Fields that are not sent stay as they are; null removes a field's value. Answered \
+             once the edit is durable; it is applied soon after, edits of one item in the order \
+             in which they were answered. An item that the catalog does not have is not created.\n\n\
+             A value becomes what its field's type says, and is refused where it cannot. Of a \
+             request that is refused nothing is taken, and everything that is wrong with it is \
+             said at once.",
+        )
+        .in_path(
+            "catalog_name",
+            "A catalog that the workspace file declares.",
+            json!({ "type": "string", "pattern": plain_name(), "examples": ["restaurants"] }),
+        )
+        .repeatable()
+        .takes::<Body<'_>>(
+            "Two items",
+            json!({ "items": [
+                { "id": "restaurant1", "City": "Oslo", "Rating": 4.5 },
+                { "id": "restaurant2", "Open": false, "Closed_at": null },
+            ] }))
+        .answers_success(StatusCode::ACCEPTED, "The edit is durable.")
+        .refuses_as::<Errors<'_, CatalogFault<'_>>>(StatusCode::BAD_REQUEST, in_own_body)
+        .refuses(
+            &ApiError::NotFoundMany(INVALID.into(), no_catalog.errors()),
+            "The workspace has no catalog of that name",
+        )
+        .refuses_in::<Errors<'_, CatalogFault<'_>>>(StatusCode::NOT_FOUND)
 }
 
 async fn edit(
@@ -69,16 +119,77 @@ async fn edit(
     edited.inspect_err(count)
 }
 
-/// `items` as it was sent; null counts as absent, and other members are passed over.
-#[derive(Deserialize)]
+/// The items to edit.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "EditRequest")]
 struct Body<'a> {
-    #[serde(default, borrow)]
+    /// No two have the same id.
+    #[serde(borrow)]
+    #[schemars(with = "List<CatalogItem, 1, MOST_ITEMS>")]
     items: Option<&'a RawValue>,
+}
+
+/// The id of an item, and the fields to change: those that the catalog declares, each once.
+/// As a `string` strings, numbers and booleans are accepted; as a `number` numbers, and strings
+/// that are one; as a `boolean` booleans, `"true"` and `"false"`; as a `time` strings that are a
+/// Time; as an `object` or `array` only themselves.
+#[derive(JsonSchema)]
+struct CatalogItem(#[schemars(schema_with = "item")] ());
+
+fn item(generator: &mut SchemaGenerator) -> Schema {
+    let value = generator.subschema_for::<CatalogValue>();
+    json_schema!({
+        "type": "object",
+        "properties": { ID: { "type": "string", "pattern": plain_name() } },
+        "required": [ID],
+        "propertyNames": key(),
+        "additionalProperties": { "anyOf": [value, { "type": "null" }] },
+    })
+}
+
+/// A value: of a text or of the JSON of anything else at most 5,000 characters, and 50 levels of
+/// arrays and objects.
+#[derive(JsonSchema)]
+struct CatalogValue(#[schemars(schema_with = "value")] ());
+
+fn value(generator: &mut SchemaGenerator) -> Schema {
+    const { assert!(MOST_CHARACTERS == 5_000 && MOST_LEVELS == 50) };
+    any_of(json!({ "maxLength": MOST_CHARACTERS }), generator)
+}
+
+/// What is in a value.
+#[derive(JsonSchema)]
+struct CatalogElement(#[schemars(schema_with = "element")] ());
+
+fn element(generator: &mut SchemaGenerator) -> Schema {
+    any_of(json!({}), generator)
+}
+
+/// Any JSON, with limits of its texts.
+fn any_of(mut text: Value, generator: &mut SchemaGenerator) -> Schema {
+    let inside = generator.subschema_for::<CatalogElement>();
+    text["type"] = "string".into();
+    text["pattern"] = NO_NUL.into();
+    json_schema!({ "anyOf": [
+        { "type": ["null", "boolean", "number"] },
+        text,
+        { "type": "array", "items": inside },
+        { "type": "object", "propertyNames": key(), "additionalProperties": inside },
+    ] })
+}
+
+fn key() -> Value {
+    json!({ "pattern": r"^[^.$\u0000]*$" })
+}
+
+/// What a name in a path and an id look like.
+fn plain_name() -> String {
+    format!("^[A-Za-z0-9_-]{{1,{MAX_NAME}}}$")
 }
 
 #[derive(Serialize)]
 pub(crate) struct Answer {
-    message: &'static str,
+    message: SuccessText,
     #[serde(skip)]
     items: usize,
 }
@@ -108,7 +219,7 @@ impl idempotency::Work for Work {
         let fields = self.catalog.as_ref().map(|catalog| &catalog.fields);
         match (&self.catalog, check::items(items, fields)) {
             (Some(catalog), Ok(items)) => {
-                let answer = Answer { message: "success", items: items.len() };
+                let answer = Answer { message: SuccessText::Success, items: items.len() };
                 Ok((answer, self.messages(catalog.id, items, received.at)?))
             }
             (_, checked) => Err(self.refuse(checked.err().unwrap_or_default())),
@@ -133,7 +244,7 @@ impl Work {
     /// What is wrong with a body as a whole, in the form that this call's refusals have.
     fn cannot_read(&self, error: ApiError) -> ApiError {
         match error {
-            ApiError::Invalid(why) => self.refuse(Faults::no_items(why)),
+            ApiError::Invalid(why) | ApiError::Field(_, why) => self.refuse(Faults::no_items(why)),
             other => other,
         }
     }

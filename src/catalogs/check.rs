@@ -5,8 +5,9 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::de::{IgnoredAny, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -28,24 +29,28 @@ pub const MOST_LEVELS: usize = 50;
 /// Names of fields that the message of one error has.
 const MOST_NAMED: usize = 10;
 
-kit::named! {
-    /// What can be wrong. The order is that of the answer.
-    #[derive(PartialOrd, Ord)]
-    pub enum Code {
-        CatalogNotFound = "catalog-not-found",
-        ItemArrayInvalid = "item-array-invalid",
-        TooManyItems = "request-includes-too-many-items",
-        ItemsMissingIds = "items-missing-ids",
-        IdsNotStrings = "ids-not-strings",
-        IdsTooLarge = "ids-too-large",
-        InvalidIds = "invalid-ids",
-        IdsNotUnique = "ids-not-unique",
-        InvalidFields = "invalid-fields",
-        InvalidKeys = "invalid-keys-in-value-object",
-        TooDeepNesting = "too-deep-nesting-in-value-object",
-        ItemsTooLarge = "items-too-large",
-        UnableToCoerce = "unable-to-coerce-value",
-    }
+/// What can be wrong. The order is that of the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
+pub enum Code {
+    CatalogNotFound,
+    ItemArrayInvalid,
+    #[serde(rename = "request-includes-too-many-items")]
+    TooManyItems,
+    ItemsMissingIds,
+    IdsNotStrings,
+    IdsTooLarge,
+    InvalidIds,
+    IdsNotUnique,
+    InvalidFields,
+    #[serde(rename = "invalid-keys-in-value-object")]
+    InvalidKeys,
+    #[serde(rename = "too-deep-nesting-in-value-object")]
+    TooDeepNesting,
+    ItemsTooLarge,
+    #[serde(rename = "unable-to-coerce-value")]
+    UnableToCoerce,
 }
 
 impl Code {
@@ -96,6 +101,20 @@ struct Fault {
     text: Option<String>,
 }
 
+/// One thing that is wrong, with all places where it is.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct CatalogFault<'a> {
+    /// The code.
+    id: Code,
+    message: String,
+    /// What the values are: the catalog's name, places in the array from 0, or ids.
+    #[schemars(extend("items" = { "enum": ["catalog_name", "items", ID] }))]
+    parameters: [&'static str; 1],
+    /// Each is cut if it is longer than an id.
+    #[schemars(length(max = MOST_ITEMS))]
+    parameter_values: &'a [String],
+}
+
 impl Faults {
     /// That a body has no items that can be read, and why.
     pub fn no_items(why: String) -> Self {
@@ -117,11 +136,11 @@ impl Faults {
     /// `errors` of the answer.
     pub fn errors(&self) -> Vec<Value> {
         let error = |(code, fault): (&Code, &Fault)| {
-            json!({
-                "id": code.name(),
-                "message": fault.message(*code),
-                "parameters": [code.parameter()],
-                "parameter_values": fault.values,
+            json!(CatalogFault {
+                id: *code,
+                message: fault.message(*code),
+                parameters: [code.parameter()],
+                parameter_values: &fault.values,
             })
         };
         self.0.iter().map(error).collect()

@@ -8,7 +8,6 @@
 //! | [`coerce`](mod@coerce) | values as the type of their field has them |
 //! | [`known`] | definitions that a gateway keeps for some seconds |
 //! | [`message`] | what the log carries from the gateway to the workers |
-//! | `openapi` | the call as it is described |
 //! | [`apply`] | from messages to items, in batches; what became of each edit |
 //! | [`items`] | a file of items |
 //! | [`rows`] | the SQL |
@@ -20,7 +19,6 @@ pub mod coerce;
 pub mod items;
 pub mod known;
 pub mod message;
-mod openapi;
 pub mod rows;
 pub mod sweep;
 

@@ -151,35 +151,3 @@ impl Service {
         tracing::info!("stopped");
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-    use crate::messages::request::INVALID_CAMPAIGN;
-
-    /// Examples that say the same show one thing of several.
-    #[test]
-    fn each_example_of_a_wrong_member_says_something_else() {
-        let document = routes().document(&Config::default());
-        let mut shown = 0;
-        let operations = document["paths"].as_object().unwrap().values();
-        for operation in operations.flat_map(|path| path.as_object().unwrap().values()) {
-            let content = &operation["responses"]["400"]["content"];
-            let media = content.as_object().into_iter().flat_map(|media| media.values());
-            let examples = media.filter_map(|media| media["examples"].as_object());
-            let wrong = examples
-                .flat_map(|examples| examples.values())
-                .filter(|example| example["summary"] == "A member is wrong");
-            let mut said = BTreeSet::new();
-            for example in wrong {
-                let text = example["value"].to_string();
-                assert!(!text.contains(INVALID_CAMPAIGN), "{operation}");
-                assert!(said.insert(text), "{} says it twice", example["value"]);
-                shown += 1;
-            }
-        }
-        assert!(shown > 20, "{shown}");
-    }
-}

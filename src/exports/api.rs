@@ -4,24 +4,27 @@ use std::sync::{Arc, OnceLock};
 
 use axum::Extension;
 use axum::extract::{FromRequestParts, Path, RawQuery, State};
-use axum::http::StatusCode;
 use axum::http::request::Parts;
+use axum::http::{Method, StatusCode};
 use axum::routing::{any, get, post};
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::fields::{self, FieldSet};
+use super::request::{ExportRequest, Wanted};
 use super::{
-    Format, Job, Progress, State as JobState, download, intake, openapi, part_rows, rows, state,
-    warnings,
+    Job, Progress, State as JobState, callback, download, intake, part_rows, rows, state, warnings,
 };
 use crate::app::App;
+use crate::gateway::formats::SuccessText;
 use crate::gateway::idempotency::{self, Answer};
-use crate::gateway::{self, ApiError, Caller, IdempotencyKey, JsonText, Routes, parameter};
+use crate::gateway::openapi::Tag;
+use crate::gateway::{
+    self, Access, ApiError, Caller, IdempotencyKey, JsonText, Operation, Routes, parameter,
+};
 use crate::outbound;
 use crate::workspaces;
 use kit::clock::format_time;
@@ -29,11 +32,11 @@ use kit::fail_point;
 use store::Tx;
 
 /// The permission of every call here.
-pub(super) const PERMISSION: &str = "users.export.global_control_group";
+const PERMISSION: &str = "users.export.global_control_group";
 
 /// Jobs on a page of the list, unless asked for otherwise, and at most.
-pub(super) const PAGE: i64 = 20;
-pub(super) const LARGEST_PAGE: i64 = 100;
+const PAGE: i64 = 20;
+const LARGEST_PAGE: i64 = 100;
 
 /// Ids of broken users that a status shows.
 const BROKEN_USERS_SHOWN: i64 = 100;
@@ -42,7 +45,13 @@ const BROKEN_USERS_SHOWN: i64 = 100;
 /// nothing is at here.
 const RESERVED: [&str; 2] = ["/users/export/ids", "/users/export/segment"];
 
-pub(super) const NO_GROUP: &str = "The workspace has no active global control group";
+const NO_GROUP: &str = "The workspace has no active global control group";
+
+pub(super) const TAG: Tag =
+    Tag { name: "Exports", about: "The users of the global control group as files." };
+
+/// Of the examples.
+const PREFIX: &str = "9d2261c4-4cf3-44b0-909b-455baf540288-1795249898";
 
 /// The routes of exports.
 pub fn routes() -> Routes {
@@ -52,11 +61,105 @@ pub fn routes() -> Routes {
     RESERVED
         .iter()
         .fold(Routes::new(), |routes, path| routes.route(path, any(gateway::no_path), []))
-        .route("/users/export/global_control_group", ask, [openapi::request()])
-        .route("/users/export", protected(get(list)), [openapi::list()])
-        .route("/users/export/{object_prefix}", one, [openapi::status(), openapi::cancel()])
+        .route("/users/export/global_control_group", ask, [describe_request()])
+        .route("/users/export", protected(get(list)), [describe_list()])
+        .route("/users/export/{object_prefix}", one, [describe_status(), describe_cancel()])
         .merge(download::routes())
-        .tells([openapi::callback()])
+        .tells([callback::describe()])
+}
+
+pub(super) fn prefix_in_path(operation: Operation) -> Operation {
+    let schema = json!({
+        "type": "string", "examples": [PREFIX],
+        "pattern": "^[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}-[0-9]{1,19}$",
+    });
+    operation.in_path("object_prefix", "As the request for the export was answered.", schema)
+}
+
+fn describe_request() -> Operation {
+    Operation::new(Method::POST, "requestExport", TAG, "Ask for an export")
+        .by(Access::Key(PERMISSION))
+        .about(
+            "Every user of the global control group, one JSON object a line, in files of up to \
+             5,000 users. They go to the workspace's own storage (Azure where it is the default \
+             destination, else S3), else behind the download address. With a `callback_endpoint` \
+             the service sends a signed POST to it when the export ends.\n\nEvery call creates another export, unless \
+             it has the `Idempotency-Key` of an earlier one.",
+        )
+        .repeatable()
+        .takes::<ExportRequest>(
+            "Some fields, and a callback",
+            json!({
+                "fields_to_export": ["external_id", "email", "custom_attributes.loyalty_tier"],
+                "callback_endpoint": "https://example.com/exports",
+            }))
+        .answers::<Accepted<'static>>(
+            StatusCode::CREATED,
+            "The export is stored and will be made.",
+        )
+        .with_link(
+            "exportStatus",
+            json!({ "parameters": { "object_prefix": "$response.body#/object_prefix" } }),
+        )
+        .with_link(
+            "cancelExport",
+            json!({ "parameters": { "object_prefix": "$response.body#/object_prefix" } }),
+        )
+        .refuses(&ApiError::Invalid(NO_GROUP.into()), "There is no active control group")
+}
+
+fn example_status() -> Value {
+    json!({
+        "object_prefix": PREFIX, "state": JobState::Done.name(),
+        "users": { "done": 2013, "total": 2013 }, "files": { "done": 1, "total": 1 },
+        "bytes": 66425, "requested_at": "2026-11-21T08:29:28.910Z",
+        "started_at": "2026-11-21T08:29:28.916Z", "finished_at": "2026-11-21T08:29:29.052Z",
+        "expires_at": "2026-11-21T12:29:29.052Z",
+    })
+}
+
+fn describe_status() -> Operation {
+    let operation = Operation::new(Method::GET, "exportStatus", TAG, "How far an export is")
+        .by(Access::Key(PERMISSION))
+        .answers::<Status>(StatusCode::OK, "The status.")
+        .such_as(example_status())
+        .refuses(&unknown(), "The workspace has no such export");
+    prefix_in_path(operation)
+}
+
+fn describe_cancel() -> Operation {
+    let operation = Operation::new(Method::DELETE, "cancelExport", TAG, "Cancel an export")
+        .by(Access::Key(PERMISSION))
+        .about(
+            "One that is queued, planning or running. What it wrote is removed, and there is no \
+             callback. It stays in the list; cancelling again gives the same answer.",
+        )
+        .answers::<Status>(StatusCode::OK, "The status.")
+        .such_as(example_status())
+        .refuses(&unknown(), "The workspace has no such export")
+        .refuses(&ended(JobState::Done), "It has ended, or is about to");
+    prefix_in_path(operation)
+}
+
+fn describe_list() -> Operation {
+    let limit = json!({
+        "type": "integer", "minimum": 1, "maximum": LARGEST_PAGE, "default": PAGE,
+    });
+    let operation =
+        Operation::new(Method::GET, "listExports", TAG, "The workspace's exports, latest first")
+            .by(Access::Key(PERMISSION))
+            .in_query("limit", "Exports on a page.", limit)
+            .in_query(
+                "cursor",
+                "The `next_cursor` of the page before.",
+                json!({ "type": "string", "minLength": 1 }),
+            )
+            .answers::<Page>(StatusCode::OK, "A page.")
+            .such_as(
+                json!({ "exports": [example_status()], "next_cursor": "MTc5NTI0OTc2ODkxMCAwMWEx" }),
+            );
+    let wrong = ["limit=0"];
+    operation.refuses_some(wrong.map(read_page), "A parameter is wrong, or is there twice")
 }
 
 /// `POST /users/export/global_control_group`.
@@ -75,9 +178,8 @@ async fn request(
 /// The answer to a request.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "ExportAccepted")]
-pub(super) struct Accepted<'a> {
-    #[schemars(extend("const" = "success"))]
-    message: &'static str,
+struct Accepted<'a> {
+    message: SuccessText,
     /// A random UUID, and the Unix seconds of the request.
     object_prefix: &'a str,
     /// The download address. Only without own storage.
@@ -86,71 +188,6 @@ pub(super) struct Accepted<'a> {
     /// What of the request has no effect.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
-}
-
-/// A request's members, checked.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Wanted {
-    pub fields: Vec<String>,
-    pub format: Format,
-    pub callback_endpoint: Option<String>,
-    /// What is to be said of unknown members.
-    pub warnings: Vec<String>,
-}
-
-impl Wanted {
-    /// Reads the members of a request; the error names the member. Unknown ones are
-    /// ignored with a warning, and an explicit null means absent.
-    pub fn read(
-        body: &Map<String, Value>,
-        check_address: impl Fn(&str) -> Result<String, String>,
-    ) -> Result<Self, ApiError> {
-        let member = |name: &str| body.get(name).filter(|value| !value.is_null());
-        Ok(Self {
-            fields: read_fields(member("fields_to_export"))?,
-            format: read_format(member("output_format"))?,
-            callback_endpoint: read_callback(member("callback_endpoint"), check_address)?,
-            warnings: warnings::of_members(body),
-        })
-    }
-}
-
-fn invalid(text: impl Into<String>) -> ApiError {
-    ApiError::Invalid(text.into())
-}
-
-fn read_fields(value: Option<&Value>) -> Result<Vec<String>, ApiError> {
-    let value = value.ok_or_else(|| invalid("fields_to_export is required"))?;
-    let wrong = || invalid("fields_to_export must be an array of strings");
-    let names = value.as_array().ok_or_else(wrong)?;
-    let names: Option<Vec<&str>> = names.iter().map(Value::as_str).collect();
-    let names = names.ok_or_else(wrong)?;
-    // Before anything is done with them: they are kept, and read by every part.
-    fields::check_size(&names).map_err(ApiError::Invalid)?;
-    let names: Vec<String> = names.into_iter().map(String::from).collect();
-    FieldSet::parse(&names).map_err(ApiError::Invalid)?;
-    Ok(names)
-}
-
-fn read_format(value: Option<&Value>) -> Result<Format, ApiError> {
-    let Some(value) = value else { return Ok(Format::default()) };
-    let format = value.as_str().and_then(Format::from_name);
-    format.ok_or_else(|| invalid("output_format must be zip or gzip"))
-}
-
-/// The address as it reads once it is parsed, which is what is called: the raw text may hold
-/// characters that no address has.
-fn read_callback(
-    value: Option<&Value>,
-    check_address: impl Fn(&str) -> Result<String, String>,
-) -> Result<Option<String>, ApiError> {
-    let Some(value) = value else { return Ok(None) };
-    let address = value.as_str().ok_or_else(|| invalid("callback_endpoint must be a string"))?;
-    if address.is_empty() {
-        return Ok(None);
-    }
-    let address = check_address(address);
-    address.map(Some).map_err(|error| invalid(format!("callback_endpoint: {error}")))
 }
 
 /// Makes the job durable, then tells the workers; under a key, once.
@@ -192,9 +229,10 @@ async fn make(app: &App, tx: &mut Tx, caller: Caller, wanted: Wanted) -> Result<
     // The caller's may be a few seconds old, and be from before an `apply` that moved exports.
     let workspace = workspaces::by_id(tx, caller.workspace.id)
         .await?
-        .ok_or_else(|| invalid("The workspace is gone"))?;
-    let group =
-        workspaces::control_group(tx, workspace.id).await?.ok_or_else(|| invalid(NO_GROUP))?;
+        .ok_or_else(|| ApiError::Invalid("The workspace is gone".into()))?;
+    let group = workspaces::control_group(tx, workspace.id)
+        .await?
+        .ok_or_else(|| ApiError::Invalid(NO_GROUP.into()))?;
     let job = Job {
         id: Uuid::now_v7(),
         workspace_id: workspace.id,
@@ -214,10 +252,13 @@ async fn make(app: &App, tx: &mut Tx, caller: Caller, wanted: Wanted) -> Result<
 fn answer(app: &App, job: &Job, mut warnings: Vec<String>) -> Result<Answer, ApiError> {
     let url = job.storage_id.is_none().then(|| download::address(app, &job.object_prefix));
     warnings.extend(warnings::of_format(job));
-    let body = Accepted { message: "success", object_prefix: &job.object_prefix, url, warnings };
-    let body = serde_json::to_string(&body)
-        .map_err(|error| ApiError::Internal(format!("an answer cannot be written: {error}")))?;
-    Ok(Answer { status: StatusCode::CREATED, body })
+    let body = Accepted {
+        message: SuccessText::Success,
+        object_prefix: &job.object_prefix,
+        url,
+        warnings,
+    };
+    Answer::of(StatusCode::CREATED, &body)
 }
 
 /// Looks for the job where its commit failed: one that is there although its answer was lost
@@ -260,7 +301,7 @@ fn is_object_prefix(text: &str) -> bool {
         .is_some_and(|(id, seconds)| Uuid::try_parse(id).is_ok() && seconds.parse::<u64>().is_ok())
 }
 
-pub(super) fn unknown() -> ApiError {
+fn unknown() -> ApiError {
     ApiError::NotFound("No export has this object_prefix".into())
 }
 
@@ -298,7 +339,7 @@ async fn cancel(
     Ok(axum::Json(Status::new(&job, &progress, app.clock.now_ms())))
 }
 
-pub(super) fn ended(state: JobState) -> ApiError {
+fn ended(state: JobState) -> ApiError {
     let state = state.name();
     ApiError::Conflict(format!("The export is {state} and cannot be cancelled any more"))
 }
@@ -322,7 +363,7 @@ async fn list(
 }
 
 /// How many exports are asked for, and after which; the error names the parameter.
-pub(super) fn read_page(query: &str) -> Result<(i64, rows::After), String> {
+fn read_page(query: &str) -> Result<(i64, rows::After), String> {
     let meant = format!("a whole number from 1 to {LARGEST_PAGE}");
     let limit = parameter(query, "limit", &meant, |text| {
         let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
@@ -336,7 +377,7 @@ pub(super) fn read_page(query: &str) -> Result<(i64, rows::After), String> {
 /// A page of the list.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "ExportPage")]
-pub(super) struct Page {
+struct Page {
     exports: Vec<Status>,
     /// Asks for what follows; absent at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -368,7 +409,7 @@ async fn own_job(
 /// How far an export is. Times are ISO 8601 in UTC.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "ExportStatus")]
-pub(super) struct Status {
+struct Status {
     object_prefix: String,
     /// The last three are final. While `finishing`, all files are written and get their place.
     #[schemars(extend("enum" = JobState::ALL.map(JobState::name)))]
@@ -443,71 +484,8 @@ fn estimated_end(progress: &Progress, now: i64) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
-
-    fn read(body: Value) -> Result<Wanted, String> {
-        let Value::Object(body) = body else { panic!("{body}") };
-        let check = |address: &str| match address.starts_with("https://") {
-            true => Ok(address.to_owned()),
-            false => Err("expected an https address".to_owned()),
-        };
-        Wanted::read(&body, check).map_err(|error| match error {
-            ApiError::Invalid(text) => text,
-            other => panic!("{other:?}"),
-        })
-    }
-
-    #[test]
-    fn what_is_left_out_has_its_default() {
-        let fields = vec!["email".to_owned(), "custom_attributes.tier".to_owned()];
-        let bare = Wanted {
-            fields: fields.clone(),
-            format: Format::Zip,
-            callback_endpoint: None,
-            warnings: Vec::new(),
-        };
-        let nothing = json!({
-            "fields_to_export": fields, "output_format": null, "callback_endpoint": null,
-        });
-        assert_eq!(read(nothing), Ok(bare.clone()));
-        let empty = json!({ "fields_to_export": fields, "callback_endpoint": "" });
-        assert_eq!(read(empty), Ok(bare));
-        let full = json!({
-            "fields_to_export": fields, "output_format": "gzip", "callback_endpoint": "https://a.b/c"
-        });
-        let callback_endpoint = Some("https://a.b/c".to_owned());
-        let warnings = Vec::new();
-        assert_eq!(
-            read(full),
-            Ok(Wanted { fields, format: Format::Gzip, callback_endpoint, warnings })
-        );
-    }
-
-    #[test]
-    fn what_is_wrong_is_named() {
-        for (member, wrong) in [
-            ("fields_to_export", json!(null)),
-            ("fields_to_export", json!([])),
-            ("fields_to_export", json!("email")),
-            ("fields_to_export", json!(["email", 1])),
-            ("fields_to_export", json!(["e-mail"])),
-            ("fields_to_export", json!(["custom_attributes."])),
-            ("output_format", json!("rar")),
-            ("output_format", json!(1)),
-            ("fields_to_export", json!(vec!["email"; 1_001])),
-            ("fields_to_export", json!(["x".repeat(64 << 10), "y"])),
-            ("callback_endpoint", json!(["https://a.b"])),
-            ("callback_endpoint", json!("ftp://a.b")),
-        ] {
-            let mut body = json!({ "fields_to_export": ["email"] });
-            body[member] = wrong.clone();
-            let text = read(body).expect_err(&wrong.to_string());
-            assert!(text.contains(member), "{wrong}: {text}");
-        }
-        assert!(read(json!({})).unwrap_err().contains("fields_to_export"));
-    }
+    use crate::exports::Format;
 
     fn running() -> Progress {
         Progress {

@@ -8,19 +8,21 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::{Query, Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde_json::{Value, json};
 use tower::ServiceExt as _;
 use tower_http::services::ServeFile;
 
-use super::api::ObjectPrefix;
-use super::{Job, Progress, openapi, paths, rows};
+use super::api::{ObjectPrefix, TAG, prefix_in_path};
+use super::{Job, Progress, paths, rows};
 use crate::app::App;
-use crate::gateway::{self, ApiError, Routes};
+use crate::gateway::{self, ADDRESS_REFUSED, ApiError, Operation, Routes};
 use crate::workspaces;
 use objects::files::SignatureError;
 use objects::{Objects, content_disposition};
@@ -29,15 +31,73 @@ use store::Tx;
 /// What signatures of download addresses are derived for.
 const PURPOSE: &str = "export download";
 
-pub(super) const EXPIRED: &str = "The download address has expired";
+const EXPIRED: &str = "The download address has expired";
 
 /// The longest that an address of the storage is valid.
 const STORAGE_ADDRESS_VALID: Duration = Duration::from_secs(15 * 60);
 
 pub fn routes() -> Routes {
     Routes::new()
-        .route("/users/export/{object_prefix}/download", get(download), [openapi::download()])
-        .route("/objects/{*path}", get(serve), [openapi::serve()])
+        .route("/users/export/{object_prefix}/download", get(download), [describe_download()])
+        .route("/objects/{*path}", get(serve), [describe_serve()])
+}
+
+/// When a download is refused with [`ADDRESS_REFUSED`].
+const ADDRESS: &str = "The sender's address is not on the list of the workspace";
+
+fn describe_download() -> Operation {
+    let operation = Operation::new(Method::GET, "downloadExport", TAG, "Download an export")
+        .about(
+            "The `url` that a request without own storage is answered with: one ZIP with all \
+             files. It is signed, so whoever has it can download until it expires, from the \
+             addresses of the workspace's `ip_allowlist`. Keep it, rather than what it redirects \
+             to.",
+        )
+        .in_query(
+            "signature",
+            "What shows that the address is the service's.",
+            json!({ "type": "string" }),
+        )
+        .answers_empty(StatusCode::FOUND, "Follow it: a short-lived address of the storage.")
+        .with_header("Location", "The address.", json!({ "type": "string", "format": "uri" }))
+        .refuses(&not_found(), "The signature is wrong or missing, or there is no such export")
+        .refuses(&ApiError::Forbidden(ADDRESS_REFUSED), ADDRESS);
+    let ends = [super::State::Running, super::State::Failed, super::State::Cancelled];
+    let refusals = ends.into_iter().filter_map(not_yet).chain([ApiError::Forbidden(EXPIRED)]);
+    let operation = refusals.fold(operation, |operation, error| {
+        operation.refuses(&error, "It cannot be downloaded, yet or any more")
+    });
+    prefix_in_path(operation)
+}
+
+/// The bytes of a file.
+#[derive(JsonSchema)]
+#[schemars(with = "Value", rename = "File")]
+struct File;
+
+fn describe_serve() -> Operation {
+    let file = |operation: Operation, status, about| {
+        operation.answers_as::<File>(status, about, "application/zip")
+    };
+    let operation = Operation::new(
+        Method::GET,
+        "downloadFile",
+        TAG,
+        "A file, where they are the gateway's",
+    )
+    .about(
+        "What a download redirects to where objects are files: signed, short-lived, and not \
+             to be made by clients. A client can request ranges of it.",
+    )
+    .in_path("path", "Has slashes.", json!({ "type": "string", "minLength": 1 }))
+    .refuses(&not_found(), "The signature is wrong or missing, or there is no such file")
+    .refuses(&ApiError::Forbidden(EXPIRED), "The address has expired")
+    .refuses(&ApiError::Forbidden(ADDRESS_REFUSED), ADDRESS)
+    .answers_empty(StatusCode::NOT_MODIFIED, "What `If-Modified-Since` names is the same.")
+    .answers_empty(StatusCode::PRECONDITION_FAILED, "It is not what `If-Unmodified-Since` names.")
+    .answers_empty(StatusCode::RANGE_NOT_SATISFIABLE, "The range is outside of the file.");
+    let operation = file(operation, StatusCode::OK, "The file.");
+    file(operation, StatusCode::PARTIAL_CONTENT, "The range that was asked for.")
 }
 
 /// The download address of an export.
@@ -100,7 +160,7 @@ fn what_is_valid(app: &App, progress: &Progress) -> Result<(i32, Duration), ApiE
 }
 
 /// Why there is nothing to download in a state; none where there is something.
-pub(super) fn not_yet(state: super::State) -> Option<ApiError> {
+fn not_yet(state: super::State) -> Option<ApiError> {
     use super::State as S;
     Some(ApiError::Forbidden(match state {
         S::Queued | S::Planning | S::Running | S::Finishing => {
@@ -160,6 +220,6 @@ async fn serve(State(app): State<App>, request: Request) -> Result<Response, Api
     Ok(response)
 }
 
-pub(super) fn not_found() -> ApiError {
+fn not_found() -> ApiError {
     ApiError::NotFound("No such download".into())
 }

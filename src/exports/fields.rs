@@ -32,15 +32,13 @@ pub fn record() -> impl Iterator<Item = &'static str> {
     stored.map(|field| field.name()).chain(OF_ACTIVITY)
 }
 
-/// Checks how much `fields_to_export` asks for. The error is for the customer.
-pub fn check_size(names: &[&str]) -> Result<(), String> {
-    let bytes: usize = names.iter().map(|name| name.len()).sum();
+/// Checks how much `fields_to_export` asks for. The error follows the field's name.
+fn check_size(names: &[impl AsRef<str>]) -> Result<(), String> {
+    let bytes: usize = names.iter().map(|name| name.as_ref().len()).sum();
     if names.len() <= MOST_NAMES && bytes <= MOST_BYTES {
         return Ok(());
     }
-    Err(format!(
-        "fields_to_export may have at most {MOST_NAMES} names of {MOST_BYTES} bytes in all"
-    ))
+    Err(format!("may have at most {MOST_NAMES} names of {MOST_BYTES} bytes in all"))
 }
 
 /// The wanted members, checked.
@@ -53,12 +51,12 @@ pub struct FieldSet {
 }
 
 impl FieldSet {
-    /// Checks `fields_to_export`. Naming a field twice does no harm. The error is for the
-    /// customer.
+    /// Checks `fields_to_export`. Naming a field twice does no harm. The error follows the field's name.
     pub fn parse(names: &[String]) -> Result<Self, String> {
         if names.is_empty() {
-            return Err("fields_to_export must name at least one field".into());
+            return Err("must name at least one field".into());
         }
+        check_size(names)?;
         let mut set = Self::default();
         let mut unknown: Vec<&str> = Vec::new();
         for name in names {
@@ -72,7 +70,7 @@ impl FieldSet {
             let names: Vec<String> = told.collect();
             let more = if unknown.len() > UNKNOWN_TOLD { " and more" } else { "" };
             let names = names.join(", ");
-            return Err(format!("fields_to_export names unknown fields: {names}{more}"));
+            return Err(format!("names unknown fields: {names}{more}"));
         }
         if set.wants(CUSTOM_ATTRIBUTES) {
             set.attributes.clear();
@@ -161,7 +159,7 @@ mod tests {
 
     #[test]
     fn what_is_unknown_is_named_in_the_message() {
-        assert!(parse(&[]).unwrap_err().contains("fields_to_export"));
+        assert!(parse(&[]).is_err());
         let message = parse(&[
             "email",
             "push_tokens",
@@ -174,7 +172,7 @@ mod tests {
         .unwrap_err();
         assert_eq!(
             message,
-            "fields_to_export names unknown fields: \"push_tokens\", \"Email\", \"\", \
+            "names unknown fields: \"push_tokens\", \"Email\", \"\", \
              \"custom_attributes.\", \"custom_attributesx\""
         );
         assert!(parse(&[&"x".repeat(10_000)]).unwrap_err().len() < 200, "only its beginning");
@@ -187,7 +185,7 @@ mod tests {
         assert!(check_size(&[&longest]).is_ok());
         for names in [&["x"; MOST_NAMES + 1][..], &[&longest, "x"]] {
             let message = check_size(names).unwrap_err();
-            assert!(message.contains("fields_to_export") && message.contains("1000"), "{message}");
+            assert!(message.contains("1000"), "{message}");
         }
         let unknown: Vec<String> = (0..500).map(|n| format!("field-{n}")).collect();
         let message = FieldSet::parse(&unknown).unwrap_err();

@@ -10,15 +10,16 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _};
-use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::archive::{self, Entry};
+use super::callback::Callback;
 use super::error::go_on;
 use super::part_rows::{self, Winner};
 use super::{
-    ExportError, Failure, Job, Plan, Progress, State, download, part, paths, rows, state, telemetry,
+    ExportError, Failure, Job, Plan, Progress, State, callback, download, part, paths, rows,
+    telemetry,
 };
 use crate::app::App;
 use crate::kinds;
@@ -233,11 +234,8 @@ async fn complete(
     }
     claims::finish(&mut tx, claim).await?;
     claims::offer(&mut tx, kinds::EXPORT_CLEANUP, job.id, 0, Duration::ZERO).await?;
-    let body = match archive {
-        Some(_) => json!({ "success": true, "url": download::address(app, &job.object_prefix) }),
-        None => json!({ "success": true }),
-    };
-    state::call_back(app, &mut tx, job, body).await?;
+    let url = archive.map(|_| download::address(app, &job.object_prefix));
+    callback::enqueue(app, &mut tx, job, &Callback::done(url)).await?;
     tx.commit().await?;
     fail_point!("finish::done");
     telemetry::ended(job, State::Done, "none", now);

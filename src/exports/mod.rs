@@ -20,6 +20,7 @@ pub mod paths;
 pub mod project;
 
 use jiff::civil::Date;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
@@ -28,15 +29,16 @@ use crate::users::moment::Moment;
 use kit::clock::{from_ms, utc_date};
 
 pub mod api;
+mod callback;
 pub mod cleanup;
 pub mod download;
 mod error;
 mod failure;
 pub mod finish;
 pub mod intake;
-mod openapi;
 mod part_rows;
 pub mod plan;
+pub(crate) mod request;
 pub mod rows;
 pub mod state;
 pub mod storage_health;
@@ -49,7 +51,9 @@ pub use failure::{Cause, Failure};
 
 store::text_enum! {
     /// How a file of an export is packed (`output_format`; own storage only).
-    #[derive(Default)]
+    #[derive(Default, JsonSchema)]
+    #[serde(rename_all = "lowercase")]
+    #[schemars(inline)]
     pub enum Format {
         #[default]
         Zip = "zip",

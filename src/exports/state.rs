@@ -3,12 +3,11 @@
 
 use std::time::Duration;
 
-use serde_json::json;
 use uuid::Uuid;
 
+use super::callback::{self, Callback};
 use super::{ExportError, Failure, Job, State, part_rows, rows, telemetry};
 use crate::app::App;
-use crate::deliveries::{self, NewDelivery};
 use crate::kinds;
 use store::claims::{self, Claim, ClaimError};
 use store::{StoreError, Tx};
@@ -87,7 +86,7 @@ async fn after_failure(
 ) -> Result<(), StoreError> {
     withdraw(tx, job).await?;
     let Some((job, _)) = rows::load(tx, job).await? else { return Ok(()) };
-    call_back(app, tx, &job, json!({ "success": false, "error": failure.message })).await?;
+    callback::enqueue(app, tx, &job, &Callback::failed(failure)).await?;
     tracing::error!(
         export = %job.id,
         object_prefix = job.object_prefix,
@@ -117,27 +116,6 @@ async fn withdraw(tx: &mut Tx, job: Uuid) -> Result<(), StoreError> {
     claims::withdraw(tx, kinds::EXPORT_PART, job).await?;
     claims::withdraw(tx, kinds::EXPORT_FINISH, job).await?;
     claims::offer(tx, kinds::EXPORT_CLEANUP, job, 0, Duration::ZERO).await
-}
-
-/// Enqueues the export-ready callback, where one was asked for.
-pub(super) async fn call_back(
-    app: &App,
-    tx: &mut Tx,
-    job: &Job,
-    body: serde_json::Value,
-) -> Result<(), StoreError> {
-    let Some(url) = &job.callback_endpoint else { return Ok(()) };
-    let delivery = NewDelivery {
-        workspace_id: job.workspace_id,
-        kind: deliveries::EXPORT_CALLBACK,
-        subject: job.object_prefix.clone(),
-        follows: None,
-        url: url.clone(),
-        body: body.to_string(),
-        request_id: job.request_id.clone(),
-    };
-    deliveries::enqueue(tx, &app.config, &app.clock, delivery).await?;
-    Ok(())
 }
 
 /// Gives up the planning, a part or the finishing, whose claim is still ours: the job fails.

@@ -5,23 +5,20 @@ use serde_json::{Map, Value};
 use super::{Format, Job};
 use kit::words::{beginning, nearest};
 
-/// The members of a request.
-const MEMBERS: [&str; 3] = ["fields_to_export", "callback_endpoint", "output_format"];
-
-/// The most unknown members that are named.
+/// The most unknown fields that are named.
 const MOST: usize = 20;
 
 /// The most characters of a name that are repeated.
 const SHOWN: usize = 64;
 
-/// Of members that no request has.
-pub fn of_members(body: &Map<String, Value>) -> Vec<String> {
-    let unknown = || body.keys().map(String::as_str).filter(|name| !MEMBERS.contains(name));
+/// Of fields that no request has: `known` are those that one can have.
+pub fn of_fields(body: &Map<String, Value>, known: &[&str]) -> Vec<String> {
+    let unknown = || body.keys().map(String::as_str).filter(|name| !known.contains(name));
     let mut warnings: Vec<String> = unknown()
         .take(MOST)
         .map(|name| {
             let shown = beginning(name, SHOWN);
-            match nearest(name, MEMBERS) {
+            match nearest(name, known.iter().copied()) {
                 Some(meant) => format!("{shown}: unknown field, ignored; did you mean {meant}?"),
                 None => format!("{shown}: unknown field, ignored"),
             }
@@ -49,16 +46,18 @@ mod tests {
 
     use super::*;
 
+    const KNOWN: &[&str] = &["fields_to_export", "output_format"];
+
     #[test]
-    fn names_unknown_members_up_to_a_bound() {
+    fn names_unknown_fields_up_to_a_bound() {
         let body = |names: &[String]| names.iter().map(|name| (name.clone(), json!(1))).collect();
-        let one = of_members(&body(&["Fields_to_export".into(), "output_format".into()]));
+        let one = of_fields(&body(&["Fields_to_export".into(), "output_format".into()]), KNOWN);
         assert_eq!(
             one,
             ["Fields_to_export: unknown field, ignored; did you mean fields_to_export?"]
         );
         let many: Vec<String> = (0..25).map(|n| format!("{n}{}", "é".repeat(1_000))).collect();
-        let warnings = of_members(&body(&many));
+        let warnings = of_fields(&body(&many), KNOWN);
         assert_eq!(warnings.len(), MOST + 1);
         assert_eq!(warnings[MOST], "5 more unknown fields, ignored");
         assert!(warnings.iter().all(|warning| warning.chars().count() < 100), "{warnings:?}");

@@ -11,9 +11,9 @@ use crate::campaigns::{ApiCampaign, ApiCampaigns};
 use crate::gateway::ApiError;
 use crate::gateway::idempotency::Received;
 use crate::messages::content::{Content, Place};
-use crate::messages::members::MOST_USERS;
 use crate::messages::order::{Kind, Order, in_log};
-use crate::messages::request::{Refused, Wanted, budget, read_schedule, read_send};
+use crate::messages::recipient::MOST_USERS;
+use crate::messages::request::{ScheduleMessagesRequest, SendRequest, Wanted, budget};
 use crate::workspaces::Budget;
 use crate::workspaces::settings::Settings;
 
@@ -28,8 +28,8 @@ static CAMPAIGNS: LazyLock<ApiCampaigns> =
 pub fn send(bytes: &[u8]) {
     let Some(members) = members(bytes) else { return };
     let is_limited = budget(&members) == Budget::MessagesSendAudience;
-    if let Some(order) = order(read_send(&members, &SETTINGS, &CAMPAIGNS), Kind::Send, Place::Send)
-    {
+    let read = SendRequest::read(&members, &SETTINGS, &CAMPAIGNS);
+    if let Some(order) = order(read, Kind::Send, Place::Send) {
         assert_eq!(order.target.users.is_empty(), is_limited, "{:?}", order.target);
     }
 }
@@ -37,11 +37,11 @@ pub fn send(bytes: &[u8]) {
 /// `POST /messages/schedule/create`, for a campaign that declares a message.
 pub fn schedule(bytes: &[u8]) {
     let Some(members) = members(bytes) else { return };
-    let read =
-        read_schedule(&members, Some(&declared()), &SETTINGS, &CAMPAIGNS).map(|(when, wanted)| {
-            let _ = when.is_past(NOW);
-            wanted
-        });
+    let read = ScheduleMessagesRequest::read(&members, Some(&declared()), &SETTINGS, &CAMPAIGNS);
+    let read = read.map(|(when, wanted)| {
+        let _ = when.is_past(NOW);
+        wanted
+    });
     order(read, Kind::Schedule, Place::Schedule);
 }
 
@@ -51,17 +51,15 @@ fn declared() -> Map<String, Value> {
 }
 
 /// The order that comes of a request, which is whole and goes through the log as it is.
-fn order(read: Result<Wanted, Refused>, kind: Kind, place: Place) -> Option<Order> {
+fn order(read: Result<Wanted, ApiError>, kind: Kind, place: Place) -> Option<Order> {
     let wanted = match read {
         Ok(wanted) => wanted,
-        Err(refused) => {
-            check_refusal(&refused.into());
+        Err(error) => {
+            check_refusal(&error);
             return None;
         }
     };
-    wanted.problems.iter().for_each(|problem| {
-        check_reason(problem["type"].as_str().expect("a text"));
-    });
+    wanted.problems.iter().for_each(|problem| check_reason(&problem.text));
     let received = Received { id: Uuid::from_u128(3), at: NOW };
     let order = wanted.order(kind, received, 7, "r");
     assert!(order.target.users.len() <= MOST_USERS, "{:?}", order.target);

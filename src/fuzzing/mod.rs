@@ -92,7 +92,7 @@ fn body(bytes: &[u8]) -> Option<JsonText> {
 /// Checks that it is the sender's fault, and told.
 fn check_refusal(error: &ApiError) {
     match error {
-        ApiError::Invalid(text) => check_reason(text),
+        ApiError::Invalid(text) | ApiError::Field(_, text) => check_reason(text),
         ApiError::InvalidMany(text, errors) => {
             check_reason(text);
             errors.iter().for_each(|error| assert!(error.is_object(), "{error}"));

@@ -11,15 +11,16 @@ use super::{body, check_reason, check_refusal, text};
 use crate::audience::Audience;
 use crate::campaigns;
 use crate::config::Config;
-use crate::exports::api::Wanted;
 use crate::exports::fields::FieldSet;
+use crate::exports::request::Wanted;
 use crate::gateway::idempotency::header::{IDEMPOTENCY_KEY, read as read_key};
-use crate::gateway::{address, bearer};
-use crate::messages::live_activity::request::Start;
+use crate::gateway::{address, bearer, fields};
+use crate::messages::live_activity::request::StartRequest;
 use crate::messages::order::Target;
 use crate::outbound::{check_address, check_kept};
-use crate::schedules::request::{CanvasRequest, read_delete};
-use crate::sms::{self, PhoneNumber};
+use crate::schedules::request::{CanvasRequest, Deletion};
+use crate::sms::PhoneNumber;
+use crate::sms::api::PhoneNumbers;
 use crate::workspaces::settings::{Provider, Secret, Settings};
 use crate::workspaces::{DeclaredApp, Platform};
 
@@ -59,22 +60,22 @@ pub fn export(bytes: &[u8]) {
 /// `POST /canvas/trigger/schedule/create`, and `…/delete`.
 pub fn schedule(bytes: &[u8]) {
     let Some(members) = members(bytes) else { return };
-    if let Err(reason) = read_delete(&members) {
-        check_reason(&reason);
+    if let Err(error) = fields::read::<Deletion>(&members) {
+        check_refusal(&error);
     }
     let request = match CanvasRequest::read(&members) {
         Ok(request) => request,
-        Err(reason) => return check_reason(&reason),
+        Err(error) => return check_refusal(&error),
     };
-    let _ = request.when.is_past(super::NOW);
+    let _ = request.what.schedule.is_past(super::NOW);
     // What is kept has the names of the call, and is read as the same.
     let kept = serde_json::to_value(&request.target).expect("JSON");
-    let mut again = json!({ "canvas_id": request.canvas_id, "schedule": members["schedule"] });
+    let mut again = json!({ "canvas_id": request.what.canvas_id, "schedule": members["schedule"] });
     if let (Some(again), Value::Object(kept)) = (again.as_object_mut(), kept.clone()) {
         again.extend(kept);
         let again = CanvasRequest::read(again).expect("what is kept is read");
         assert_eq!(serde_json::to_value(&again.target).expect("JSON"), kept_of(&request));
-        assert_eq!(again.when, request.when);
+        assert_eq!(again.what.schedule, request.what.schedule);
     }
 }
 
@@ -85,9 +86,9 @@ fn kept_of(request: &CanvasRequest) -> Value {
 /// `POST /messages/live_activity/start`.
 pub fn live_activity(bytes: &[u8]) {
     let Some(members) = members(bytes) else { return };
-    let start = match Start::read(&members, &SETTINGS) {
+    let start = match StartRequest::read(&members, &SETTINGS) {
         Ok(start) => start,
-        Err(reason) => return check_reason(&reason),
+        Err(error) => return check_refusal(&error),
     };
     let Target { users, segment_id, audience } = &start.target;
     let options = [!users.is_empty(), segment_id.is_some(), audience.is_some()];
@@ -103,14 +104,14 @@ pub fn live_activity(bytes: &[u8]) {
 /// `POST /sms/invalid_phone_numbers/remove`.
 pub fn phone_numbers(bytes: &[u8]) {
     let Some(members) = members(bytes) else { return };
-    match sms::api::read(&members) {
-        Ok(numbers) => {
-            assert!((1..=50).contains(&numbers.len()));
-            for number in numbers {
+    match fields::read(&members) {
+        Ok(PhoneNumbers { phone_numbers }) => {
+            assert!((1..=50).contains(&phone_numbers.0.len()));
+            for number in phone_numbers.0 {
                 assert_eq!(PhoneNumber::parse(&number.to_string()), Ok(number));
             }
         }
-        Err(reason) => check_reason(&reason),
+        Err(error) => check_refusal(&error),
     }
 }
 

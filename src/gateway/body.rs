@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 use super::address::of_client;
 use super::coding::{self, Coding, INLINE_BYTES, is_json_type};
 use super::memory::{Budgets, Holder, PLACE, Room, SharedMemory, place};
-use super::{ApiError, COMPANY, Caller, turned_away, value};
+use super::{ApiError, COMPANY, Caller, Code, turned_away, value};
 use crate::app::App;
 
 /// For how long and how many bytes a body that is refused is read on, so that its sender gets
@@ -34,9 +34,6 @@ const FIRST_BYTES: usize = 64 << 10;
 /// The same where it is not known who sends it; less is reserved for no body, however short it
 /// says it is: a request costs more than its body.
 const FIRST_UNKNOWN_BYTES: usize = 16 << 10;
-
-/// Bytes up to which an error may repeat the value that is wrong.
-const LONGEST_ERROR: usize = 200;
 
 /// A request's JSON body, as an extractor: over the size limit 413, no room for it beside those
 /// of other requests 503, another Content-Type 415, not JSON 400 with line and column, wrong
@@ -347,7 +344,8 @@ pub(super) fn discard_of(request: Request) {
 fn utf8(body: Vec<u8>) -> Result<String, ApiError> {
     String::from_utf8(body).map_err(|error| {
         let position = error.utf8_error().valid_up_to();
-        ApiError::Invalid(format!("The request body is not valid UTF-8 at byte {position}"))
+        let text = format!("The request body is not valid UTF-8 at byte {position}");
+        ApiError::Field(Code::InvalidJson, text)
     })
 }
 
@@ -360,14 +358,15 @@ fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, ApiError> {
     }
     serde_json::from_str::<IgnoredAny>(text).map_err(|error| not_json(&error))?;
     if !is_object {
-        return Err(ApiError::Invalid("The request body must be a JSON object".into()));
+        let text = "The request body must be a JSON object".into();
+        return Err(ApiError::Field(Code::InvalidJson, text));
     }
     let mut json = serde_json::Deserializer::from_str(text);
     serde_path_to_error::deserialize(&mut json).map_err(|error| {
         let path = error.path().to_string();
         let cause = error.into_inner();
         match cause.classify() {
-            Category::Data => ApiError::Invalid(wrong_member(&path, &cause)),
+            Category::Data => wrong_field(&path, &cause),
             Category::Syntax | Category::Eof | Category::Io => not_json(&cause),
         }
     })
@@ -389,7 +388,7 @@ pub(super) fn refusals() -> Vec<(ApiError, &'static str)> {
 
 /// The error's own text ends with its line and column.
 fn not_json(error: &serde_json::Error) -> ApiError {
-    ApiError::Invalid(format!("The request body is not valid JSON: {error}"))
+    ApiError::Field(Code::InvalidJson, format!("The request body is not valid JSON: {error}"))
 }
 
 /// What an error of serde_json says, without its line and column.
@@ -397,18 +396,15 @@ fn without_place(text: &str) -> &str {
     text.rsplit_once(" at line ").map_or(text, |(what, _)| what)
 }
 
-fn wrong_member(path: &str, error: &serde_json::Error) -> String {
+/// What is wrong with the field at a path, of which the root is a dot. The value may be of any
+/// length, and is not repeated.
+fn wrong_field(path: &str, error: &serde_json::Error) -> ApiError {
     let text = error.to_string();
-    let what = without_place(&text);
-    // It may repeat a value of any length.
-    let what = match what.rsplit_once(", expected ") {
-        Some((_, expected)) if what.len() > LONGEST_ERROR => {
-            format!("invalid type, expected {expected}")
-        }
-        _ => what.to_owned(),
+    let text = match without_place(&text).rsplit_once(", expected ") {
+        Some((_, expected)) => format!("must be {expected}"),
+        None => without_place(&text).to_owned(),
     };
-    // The root is a dot: there the text itself names what is missing.
-    if path == "." { what } else { format!("{path}: {what}") }
+    ApiError::Field(Code::InvalidField, if path == "." { text } else { format!("{path} {text}") })
 }
 
 #[cfg(test)]
@@ -432,7 +428,7 @@ mod tests {
 
     fn refusal(body: &[u8]) -> String {
         match utf8(body.to_vec()).and_then(|text| parse::<Shape>(&text)) {
-            Err(ApiError::Invalid(text)) => text,
+            Err(ApiError::Field(_, text)) => text,
             other => panic!("{other:?}"),
         }
     }
@@ -450,8 +446,8 @@ mod tests {
             (b"{\"name\":\n x}", &["not valid JSON", "line 2 column 2"]),
             (br#"{"name":"n"} x"#, &["not valid JSON", "line 1 column 14"]),
             (b"\xff", &["UTF-8", "byte 0"]),
-            (br#"{"name":1}"#, &["name: invalid type: integer `1`, expected a string"]),
-            (br#"{"name":"n","many":[1,"x"]}"#, &["many[1]: invalid type"]),
+            (br#"{"name":1}"#, &["name must be a string"]),
+            (br#"{"name":"n","many":[1,"x"]}"#, &["many[1] must be u8"]),
             (br#"{}"#, &["missing field `name`"]),
             (b" [1]", &["The request body must be a JSON object"]),
             (b"null", &["The request body must be a JSON object"]),

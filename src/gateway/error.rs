@@ -7,7 +7,10 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
+use super::Code;
+use super::auth::ADDRESS_REFUSED;
 use super::coding::ACCEPTED;
+use super::formats::{Error, Errors};
 use super::openapi::{Refusal, Worded};
 use crate::credentials::FindError;
 use crate::workspaces::StorageError;
@@ -22,17 +25,21 @@ const RETRY_AFTER: HeaderValue = HeaderValue::from_static("5");
 /// The same where it waits for another request of its own.
 const RETRY_SOON: HeaderValue = HeaderValue::from_static("1");
 
-/// What an answer that is an error says: put into its extensions, for who words it in another
-/// body.
+/// What a response that is an error says: put into its extensions, for who writes another body.
 #[derive(Clone, Debug)]
-pub struct Said(pub String);
+pub struct Said {
+    pub message: String,
+    pub code: Code,
+}
 
 /// One error type for every call. What the customer reads is in the variant; what the
 /// operator needs is logged where the error is made into an answer.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum ApiError {
-    /// 400; names the field.
+    /// 400, with the text.
     Invalid(String),
+    /// 400 with a code of its own; names the field.
+    Field(Code, String),
     /// 400 with more than one thing to say: the message, and `errors` beside it.
     InvalidMany(String, Vec<Value>),
     /// 401 `Error authenticating credentials`.
@@ -72,9 +79,14 @@ pub enum ApiError {
 }
 
 impl ApiError {
+    /// A field has a value that is not allowed.
+    pub fn invalid_field(text: impl Into<String>) -> Self {
+        Self::Field(Code::InvalidField, text.into())
+    }
+
     pub fn status(&self) -> StatusCode {
         match self {
-            Self::Invalid(_) | Self::InvalidMany(..) => StatusCode::BAD_REQUEST,
+            Self::Invalid(_) | Self::Field(..) | Self::InvalidMany(..) => StatusCode::BAD_REQUEST,
             Self::Unauthenticated => StatusCode::UNAUTHORIZED,
             Self::Forbidden(_) | Self::NoPermission(_) => StatusCode::FORBIDDEN,
             Self::NotFound(_) | Self::NotFoundMany(..) => StatusCode::NOT_FOUND,
@@ -92,10 +104,35 @@ impl ApiError {
         }
     }
 
+    /// What programs can rely on.
+    pub fn code(&self) -> Code {
+        match self {
+            Self::Invalid(_) | Self::InvalidMany(..) => Code::InvalidRequest,
+            Self::Field(code, _) => *code,
+            Self::Unauthenticated => Code::Unauthenticated,
+            Self::Forbidden(ADDRESS_REFUSED) => Code::AddressNotAllowed,
+            Self::Forbidden(_) => Code::Forbidden,
+            Self::NoPermission(_) => Code::PermissionDenied,
+            Self::NotFound(_) | Self::NotFoundMany(..) => Code::NotFound,
+            Self::MethodNotAllowed => Code::MethodNotAllowed,
+            Self::TooSlow => Code::RequestTimeout,
+            Self::Conflict(_) => Code::Conflict,
+            Self::UnderWay(_) => Code::InProgress,
+            Self::TooLarge => Code::BodyTooLarge,
+            Self::UnsupportedMediaType => Code::UnsupportedMediaType,
+            Self::UnsupportedEncoding => Code::UnsupportedEncoding,
+            Self::Unprocessable(_) => Code::KeyReused,
+            Self::RateLimited(_) => Code::RateLimited,
+            Self::Overloaded | Self::Unavailable(_) => Code::Unavailable,
+            Self::Internal(_) => Code::InternalError,
+        }
+    }
+
     /// What the customer reads.
     pub fn message(&self) -> Cow<'_, str> {
         match self {
             Self::Invalid(text)
+            | Self::Field(_, text)
             | Self::InvalidMany(text, _)
             | Self::NotFound(text)
             | Self::NotFoundMany(text, _)
@@ -124,14 +161,18 @@ impl ApiError {
 
     /// The answer's body.
     fn body(&self) -> Value {
-        let mut body = json!({ "message": self.message() });
-        if let Self::InvalidMany(_, errors) | Self::NotFoundMany(_, errors) = self {
-            body["errors"] = errors.clone().into();
+        let message = self.message();
+        let permission = match self {
+            Self::NoPermission(permission) => Some(*permission),
+            _ => None,
+        };
+        let error = Error { message: &message, code: self.code(), permission };
+        match self {
+            Self::InvalidMany(_, errors) | Self::NotFoundMany(_, errors) => {
+                json!(Errors { error, errors: Some(errors) })
+            }
+            _ => json!(error),
         }
-        if let Self::NoPermission(permission) = self {
-            body["permission"] = (*permission).into();
-        }
-        body
     }
 
     /// What the client is asked to wait before it tries again.
@@ -204,7 +245,9 @@ impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         self.log();
         let mut response = (self.status(), axum::Json(self.body())).into_response();
-        response.extensions_mut().insert(Said(self.message().into_owned()));
+        response
+            .extensions_mut()
+            .insert(Said { message: self.message().into_owned(), code: self.code() });
         let headers = response.headers_mut();
         headers.extend(self.retry_after().map(|seconds| (header::RETRY_AFTER, seconds)));
         match self {
@@ -234,7 +277,10 @@ mod tests {
     async fn details_are_for_the_operator() {
         let (response, body) = answer(ApiError::Internal("postgres://u:p@h".into())).await;
         assert_eq!(response.status(), 500);
-        assert_eq!(body, json!({ "message": "An internal error occurred" }));
+        assert_eq!(
+            body,
+            json!({ "message": "An internal error occurred", "code": "internal-error" })
+        );
         let (response, body) = answer(ApiError::Unavailable("broker 7".into())).await;
         assert_eq!(response.status(), 503);
         assert_eq!(response.headers()["retry-after"], "5");
@@ -246,7 +292,7 @@ mod tests {
         let errors = vec![json!({ "type": "a" }), json!({ "type": "b" })];
         let (response, body) = answer(ApiError::InvalidMany("m".into(), errors.clone())).await;
         assert_eq!(response.status(), 400);
-        assert_eq!(body, json!({ "message": "m", "errors": errors }));
+        assert_eq!(body, json!({ "message": "m", "code": "invalid-request", "errors": errors }));
     }
 
     #[test]

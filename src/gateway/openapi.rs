@@ -3,22 +3,21 @@
 //!
 //! A route is given together with what each of its methods is for ([`Routes::route`]), so there
 //! is none that the document lacks. What it says comes from what calls are checked by: limits
-//! are the same constants, examples of errors are errors, shapes of answers are those of the
-//! types that are serialized. What bodies may be stands beside the code that reads them, in the
-//! `openapi` of each domain.
+//! are the same constants, examples of errors are errors, schemas of bodies are those of the types
+//! that are read and written. Each operation is described next to its handler.
 
 mod access;
 mod document;
 mod operation;
 mod page;
-pub mod shapes;
 mod webhook;
 
 use axum::Router;
 use axum::http::header::CONTENT_SECURITY_POLICY;
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::routing::{MethodRouter, get};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde_json::Value;
 
 pub use access::Access;
 pub use operation::{Operation, Refusal, Tag, Worded};
@@ -27,7 +26,6 @@ pub use webhook::{SENT_TO_OTHERS, Webhook};
 use crate::app::App;
 use crate::config::Config;
 use crate::gateway::coding::Static;
-use shapes::shape;
 
 const TAG: Tag = Tag { name: "This document", about: "The API as it is described here." };
 
@@ -120,29 +118,25 @@ impl From<Routes> for Router<App> {
     }
 }
 
-shape! {
-    /// A document as the OpenAPI Specification 3.1 has it.
-    OpenApi = |_| json!({
-        "type": "object",
-        "properties": { "openapi": { "type": "string", "pattern": r"^3\.1\.[0-9]+$" } },
-        "required": ["openapi", "info", "paths", "components"],
-        "additionalProperties": true,
-    })
-}
+/// A document as the OpenAPI Specification 3.1 has it.
+#[derive(JsonSchema)]
+#[schemars(with = "Value", extend(
+    "type" = "object",
+    "properties" = { "openapi": { "type": "string", "pattern": r"^3\.1\.[0-9]+$" } },
+    "required" = ["openapi", "info", "paths", "components"],
+    "additionalProperties" = true,
+))]
+struct OpenApi;
 
-shape! {
-    /// HTML.
-    Page = |_| json!({ "type": "string" })
-}
+/// HTML.
+#[derive(JsonSchema)]
+#[schemars(with = "String")]
+struct Page;
 
 fn document_operation() -> Operation {
     Operation::new(Method::GET, "openapi", TAG, "This document")
         .about("The API as OpenAPI 3.1, made from the code that answers it.")
-        .answers::<OpenApi>(
-            StatusCode::OK,
-            "The document.",
-            json!({ "openapi": document::VERSION, "info": {}, "paths": {}, "components": {} }),
-        )
+        .answers::<OpenApi>(StatusCode::OK, "The document.")
 }
 
 fn page_operation() -> Operation {

@@ -5,11 +5,12 @@ use std::borrow::Cow;
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::gateway::ApiError;
 use crate::gateway::error::Said;
-use crate::gateway::openapi::shapes::shape;
 use crate::gateway::openapi::{Refusal, Worded};
 use store::StoreError;
 
@@ -34,7 +35,9 @@ pub enum ScimError {
 }
 
 /// What kind of error a 400 or a 409 is (table 9 of RFC 7644).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
 pub enum ScimType {
     InvalidFilter,
     Uniqueness,
@@ -45,42 +48,19 @@ pub enum ScimType {
     InvalidValue,
 }
 
-impl ScimType {
-    const ALL: [Self; 7] = [
-        Self::InvalidFilter,
-        Self::Uniqueness,
-        Self::Mutability,
-        Self::InvalidSyntax,
-        Self::InvalidPath,
-        Self::NoTarget,
-        Self::InvalidValue,
-    ];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::InvalidFilter => "invalidFilter",
-            Self::Uniqueness => "uniqueness",
-            Self::Mutability => "mutability",
-            Self::InvalidSyntax => "invalidSyntax",
-            Self::InvalidPath => "invalidPath",
-            Self::NoTarget => "noTarget",
-            Self::InvalidValue => "invalidValue",
-        }
-    }
-}
-
-shape! {
-    /// What is wrong (RFC 7644 section 3.12).
-    pub ScimErrorBody = |_| json!({
-        "type": "object",
-        "properties": {
-            "schemas": { "const": [ERROR] },
-            "status": { "type": "string", "pattern": "^[45][0-9]{2}$", "description": "The status again." },
-            "scimType": { "enum": ScimType::ALL.map(ScimType::name) },
-            "detail": { "type": "string", "description": "What is wrong, for people." },
-        },
-        "required": ["schemas", "status", "detail"],
-    })
+/// What is wrong (RFC 7644 section 3.12).
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ScimErrorBody<'a> {
+    #[schemars(extend("const" = [ERROR]))]
+    schemas: [&'static str; 1],
+    /// The status again.
+    #[schemars(regex(pattern = "^[45][0-9]{2}$"))]
+    status: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scim_type: Option<ScimType>,
+    /// What is wrong, for people.
+    detail: &'a str,
 }
 
 impl ScimError {
@@ -157,18 +137,14 @@ pub fn is_scim(path: &str) -> bool {
 
 /// The same error in the protocol's body; any other answer as it is.
 pub fn in_words_of_scim(mut response: Response) -> Response {
-    if let Some(Said(detail)) = response.extensions_mut().remove() {
-        put_body(&mut response, None, &detail);
+    if let Some(Said { message, .. }) = response.extensions_mut().remove() {
+        put_body(&mut response, None, &message);
     }
     response
 }
 
 fn body(status: StatusCode, scim_type: Option<ScimType>, detail: &str) -> Value {
-    let mut body = json!({ "schemas": [ERROR], "status": status.as_str(), "detail": detail });
-    if let Some(scim_type) = scim_type {
-        body["scimType"] = scim_type.name().into();
-    }
-    body
+    json!(ScimErrorBody { schemas: [ERROR], status: status.as_str(), scim_type, detail })
 }
 
 fn put_body(response: &mut Response, scim_type: Option<ScimType>, detail: &str) {

@@ -2,33 +2,168 @@
 
 use axum::extract::{Path, Request, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
+use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Json};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde_json::json;
 
 use super::Appends;
-use super::{events, feedback, openapi, signed, unsubscribe};
+use super::events::EmailEvents;
+use super::feedback::{FeedbackRequest, PROVIDERS};
+use super::unsubscribe::WINDOW;
+use super::{events, feedback, signed, unsubscribe};
 use crate::app::App;
-use crate::gateway::{self, ApiError, RequestId, Routes};
+use crate::gateway::formats::Success;
+use crate::gateway::openapi::Tag;
+use crate::gateway::{self, Access, ApiError, Operation, RequestId, Routes};
+use crate::messages::channels::providers;
 use crate::messages::unsubscribe_token;
+
+const TAG: Tag = Tag {
+    name: "Reports",
+    about: "What providers and relays say of messages, and users who want no more emails.",
+};
+
+/// Of the examples.
+const MESSAGE: &str = "0192f1d0c3a47b0e8f5a3c9d2e1b0a96.0190b9a61c0070008000000000000000.sms";
+const MESSAGE_ID: &str =
+    "<0192f1d0c3a47b0e8f5a3c9d2e1b0a96.0190b9a61c0070008000000000000000@acme.example>";
 
 /// The routes.
 pub fn routes() -> Routes {
     let unsubscribe = get(ask).post(unsubscribe);
     Routes::new()
-        .route("/feedback/{provider}", post(feedback), [openapi::feedback()])
-        .route("/email/events", post(events), [openapi::events()])
-        .route("/email/unsubscribe/{token}", unsubscribe, [openapi::ask(), openapi::unsubscribe()])
-        .tells(crate::messages::channels::openapi::webhooks())
+        .route("/feedback/{provider}", post(feedback), [describe_feedback()])
+        .route("/email/events", post(events), [describe_events()])
+        .route("/email/unsubscribe/{token}", unsubscribe, [describe_ask(), describe_unsubscribe()])
+        .tells([providers::describe()])
+}
+
+fn of_workspace(operation: Operation) -> Operation {
+    let header = |operation: Operation, name: &str, about: &str| {
+        operation.parameter(json!({
+            "in": "header", "name": name, "required": true, "description": about,
+            "schema": { "type": "string", "minLength": 1 },
+        }))
+    };
+    let operation = operation.parameter(json!({
+        "in": "query", "name": "workspace", "required": true,
+        "schema": { "type": "string", "minLength": 1, "examples": ["acme"] },
+        "description": "Whose messages they were.",
+    }));
+    let operation = header(
+        operation,
+        "webhook-id",
+        "Of the sender's choice, another one for each request. One that comes again within a day \
+         changes nothing more.",
+    );
+    header(operation, "webhook-timestamp", "When it was signed, in seconds since the Unix epoch.")
+}
+
+fn describe_feedback() -> Operation {
+    let operation = Operation::new(
+        Method::POST,
+        "reportMessages",
+        TAG,
+        "Report the status of push, SMS and WhatsApp messages",
+    )
+    .by(Access::Signed("providers.feedback_secret"))
+    .about(
+        "For the provider that messages are handed to. An invalid number is sent nothing more \
+         until somebody takes it off the list (`POST /sms/invalid_phone_numbers/remove`); a \
+         device that is not registered any more is removed from the user's profile. A message \
+         that is not known is ignored. If a report is wrong, nothing of any is written.",
+    )
+    .in_path("provider", "Who reports.", json!({ "enum": PROVIDERS }))
+    .takes::<FeedbackRequest>(
+        "A number, a device and a message",
+        json!({ "reports": [
+            { "type": "invalid_number", "number": "+15550100" },
+            {
+                "type": "unregistered_device", "id": MESSAGE, "token": "740f4707bebcf74f",
+                "app_id": "app",
+            },
+            { "type": "failed", "id": MESSAGE, "reason": "blocked by the carrier" },
+        ] }),
+    )
+    .answers_success(StatusCode::OK, "All of it is written.")
+    .refuses(&no_provider(), "Nobody of that name reports");
+    of_workspace(operation)
+}
+
+fn describe_events() -> Operation {
+    let operation = Operation::new(
+        Method::POST,
+        "reportEmails",
+        TAG,
+        "Report the status of emails",
+    )
+    .by(Access::Signed("email.events_secret"))
+    .about(
+        "For the relay, or whoever reads what it says. A state that a transactional email has \
+             come to is reported by a postback. An email that is not known is ignored, and so is \
+             what is known already. If an event is wrong, nothing of any is written.",
+    )
+    .takes::<EmailEvents>(
+        "One that arrived, and one that did not",
+        json!({ "events": [
+                { "type": "delivered", "id": MESSAGE_ID, "at": "2026-11-21T08:58:43Z" },
+                { "type": "bounced", "id": MESSAGE_ID, "code": 550, "reason": "No such user" },
+            ] }),
+    )
+    .answers_success(StatusCode::OK, "All of it is written.");
+    of_workspace(operation)
+}
+
+/// HTML for people.
+#[derive(JsonSchema)]
+#[schemars(with = "String")]
+struct UnsubscribePage;
+
+fn by_token(operation: Operation) -> Operation {
+    operation
+        .in_path(
+            "token",
+            "Whose emails: as the `List-Unsubscribe` header of the email has it.",
+            json!({ "type": "string", "pattern": "^[A-Za-z0-9_-]{70}$" }),
+        )
+        .refuses(&no_link(), "It is no such token")
+}
+
+fn describe_ask() -> Operation {
+    let operation =
+        Operation::new(Method::GET, "askToUnsubscribe", TAG, "A page to unsubscribe by")
+            .about("Changes nothing: mail programs and filters look at every link.")
+            .answers_as::<UnsubscribePage>(StatusCode::OK, "A page with a button.", "text/html");
+    by_token(operation)
+}
+
+fn describe_unsubscribe() -> Operation {
+    let operation = Operation::new(Method::POST, "unsubscribe", TAG, "Unsubscribe from emails")
+        .about(
+            "With one click (RFC 8058): the user's `email_subscribe` becomes `unsubscribed`. \
+             What the body says does not matter, nor does how often it comes.",
+        )
+        .refuses(
+            &ApiError::RateLimited(WINDOW / 1_000),
+            "It came several times in an hour without having taken effect yet",
+        )
+        .answers_as::<UnsubscribePage>(
+            StatusCode::OK,
+            "It is durable, and in effect within seconds.",
+            "text/html",
+        );
+    by_token(operation)
 }
 
 async fn feedback(
     State(app): State<App>,
     Path(provider): Path<String>,
     request: Request,
-) -> Result<Json<Value>, ApiError> {
-    if !feedback::PROVIDERS.contains(&provider.as_str()) {
+) -> Result<Json<Success>, ApiError> {
+    if !PROVIDERS.contains(&provider.as_str()) {
         let (head, body) = request.into_parts();
         gateway::discard(&head, body);
         return Err(no_provider());
@@ -37,25 +172,21 @@ async fn feedback(
     let signed::Signed { workspace, body, key } = signed;
     let read = feedback::read(&body, app.clock.now_ms())?;
     feedback::apply(&app, workspace, &key, &read).await?;
-    Ok(success())
+    Ok(Json(Success::default()))
 }
 
-pub(super) fn no_provider() -> ApiError {
-    let providers = feedback::PROVIDERS.join(", ");
+fn no_provider() -> ApiError {
+    let providers = PROVIDERS.join(", ");
     ApiError::NotFound(format!("There is no such provider; there are: {providers}"))
 }
 
-async fn events(State(app): State<App>, request: Request) -> Result<Json<Value>, ApiError> {
+async fn events(State(app): State<App>, request: Request) -> Result<Json<Success>, ApiError> {
     let signed =
         signed::read(&app, request, |settings| settings.email.as_ref()?.events_secret.as_ref());
     let signed::Signed { workspace, body, key } = signed.await?;
     let news = events::read(&body, app.clock.now_ms())?;
     events::apply(&app, workspace, &key, &news).await?;
-    Ok(success())
-}
-
-fn success() -> Json<Value> {
-    Json(json!({ "message": "success" }))
+    Ok(Json(Success::default()))
 }
 
 /// Changes nothing: whatever looks at links in emails comes here.
@@ -90,7 +221,7 @@ async fn unsubscribe(
     Ok(page("<p>You are unsubscribed.</p>"))
 }
 
-pub(super) fn no_link() -> ApiError {
+fn no_link() -> ApiError {
     ApiError::NotFound("This is no link to unsubscribe by".into())
 }
 

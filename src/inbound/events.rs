@@ -1,53 +1,81 @@
 //! `POST /email/events`: what became of emails, as the relay learns it.
 
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::reported::{Became, News, tell};
-use super::{at, kind, reason, reports};
+use super::{MOST_REPORTS, at, reason};
 use crate::app::App;
-use crate::gateway::{ApiError, IdempotencyKey, JsonText, idempotency};
+use crate::gateway::formats::{List, Time};
+use crate::gateway::{ApiError, IdempotencyKey, JsonText, fields, idempotency};
 use crate::messages::channels::email;
-use crate::messages::members::{self, Members};
 
-/// What reports can be about.
-pub const TYPES: [&str; 3] = ["processed", "delivered", "bounced"];
+/// What became of emails.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct EmailEvents {
+    events: List<Event, 1, MOST_REPORTS>,
+}
+
+/// What became of one email.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(rename = "EmailEvent")]
+struct Event {
+    #[serde(rename = "type")]
+    kind: Type,
+    /// The email's `Message-ID`, with its brackets or without, or the message's id.
+    id: String,
+    at: Option<Time>,
+    /// Of SMTP, such as 550 or `5.1.1`.
+    #[schemars(with = "Value", extend("type" = ["string", "integer", "null"]))]
+    #[serde(default)]
+    code: Value,
+    reason: Option<String>,
+}
+
+/// What an event is about.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+enum Type {
+    Processed,
+    Delivered,
+    Bounced,
+}
 
 /// Why an email bounced: the code, such as 550 or "5.1.1", then the text.
-fn why(event: &Members) -> Result<Option<String>, String> {
-    let code = match event.get("code") {
-        Some(Value::String(code)) => Some(code.clone()),
-        Some(Value::Number(code)) => Some(code.to_string()),
+fn why(code: &Value, text: Option<&str>) -> Option<String> {
+    let code = match code {
+        Value::String(code) => Some(code.clone()),
+        Value::Number(code) => Some(code.to_string()),
         _ => None,
     };
-    let text = members::text(event, "reason")?.map(str::trim).filter(|text| !text.is_empty());
-    Ok(match (code, text) {
-        (Some(code), Some(text)) if !text.starts_with(&code) => {
-            reason(Some(&format!("{code} {text}")))
-        }
-        (_, Some(text)) => reason(Some(text)),
-        (code, None) => reason(code.as_deref()),
+    let text = text.map(str::trim).filter(|text| !text.is_empty());
+    reason(match (code, text) {
+        (Some(code), Some(text)) if !text.starts_with(&code) => Some(format!("{code} {text}")),
+        (_, Some(text)) => Some(text.to_owned()),
+        (code, None) => code,
     })
 }
 
-/// What an event says; none of an email that is none of Longshore's.
-fn read_one(event: &Members, now: i64) -> Result<Option<News>, String> {
-    let became = match kind(event, &TYPES)? {
-        "processed" => Became::Processed,
-        "delivered" => Became::Delivered,
-        _ => Became::Bounced,
-    };
-    // The email's Message-ID, or the message's id.
-    let id = members::required_text(event, "id")?;
-    let (at, why) = (at(event, now)?, why(event)?);
-    let reason = why.filter(|_| became == Became::Bounced);
-    Ok(email::named(&id).map(|id| News { id, became, at, reason }))
+impl Event {
+    /// What it says; none of an email that is none of Longshore's.
+    fn news(&self, now: i64) -> Option<News> {
+        let (became, reason) = match self.kind {
+            Type::Processed => (Became::Processed, None),
+            Type::Delivered => (Became::Delivered, None),
+            Type::Bounced => (Became::Bounced, why(&self.code, self.reason.as_deref())),
+        };
+        let at = at(self.at, now);
+        email::named(&self.id).map(|id| News { id, became, at, reason })
+    }
 }
 
-/// Reads a body; the error names what is wrong. An email that is none of Longshore's is passed
-/// over: a relay may have others.
+/// Reads a body; the error names what is wrong. An email that is none of Longshore's is ignored: a
+/// relay may have others.
 pub fn read(body: &JsonText, now: i64) -> Result<Vec<News>, ApiError> {
-    let news = reports(body, "events", |event| read_one(event, now))?;
-    let mut news: Vec<News> = news.into_iter().flatten().collect();
+    let EmailEvents { events } = fields::read(&body.object()?)?;
+    let mut news: Vec<News> = events.0.iter().filter_map(|event| event.news(now)).collect();
     // Rows are locked in one order by all who report; those of one email stay in theirs.
     news.sort_by_key(|news| news.id);
     Ok(news)
@@ -117,19 +145,9 @@ mod tests {
         }
         for (body, text) in [
             (json!({ "events": [] }), "events must have 1 to 500 elements"),
-            (json!({}), "events is required"),
-            (json!({ "events": null }), "events is required"),
-            (json!({ "events": {} }), "events must be an array of objects"),
-            (json!({ "events": [[]] }), "events[0] must be an object"),
             (
                 json!({ "events": [{ "type": "opened", "id": "x" }] }),
                 "events[0].type must be one of processed, delivered and bounced",
-            ),
-            (json!({ "events": [{ "id": "x" }] }), "events[0].type is required"),
-            (json!({ "events": [{ "type": "bounced" }] }), "events[0].id is required"),
-            (
-                json!({ "events": [{ "type": "bounced", "id": "x", "reason": 5 }] }),
-                "events[0].reason must be a string",
             ),
             (
                 json!({ "events": [{ "type": "bounced", "id": "x", "at": "" }] }),

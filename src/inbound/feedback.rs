@@ -1,50 +1,104 @@
 //! `POST /feedback/{provider}`: what providers of push, SMS and WhatsApp report.
 
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
 use super::reported::{Became, News, tell};
-use super::{at, kind, reason, reports};
+use super::{LONGEST_REASON, MOST_REPORTS, at, reason};
 use crate::app::App;
-use crate::gateway::{ApiError, IdempotencyKey, JsonText, idempotency};
+use crate::gateway::formats::{List, Time};
+use crate::gateway::{ApiError, IdempotencyKey, JsonText, fields, idempotency};
 use crate::messages::MessageId;
 use crate::messages::channels::providers::SAID_BY_PROVIDER;
-use crate::messages::members::{Members, required_text, text};
 use crate::sms::{self, PhoneNumber};
 use crate::users::devices::{self, Gone};
 
 /// Who reports.
 pub const PROVIDERS: [&str; 3] = ["push", "sms", "whats_app"];
 
-/// What reports can be about.
-pub const TYPES: [&str; 4] = ["invalid_number", "unregistered_device", "delivered", "failed"];
-
-/// What one report says; of a message that has no id of Longshore's nothing.
-enum Report {
-    InvalidNumber(PhoneNumber),
-    UnregisteredDevice(Option<Gone>),
-    News(Option<News>),
+/// Reports of messages.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(rename = "Feedback")]
+pub(super) struct FeedbackRequest {
+    #[schemars(with = "List<ReportFields, 1, MOST_REPORTS>")]
+    reports: List<Report, 1, MOST_REPORTS>,
 }
 
-impl Report {
-    fn read(report: &Members, now: i64) -> Result<Self, String> {
-        let id = || required_text(report, "id").map(|id| MessageId::parse(&id));
-        Ok(match kind(report, &TYPES)? {
-            "invalid_number" => {
-                let number = PhoneNumber::parse(&required_text(report, "number")?);
-                Self::InvalidNumber(number.map_err(|error| format!("number: {error}"))?)
-            }
+/// What one report says.
+#[derive(Debug, Deserialize)]
+#[serde(try_from = "ReportFields")]
+enum Report {
+    InvalidNumber(PhoneNumber),
+    UnregisteredDevice { id: String, token: String, app_id: Option<String> },
+    News { id: String, became: Became, at: Option<Time>, reason: Option<String> },
+}
+
+/// What a report is about.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+enum Type {
+    InvalidNumber,
+    UnregisteredDevice,
+    Delivered,
+    Failed,
+}
+
+/// A report: an invalid number, a device that is not registered any more, or what became of a
+/// message.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(rename = "Report", extend("anyOf" = [
+    report("invalid_number", &["number"]),
+    report("unregistered_device", &["id", "token"]),
+    report("delivered", &["id"]),
+    report("failed", &["id"]),
+]))]
+struct ReportFields {
+    #[serde(rename = "type")]
+    kind: Type,
+    /// Of `invalid_number`.
+    number: Option<PhoneNumber>,
+    /// The message's, as the provider was given it. Of `unregistered_device`, of a message that
+    /// went to it.
+    id: Option<String>,
+    /// Of `unregistered_device`.
+    token: Option<String>,
+    /// Of `unregistered_device`; of any app, if it is absent.
+    app_id: Option<String>,
+    /// Of `delivered` and `failed`.
+    at: Option<Time>,
+    #[schemars(description = format!("Of `failed`: why; {LONGEST_REASON} characters are kept."))]
+    reason: Option<String>,
+}
+
+/// What a report of this type has.
+fn report(kind: &str, required: &[&str]) -> Value {
+    let given = required.iter().map(|name| ((*name).to_owned(), json!({ "type": "string" })));
+    let mut fields: Map<String, Value> = given.collect();
+    fields.insert("type".to_owned(), json!({ "const": kind }));
+    json!({ "properties": fields, "required": required })
+}
+
+impl TryFrom<ReportFields> for Report {
+    type Error = String;
+
+    fn try_from(fields: ReportFields) -> Result<Self, String> {
+        let ReportFields { kind, number, id, token, app_id, at, reason } = fields;
+        let required = |field: Option<String>, name| field.ok_or(format!(".{name} is required"));
+        Ok(match kind {
+            Type::InvalidNumber => Self::InvalidNumber(number.ok_or(".number is required")?),
             // The id is that of a message that went to the token, and says whose it is.
-            "unregistered_device" => {
-                let (id, token) = (id()?, required_text(report, "token")?);
-                let app_id = text(report, "app_id")?.map(str::to_owned);
-                let gone = |id: MessageId| Gone { service_id: id.service_id, app_id, token };
-                Self::UnregisteredDevice(id.map(gone))
+            Type::UnregisteredDevice => Self::UnregisteredDevice {
+                id: required(id, "id")?,
+                token: required(token, "token")?,
+                app_id,
+            },
+            Type::Delivered => {
+                Self::News { id: required(id, "id")?, became: Became::Delivered, at, reason: None }
             }
-            kind => {
-                let (id, at) = (id()?, at(report, now)?);
-                let (became, reason) = match kind {
-                    "delivered" => (Became::Delivered, None),
-                    _ => (Became::Failed, reason(text(report, "reason")?)),
-                };
-                Self::News(id.map(|id| News { id, became, at, reason }))
+            Type::Failed => {
+                Self::News { id: required(id, "id")?, became: Became::Failed, at, reason }
             }
         })
     }
@@ -59,14 +113,22 @@ pub struct Feedback {
 }
 
 /// Reads a body; the error names what is wrong. A report about a message that has no id of
-/// Longshore's is passed over.
+/// Longshore's is ignored.
 pub fn read(body: &JsonText, now: i64) -> Result<Feedback, ApiError> {
     let mut feedback = Feedback::default();
-    for report in reports(body, "reports", |report| Report::read(report, now))? {
+    let FeedbackRequest { reports } = fields::read(&body.object()?)?;
+    for report in reports.0 {
         match report {
             Report::InvalidNumber(number) => feedback.invalid.push(number),
-            Report::UnregisteredDevice(gone) => feedback.gone.extend(gone),
-            Report::News(news) => feedback.news.extend(news),
+            Report::UnregisteredDevice { id, token, app_id } => {
+                let gone = |id: MessageId| Gone { service_id: id.service_id, app_id, token };
+                feedback.gone.extend(MessageId::parse(&id).map(gone));
+            }
+            Report::News { id, became, at: reported, reason: why } => {
+                let (at, reason) = (at(reported, now), reason(why));
+                let news = |id| News { id, became, at, reason };
+                feedback.news.extend(MessageId::parse(&id).map(news));
+            }
         }
     }
     feedback.invalid.sort_unstable();
@@ -109,7 +171,6 @@ pub async fn apply(
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
     use uuid::Uuid;
 
     use super::*;
@@ -160,7 +221,6 @@ mod tests {
     fn what_is_wrong_is_named() {
         let many = vec![json!({ "type": "invalid_number", "number": "+15550100" }); 501];
         for (body, text) in [
-            (json!({}), "reports is required"),
             (json!({ "reports": [] }), "reports must have 1 to 500 elements"),
             (json!({ "reports": many }), "reports must have 1 to 500 elements"),
             (
@@ -168,14 +228,9 @@ mod tests {
                 "reports[0].type must be one of invalid_number, unregistered_device, delivered \
                  and failed",
             ),
-            (json!({ "reports": [{ "number": "+15550100" }] }), "reports[0].type is required"),
-            (
-                json!({ "reports": [{ "type": "unregistered_device", "id": "x" }] }),
-                "reports[0].token is required",
-            ),
             (
                 json!({ "reports": [{ "type": "invalid_number", "number": "5" }] }),
-                "reports[0].number: \"5\" is no phone number",
+                "reports[0].number: \"5\" is not a valid phone number",
             ),
             (
                 json!({ "reports": [{ "type": "delivered", "id": "x", "at": "soon" }] }),

@@ -67,7 +67,9 @@ pub async fn read(
     let headers = head.headers.clone();
     let extensions = head.extensions.clone();
     let body = match JsonText::unproved(Request::from_parts(head, body), app).await {
-        Err(ApiError::Invalid(_) | ApiError::TooLarge | ApiError::TooSlow) => {
+        Err(
+            ApiError::Invalid(_) | ApiError::Field(..) | ApiError::TooLarge | ApiError::TooSlow,
+        ) => {
             return Err(refused(Some(workspace), "its body cannot be read"));
         }
         body => body?,

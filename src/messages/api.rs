@@ -2,34 +2,126 @@
 
 use axum::Extension;
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::members::Members;
+use super::live_activity;
 use super::order::Kind;
-use super::request::{self, Refused, Wanted};
-use super::{live_activity, openapi};
+use super::recipient::Members;
+use super::request::{
+    self, ARCHIVED_CAMPAIGN, INVALID_CAMPAIGN, MessageProblem, NO_MESSAGE, PAUSED_CAMPAIGN,
+    ScheduleMessagesRequest, SendRequest, UNKNOWN_SEGMENT, Wanted,
+};
+use super::when::PAST;
 use crate::app::App;
 use crate::campaigns;
+use crate::gateway::formats::{Errors, SuccessText};
 use crate::gateway::idempotency::{self, Received};
-use crate::gateway::{self, ApiError, Caller, IdempotencyKey, JsonText, Routes, limits};
+use crate::gateway::openapi::Tag;
+use crate::gateway::{
+    self, Access, ApiError, Caller, IdempotencyKey, JsonText, Operation, Routes, limits,
+};
 use crate::workspaces::Budget;
 use crate::workspaces::settings;
 use log::NewMessage;
 
-pub(super) const SEND: &str = "messages.send";
+const SEND: &str = "messages.send";
 pub(crate) const SCHEDULE: &str = "messages.schedule.create";
+
+const TAG: Tag = Tag {
+    name: "Messages",
+    about: "To users who are named, to a segment, or to an audience; now or later.",
+};
+
+/// What a dispatch's id looks like.
+pub(crate) const DISPATCH_ID: &str = "^[0-9a-f]{32}$";
+
+/// Of the examples.
+const CAMPAIGN: &str = "3c9f0a52-8f1e-4c57-9a3e-0d5b1c2e7f60";
 
 /// The routes of messages.
 pub fn routes() -> Routes {
     let send = gateway::protected(SEND, post(send));
     Routes::new()
-        .route("/messages/send", send, [openapi::send()])
+        .route("/messages/send", send, [describe_send()])
         .merge(live_activity::api::routes())
+}
+
+fn describe_send() -> Operation {
+    let operation = Operation::new(Method::POST, "sendMessages", TAG, "Send messages now")
+        .by(Access::Key(SEND))
+        .about(
+            "Answered once it is durable; sent soon after, once to each user by each channel. \
+             Users who do not exist are skipped. Where a segment or an audience is meant as a \
+             whole, the call counts against the budget `messages.send.audience` instead: 250 \
+             requests a minute.",
+        )
+        .repeatable()
+        .takes::<SendRequest>(
+            "To users who are named",
+            json!({
+                "external_user_ids": ["ann"],
+                "recipients": [{ "external_user_id": "bob", "trigger_properties": { "seats": 2 } }],
+                "campaign_id": CAMPAIGN, "send_id": "spring", "messages": webhook(),
+            }),
+        )
+        .answers::<Sent>(StatusCode::CREATED, "It is durable.");
+    refuses_messages(operation).refuses(&ApiError::TooLarge, "Written anew it has too many bytes")
+}
+
+pub(crate) fn describe_schedule() -> Operation {
+    let operation = Operation::new(Method::POST, "scheduleMessages", TAG, "Schedule messages")
+        .by(Access::Key(SCHEDULE))
+        .about(
+            "For a time that is one for all, or on everybody's own clock. `longshore schedules` \
+             shows and cancels what is scheduled.",
+        )
+        .repeatable()
+        .takes::<ScheduleMessagesRequest>(
+            "To a user, on their morning",
+            json!({
+                "external_user_ids": ["ann"],
+                "schedule": { "time": "2127-01-01T09:00:00", "in_local_time": true },
+                "messages": webhook(),
+            }),
+        )
+        .answers::<ScheduledMessages>(StatusCode::CREATED, "It is scheduled.");
+    refuses_messages(operation).refuses(
+        &ApiError::Invalid(PAST.into()),
+        "The time is past, in every zone where that counts",
+    )
+}
+
+fn webhook() -> Value {
+    json!({ "webhook": {
+        "url": "https://hooks.acme.example/{{${user_id}}}", "request_method": "POST",
+        "body": "{\"name\": \"{{${first_name}}}\"}",
+    }})
+}
+
+fn refuses_messages(operation: Operation) -> Operation {
+    let template = "line 1, column 7: a tag is not closed";
+    let wrong_template = ApiError::InvalidMany(
+        format!("messages.webhook.body: {template}"),
+        vec![json!({ "type": template, "path": "messages.webhook.body" })],
+    );
+    let no_message = vec![json!({
+        "type": "the workspace declares no providers.push", "path": "messages.apple_push",
+    })];
+    let invalid = |text: &str| ApiError::Invalid(text.into());
+    operation
+        .refuses_in::<Errors<'_, MessageProblem>>(StatusCode::BAD_REQUEST)
+        .refuses(&ApiError::invalid_field(UNKNOWN_SEGMENT), "The workspace has no such segment")
+        .refuses(&invalid(INVALID_CAMPAIGN), "The workspace has no such campaign of type api")
+        .refuses(&invalid(ARCHIVED_CAMPAIGN), "The campaign is archived")
+        .refuses(&invalid(PAUSED_CAMPAIGN), "The campaign is paused")
+        .refuses(&wrong_template, "A message object makes the whole request fail")
+        .refuses(&ApiError::InvalidMany(NO_MESSAGE.into(), no_message), "Nothing can be sent")
 }
 
 /// Counts the call against the budget that its body says, and answers it.
@@ -64,7 +156,7 @@ async fn take(
     let settings = settings::of(&app, caller.workspace.id).await?;
     let campaigns = campaigns::of_calls(&app, caller.workspace.id).await?;
     // Regular expressions are compiled, and templates are read.
-    let wanted = app.cores.compute_here(|| request::read_send(&members, &settings, &campaigns));
+    let wanted = app.cores.compute_here(|| SendRequest::read(&members, &settings, &campaigns));
     let send = Send { caller, wanted, partitions: app.config.log.partitions };
     idempotency::append(app, key, body, send).await
 }
@@ -73,52 +165,58 @@ async fn take(
 struct Send {
     caller: Caller,
     /// As the body is read now: what is refused may have been taken the first time.
-    wanted: Result<Wanted, Refused>,
+    wanted: Result<Wanted, ApiError>,
     /// Of the log.
     partitions: u32,
 }
 
-/// What is answered.
-#[derive(Serialize)]
-pub(crate) struct Taken {
-    /// 32 hexadecimal digits.
+/// What is sent.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Sent {
+    #[schemars(regex(pattern = DISPATCH_ID))]
     dispatch_id: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    schedule_id: Option<Uuid>,
+    /// As it was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     send_id: Option<String>,
-    message: &'static str,
+    message: SuccessText,
     /// Of message objects that are left out.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    errors: Vec<Value>,
+    errors: Vec<MessageProblem>,
 }
 
-impl Taken {
-    pub(crate) fn new(dispatch_id: Uuid, schedule_id: Option<Uuid>, wanted: &Wanted) -> Self {
+/// What was scheduled, and can be seen under `schedule_id`.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ScheduledMessages {
+    pub schedule_id: Uuid,
+    #[serde(flatten)]
+    pub sent: Sent,
+}
+
+impl Sent {
+    pub(crate) fn new(dispatch_id: Uuid, wanted: &Wanted) -> Self {
         Self {
             dispatch_id: dispatch_id.simple().to_string(),
-            schedule_id,
             send_id: wanted.send_id.clone(),
-            message: "success",
+            message: SuccessText::Success,
             errors: wanted.problems.clone(),
         }
     }
 }
 
 impl idempotency::Work for Send {
-    type Answer = Taken;
+    type Answer = Sent;
     const STATUS: StatusCode = StatusCode::CREATED;
 
     /// The same body comes to the same order as long as the workspace declares the same.
-    fn read(&self, _: &JsonText, received: Received) -> Result<(Taken, Vec<NewMessage>), ApiError> {
-        let wanted = self.wanted.as_ref().map_err(Refused::clone)?;
+    fn read(&self, _: &JsonText, received: Received) -> Result<(Sent, Vec<NewMessage>), ApiError> {
+        let wanted = self.wanted.as_ref().map_err(Clone::clone)?;
         let Caller { workspace, request_id, .. } = &self.caller;
         let order = wanted.order(Kind::Send, received, workspace.id, request_id);
-        let taken = Taken::new(order.dispatch_id, None, wanted);
-        Ok((taken, vec![order.to_log(self.partitions)?]))
+        let sent = Sent::new(order.dispatch_id, wanted);
+        Ok((sent, vec![order.to_log(self.partitions)?]))
     }
 
-    fn taken(&self, _: &Taken) {
+    fn taken(&self, _: &Sent) {
         count(Kind::Send);
     }
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod in_log;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use uuid::Uuid;
@@ -87,8 +88,9 @@ pub enum Who {
 }
 
 /// `recipient_subscription_state`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(inline)]
 pub enum SubscriptionState {
     OptedIn,
     #[default]

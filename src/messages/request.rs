@@ -2,22 +2,27 @@
 
 use std::collections::HashSet;
 
+use schemars::{JsonSchema, Schema};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::content::{Content, Place, Problem};
-use super::members::{self, MOST_USERS, Members, member};
+use super::content::{Content, Messages, Place, Problem};
 use super::order::{Kind, Named, Order, SubscriptionState, Target};
+use super::recipient::{MOST_USERS, Members, NAMES, Properties, User};
+use crate::audience::Audience;
 use crate::campaigns::{ApiCampaign, ApiCampaigns};
-use crate::gateway::ApiError;
+use crate::gateway::formats::{Identifier, List, UserAlias, exactly_one};
 use crate::gateway::idempotency::Received;
+use crate::gateway::{ApiError, fields};
 use crate::messages::When;
+use crate::messages::when::ScheduleObject;
 use crate::workspaces::Budget;
 use crate::workspaces::settings::Settings;
 use kit::words::beginning;
 
 /// Characters of a `send_id`.
-pub const MOST_SEND_ID: usize = 64;
+const MOST_SEND_ID: usize = 64;
 
 /// Names the variation of a campaign that a message object is.
 const VARIATION: &str = "message_variation_id";
@@ -28,7 +33,7 @@ const MOST_SHOWN: usize = 64;
 /// How many things that are wrong with message objects are said.
 const MOST_PROBLEMS: usize = 100;
 
-/// The members that name users.
+/// The fields that name users.
 const USERS: [&str; 3] = ["external_user_ids", "user_aliases", "recipients"];
 
 pub const NO_MESSAGE: &str = "No message to send";
@@ -36,14 +41,154 @@ pub const INVALID_CAMPAIGN: &str = "Invalid Campaign ID";
 pub const ARCHIVED_CAMPAIGN: &str = "The campaign is archived. Unarchive the campaign in order for trigger requests to take effect.";
 pub const PAUSED_CAMPAIGN: &str =
     "The campaign is paused. Resume the campaign in order for trigger requests to take effect.";
-pub const UNKNOWN_SEGMENT: &str = "segment_id is that of no segment of the workspace";
+pub const UNKNOWN_SEGMENT: &str = "segment_id does not match a segment in this workspace";
 
-/// The members that both calls have, checked, with the messages that can be sent.
+/// What is sent, and to whom: to at most 50 users who are named over `external_user_ids`,
+/// `user_aliases` and `recipients`, of whom a segment and an audience may be a part; or with
+/// `broadcast` to a segment, to an audience, or to those of a segment who are in an audience.
+#[derive(Debug, JsonSchema)]
+pub struct SendRequest {
+    #[serde(flatten)]
+    to: To,
+    #[serde(flatten)]
+    what: ToSend,
+}
+
+/// What is sent.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct ToSend {
+    #[schemars(with = "Messages")]
+    messages: Option<Messages>,
+    /// Frequency capping is ignored.
+    #[schemars(extend("default" = false))]
+    override_frequency_capping: Option<bool>,
+}
+
+/// What is scheduled, for when, and for whom, as when it is sent now; the message objects may be
+/// those that the campaign declares, as it does now.
+#[derive(Debug, JsonSchema)]
+pub struct ScheduleMessagesRequest {
+    #[serde(flatten)]
+    to: To,
+    #[serde(flatten)]
+    what: ToSchedule,
+}
+
+/// What is scheduled.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(extend("allOf" = [{ "anyOf": [
+    { "properties": { "messages": { "type": "object" } }, "required": ["messages"] },
+    {
+        "properties": { "campaign_id": { "type": "string" }, "messages": { "type": "null" } },
+        "required": ["campaign_id"],
+    },
+] }]))]
+struct ToSchedule {
+    #[schemars(with = "ScheduleObject")]
+    schedule: When,
+    messages: Option<Messages>,
+    /// Frequency capping is ignored.
+    #[schemars(extend("default" = false))]
+    override_messaging_limits: Option<bool>,
+}
+
+/// To whom, and for which campaign.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(transform = to_somebody)]
+struct To {
+    #[schemars(extend("default" = false))]
+    broadcast: Option<bool>,
+    external_user_ids: Option<List<Identifier, 0, MOST_USERS>>,
+    user_aliases: Option<List<UserAlias, 0, MOST_USERS>>,
+    recipients: Option<List<Recipient, 0, MOST_USERS>>,
+    /// Of a segment that the workspace file declares.
+    #[schemars(with = "Option<Uuid>")]
+    segment_id: Option<String>,
+    audience: Option<Audience>,
+    /// Of a campaign of type api: its statistics are kept.
+    #[schemars(with = "Option<Uuid>")]
+    campaign_id: Option<String>,
+    /// The caller's own name of the send; answered again.
+    send_id: Option<SendId>,
+    /// To whom emails and push messages go, by the user's `email_subscribe` or `push_subscribe`:
+    /// those who have opted in; those and the subscribed; or all, the unsubscribed too. SMS and
+    /// WhatsApp messages always need the user in the message's subscription group. Webhooks,
+    /// content cards: everybody.
+    #[schemars(extend("default" = SubscriptionState::default()))]
+    recipient_subscription_state: Option<SubscriptionState>,
+}
+
+/// A user, by one of two names, with what templates find under `api_trigger_properties`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(rename = "MessageRecipient", transform = exactly_one(NAMES))]
+struct Recipient {
+    external_user_id: Option<Identifier>,
+    user_alias: Option<UserAlias>,
+    trigger_properties: Option<Properties>,
+}
+
+/// The caller's own name of a send.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(try_from = "String")]
+#[schemars(with = "String", inline, extend(
+    "minLength" = 1, "maxLength" = MOST_SEND_ID, "pattern" = "^[ -~]*$",
+))]
+struct SendId(String);
+
+impl TryFrom<String> for SendId {
+    type Error = String;
+
+    fn try_from(id: String) -> Result<Self, String> {
+        let is_plain = id.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+        match is_plain && (1..=MOST_SEND_ID).contains(&id.len()) {
+            true => Ok(Self(id)),
+            false => Err(format!("must be 1 to {MOST_SEND_ID} printable ASCII characters")),
+        }
+    }
+}
+
+/// What [`To::wanted`] demands of the fields.
+fn to_somebody(schema: &mut Schema) {
+    let named = |name: &str| {
+        json!({
+            "properties": {
+                name: { "type": "array", "minItems": 1 }, "broadcast": { "enum": [false, null] },
+            },
+            "required": [name],
+        })
+    };
+    let [ids, aliases, recipients] = USERS.map(named);
+    let limits = [("segment_id", "string"), ("audience", "object")];
+    let limit = |(name, kind): (&str, &str)| json!({ "properties": { name: { "type": kind } }, "required": [name] });
+    // Alone they say nothing of for whom it is.
+    let recipients = json!({ "allOf": [recipients, { "anyOf": limits.map(limit) }] });
+    let nobody = json!({ "type": ["array", "null"], "maxItems": 0 });
+    let [segment, audience] = limits.map(|(name, kind)| {
+        json!({
+            "properties": {
+                name: { "type": kind }, "broadcast": { "const": true },
+                USERS[0]: nobody, USERS[1]: nobody, USERS[2]: nobody,
+            },
+            "required": [name, "broadcast"],
+        })
+    });
+    schema.insert("anyOf".into(), json!([ids, aliases, recipients, segment, audience]));
+}
+
+/// What is wrong with a message object, and where.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct MessageProblem {
+    #[serde(rename = "type")]
+    pub text: String,
+    pub path: String,
+}
+
+/// The fields that both calls have, checked, with the messages that can be sent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wanted {
     pub send_id: Option<String>,
     /// What is wrong with message objects that are left out.
-    pub problems: Vec<Value>,
+    pub problems: Vec<MessageProblem>,
     campaign_id: Option<Uuid>,
     target: Target,
     messages: Map<String, Value>,
@@ -51,126 +196,104 @@ pub struct Wanted {
     ignores_capping: bool,
 }
 
-/// Why a request is refused.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Refused {
-    pub message: String,
-    /// What is wrong with message objects, where that is why.
-    pub errors: Vec<Value>,
-}
-
-impl From<String> for Refused {
-    fn from(message: String) -> Self {
-        Self { message, errors: Vec::new() }
+impl SendRequest {
+    /// Reads a body of `POST /messages/send`.
+    pub fn read(
+        body: &Members,
+        settings: &Settings,
+        campaigns: &ApiCampaigns,
+    ) -> Result<Wanted, ApiError> {
+        let Self { to, what } = Self { to: fields::read(body)?, what: fields::read(body)? };
+        let messages = what.messages.map(|Messages(messages)| messages);
+        let ignores_capping = what.override_frequency_capping.unwrap_or_default();
+        to.wanted(messages.as_ref(), Place::Send, ignores_capping, settings, campaigns)
     }
 }
 
-impl From<&str> for Refused {
-    fn from(message: &str) -> Self {
-        message.to_owned().into()
+impl ScheduleMessagesRequest {
+    /// Reads a body of `POST /messages/schedule/create`. Whether the time is past is not looked
+    /// at. `declared` are the message objects of the campaign that [`campaign_asked`] names.
+    pub fn read(
+        body: &Members,
+        declared: Option<&Map<String, Value>>,
+        settings: &Settings,
+        campaigns: &ApiCampaigns,
+    ) -> Result<(When, Wanted), ApiError> {
+        let Self { to, what } = Self { to: fields::read(body)?, what: fields::read(body)? };
+        let messages = what.messages.map(|Messages(messages)| messages);
+        let messages = messages.as_ref().or(declared);
+        let ignores_capping = what.override_messaging_limits.unwrap_or_default();
+        let wanted = to.wanted(messages, Place::Schedule, ignores_capping, settings, campaigns)?;
+        Ok((what.schedule, wanted))
     }
 }
 
-impl From<Refused> for ApiError {
-    fn from(Refused { message, errors }: Refused) -> Self {
-        match errors.is_empty() {
-            true => Self::Invalid(message),
-            false => Self::InvalidMany(message, errors),
-        }
-    }
-}
-
-/// The members of `POST /messages/send`. Here and below the error names the member that is
-/// wrong; unknown ones are ignored, and an explicit null means absent.
-pub fn read_send(
-    body: &Members,
-    settings: &Settings,
-    campaigns: &ApiCampaigns,
-) -> Result<Wanted, Refused> {
-    let ignores_capping = members::switch(body, "override_frequency_capping")?;
-    let messages = members::object(body, "messages")?;
-    read(body, messages, Place::Send, ignores_capping, settings, campaigns)
-}
-
-/// The members of `POST /messages/schedule/create`. Whether the time is past is not looked at.
-/// `declared` are the message objects of the campaign that [`campaign_asked`] names.
-pub fn read_schedule(
-    body: &Members,
-    declared: Option<&Map<String, Value>>,
-    settings: &Settings,
-    campaigns: &ApiCampaigns,
-) -> Result<(When, Wanted), Refused> {
-    let schedule = member(body, "schedule").ok_or("schedule is required")?;
-    let when = When::read(schedule)?;
-    let ignores_capping = members::switch(body, "override_messaging_limits")?;
-    let messages = members::object(body, "messages")?.or(declared);
-    let wanted = read(body, messages, Place::Schedule, ignores_capping, settings, campaigns)?;
-    Ok((when, wanted))
+fn given<'a>(body: &'a Members, name: &str) -> Option<&'a Value> {
+    body.get(name).filter(|value| !value.is_null())
 }
 
 /// The campaign whose message objects are scheduled, since there are no others.
 pub fn campaign_asked(body: &Members) -> Option<Uuid> {
-    let id = member(body, "campaign_id").filter(|_| member(body, "messages").is_none());
+    let id = given(body, "campaign_id").filter(|_| given(body, "messages").is_none());
     id.and_then(Value::as_str).and_then(|id| Uuid::try_parse(id).ok())
 }
 
-/// What a call of `/messages/send` counts against.
+/// What a call of `/messages/send` counts against, before its fields are read.
 pub fn budget(body: &Members) -> Budget {
-    let is_named = |name: &&str| names_somebody(body, name);
-    let is_there = |name: &&str| member(body, name).is_some();
+    let is_named = |name: &&str| {
+        let users = given(body, name);
+        users.is_some_and(|users| users.as_array().is_none_or(|users| !users.is_empty()))
+    };
+    let is_there = |name: &&str| given(body, name).is_some();
     match USERS.iter().any(is_named) {
         false if ["segment_id", "audience"].iter().any(is_there) => Budget::MessagesSendAudience,
         _ => Budget::MessagesSend,
     }
 }
 
-/// Whether a member that names users has some, or is none.
-fn names_somebody(body: &Members, name: &str) -> bool {
-    let users = member(body, name);
-    users.is_some_and(|users| users.as_array().is_none_or(|users| !users.is_empty()))
-}
-
-fn read(
-    body: &Members,
-    messages: Option<&Map<String, Value>>,
-    place: Place,
-    ignores_capping: bool,
-    settings: &Settings,
-    campaigns: &ApiCampaigns,
-) -> Result<Wanted, Refused> {
-    let (users, broadcast) = (users(body)?, members::switch(body, "broadcast")?);
-    let is_named = [USERS[0], USERS[1]].iter().any(|name| names_somebody(body, name));
-    let segment_id = segment(body, settings)?;
-    let audience = members::audience(body, "audience")?.map(|audience| audience.to_json());
-    let (campaign, send_id) = (campaign(body, campaigns)?, send_id(body)?);
-    let subscription_state = subscription_state(body)?;
-    let is_limited = segment_id.is_some() || audience.is_some();
-    match (broadcast, users.is_empty()) {
-        (true, false) => return Err("broadcast must not be true where users are named".into()),
-        // Recipients add to those who are named, and do not replace them.
-        _ if !is_named && !is_limited => {
-            let options = [USERS[0], USERS[1], "segment_id"].join(", ");
-            return Err(format!("one of {options} and audience is required").into());
+impl To {
+    fn wanted(
+        self,
+        messages: Option<&Map<String, Value>>,
+        place: Place,
+        ignores_capping: bool,
+        settings: &Settings,
+        campaigns: &ApiCampaigns,
+    ) -> Result<Wanted, ApiError> {
+        let ids = self.external_user_ids.unwrap_or_default().0;
+        let aliases = self.user_aliases.unwrap_or_default().0;
+        let is_named = !ids.is_empty() || !aliases.is_empty();
+        let users = users(self.recipients.unwrap_or_default().0, ids, aliases)?;
+        let segment_id = segment(self.segment_id.as_deref(), settings)?;
+        let campaign = campaign(self.campaign_id.as_deref(), campaigns)?;
+        let is_limited = segment_id.is_some() || self.audience.is_some();
+        let wrong = match (self.broadcast.unwrap_or_default(), users.is_empty()) {
+            (true, false) => Some("broadcast must not be true if users are given"),
+            // Recipients add to those who are named, and do not replace them.
+            _ if !is_named && !is_limited => {
+                Some("one of external_user_ids, user_aliases, segment_id and audience is required")
+            }
+            (false, true) => Some("Set broadcast to true to send to a whole segment or audience"),
+            _ => None,
+        };
+        if let Some(wrong) = wrong {
+            return Err(ApiError::invalid_field(wrong));
         }
-        (false, true) => {
-            let alone = "broadcast must be true where a segment or an audience is meant as a whole";
-            return Err(alone.into());
+        let (messages, problems) = contents(messages, place, settings)?;
+        if let Some((_, campaign)) = campaign {
+            check_variations(&messages, campaign)?;
         }
-        _ => {}
+        let audience = self.audience.map(|audience| audience.to_json());
+        Ok(Wanted {
+            send_id: self.send_id.map(|SendId(id)| id),
+            problems,
+            campaign_id: campaign.map(|(id, _)| id),
+            target: Target { users, segment_id, audience },
+            messages,
+            subscription_state: self.recipient_subscription_state.unwrap_or_default(),
+            ignores_capping,
+        })
     }
-    let (messages, problems) = contents(messages, place, settings)?;
-    if let Some((_, campaign)) = campaign {
-        check_variations(&messages, campaign)?;
-    }
-    Ok(Wanted {
-        send_id,
-        problems,
-        campaign_id: campaign.map(|(id, _)| id),
-        target: Target { users, segment_id, audience },
-        messages,
-        subscription_state,
-        ignores_capping,
-    })
 }
 
 /// The message objects that can be sent, and what is wrong with the others.
@@ -178,10 +301,10 @@ fn contents(
     messages: Option<&Map<String, Value>>,
     place: Place,
     settings: &Settings,
-) -> Result<(Map<String, Value>, Vec<Value>), Refused> {
-    let no_message = |why: &str| Refused {
-        message: NO_MESSAGE.into(),
-        errors: vec![json!({ "type": why, "path": "messages" })],
+) -> Result<(Map<String, Value>, Vec<MessageProblem>), ApiError> {
+    let no_message = |why: &str| {
+        let problem = MessageProblem { text: why.to_owned(), path: "messages".to_owned() };
+        refused(NO_MESSAGE.to_owned(), &[problem])
     };
     let messages = messages.ok_or_else(|| {
         no_message(match place {
@@ -190,68 +313,76 @@ fn contents(
         })
     })?;
     let (_, taken, problems) = Content::read(messages, place, settings);
-    let fatal = problems.iter().find(|problem| problem.is_fatal);
-    let message = fatal.map(|Problem { path, text, .. }| format!("{path}: {text}"));
-    let errors = problems.iter().take(MOST_PROBLEMS);
-    let errors = errors.map(|Problem { path, text, .. }| json!({ "type": text, "path": path }));
-    let errors: Vec<Value> = errors.collect();
-    match message {
-        Some(message) => Err(Refused { message, errors }),
-        None if taken.is_empty() && errors.is_empty() => Err(no_message("it has no message")),
-        None if taken.is_empty() => Err(Refused { message: NO_MESSAGE.into(), errors }),
-        None => Ok((taken, errors)),
+    let fatal = problems.iter().find(|problem| problem.is_fatal).map(Problem::to_string);
+    let problems = problems.into_iter().take(MOST_PROBLEMS);
+    let problems = problems.map(|Problem { path, text, .. }| MessageProblem { text, path });
+    let problems: Vec<MessageProblem> = problems.collect();
+    match fatal {
+        Some(message) => Err(refused(message, &problems)),
+        None if taken.is_empty() && problems.is_empty() => Err(no_message("it has no message")),
+        None if taken.is_empty() => Err(refused(NO_MESSAGE.to_owned(), &problems)),
+        None => Ok((taken, problems)),
     }
 }
 
-/// Everybody who is named, each once. Who is a recipient too has the recipient's properties.
-fn users(body: &Members) -> Result<Vec<Named>, String> {
-    let [ids, aliases, recipients] = USERS;
-    let recipients = members::users(body, recipients, "objects", recipient)?;
-    let ids = members::users(body, ids, "strings", |id, path| {
-        members::identifier(id, path).map(members::User::ExternalUserId)
-    })?;
-    let aliases = members::users(body, aliases, "objects", members::user_alias)?;
+/// The refusal of a request whose message objects are wrong.
+fn refused(message: String, problems: &[MessageProblem]) -> ApiError {
+    ApiError::InvalidMany(message, problems.iter().map(|problem| json!(problem)).collect())
+}
+
+/// Everybody who is named, each once. A recipient who is also named otherwise has the recipient's
+/// properties.
+fn users(
+    recipients: Vec<Recipient>,
+    ids: Vec<Identifier>,
+    aliases: Vec<UserAlias>,
+) -> Result<Vec<Named>, ApiError> {
     if recipients.len() + ids.len() + aliases.len() > MOST_USERS {
         let all = format!("{}, {} and {}", USERS[0], USERS[1], USERS[2]);
-        return Err(format!("{all} must have at most {MOST_USERS} users together"));
+        let text = format!("{all} must have at most {MOST_USERS} users together");
+        return Err(ApiError::invalid_field(text));
     }
-    let named = ids.into_iter().chain(aliases).map(members::named);
+    let mut all = Vec::new();
+    for (i, Recipient { external_user_id, user_alias, trigger_properties }) in
+        recipients.into_iter().enumerate()
+    {
+        let user = User::of(external_user_id, user_alias)
+            .map_err(|why| ApiError::invalid_field(format!("{}[{i}] {why}", USERS[2])))?;
+        let trigger_properties = trigger_properties.map(|Properties(all)| all);
+        all.push(Named { trigger_properties, ..user.into() });
+    }
+    all.extend(ids.into_iter().map(|id| User::ExternalUserId(id).into()));
+    all.extend(aliases.into_iter().map(|alias| User::UserAlias(alias).into()));
     let mut seen = HashSet::new();
-    Ok(recipients.into_iter().chain(named).filter(|user| seen.insert(user.who.clone())).collect())
+    all.retain(|user| seen.insert(user.who.clone()));
+    Ok(all)
 }
 
-fn recipient(value: &Value, path: &str) -> Result<Named, String> {
-    let recipient = value.as_object().ok_or_else(|| format!("{path} must be an object"))?;
-    let user = members::user(recipient, path)?;
-    let trigger_properties =
-        members::properties(recipient, "trigger_properties", &format!("{path}."))?;
-    Ok(Named { trigger_properties, ..members::named(user) })
-}
-
-/// The segment that may be named as `segment_id`. What is no UUID is as unknown as one that no
-/// segment has.
-pub(super) fn segment(body: &Members, settings: &Settings) -> Result<Option<Uuid>, String> {
-    let Some(id) = members::text(body, "segment_id")? else { return Ok(None) };
+/// The segment that a call names. What is no UUID is as unknown as one that no segment has.
+pub(super) fn segment(id: Option<&str>, settings: &Settings) -> Result<Option<Uuid>, ApiError> {
+    let Some(id) = id else { return Ok(None) };
     let id = Uuid::try_parse(id).ok().filter(|id| settings.segments.contains(id));
-    id.map(Some).ok_or_else(|| UNKNOWN_SEGMENT.to_owned())
+    id.map(Some).ok_or_else(|| ApiError::invalid_field(UNKNOWN_SEGMENT))
 }
 
 fn campaign<'s>(
-    body: &Members,
+    id: Option<&str>,
     campaigns: &'s ApiCampaigns,
-) -> Result<Option<(Uuid, &'s ApiCampaign)>, String> {
-    let Some(id) = members::text(body, "campaign_id")? else { return Ok(None) };
-    let id = Uuid::try_parse(id).map_err(|_| INVALID_CAMPAIGN)?;
-    let campaign = campaigns.get(&id).ok_or(INVALID_CAMPAIGN)?;
-    match campaign {
-        campaign if campaign.is_archived => Err(ARCHIVED_CAMPAIGN.into()),
-        campaign if campaign.is_paused => Err(PAUSED_CAMPAIGN.into()),
-        campaign => Ok(Some((id, campaign))),
+) -> Result<Option<(Uuid, &'s ApiCampaign)>, ApiError> {
+    let Some(id) = id else { return Ok(None) };
+    let found = Uuid::try_parse(id).ok().and_then(|id| Some((id, campaigns.get(&id)?)));
+    match found {
+        None => Err(ApiError::Invalid(INVALID_CAMPAIGN.into())),
+        Some((_, campaign)) if campaign.is_archived => {
+            Err(ApiError::Invalid(ARCHIVED_CAMPAIGN.into()))
+        }
+        Some((_, campaign)) if campaign.is_paused => Err(ApiError::Invalid(PAUSED_CAMPAIGN.into())),
+        found => Ok(found),
     }
 }
 
 /// Messages of a campaign are of variations that it has: their statistics are kept by these.
-fn check_variations(messages: &Members, campaign: &ApiCampaign) -> Result<(), Refused> {
+fn check_variations(messages: &Members, campaign: &ApiCampaign) -> Result<(), ApiError> {
     let unknown = messages.iter().find_map(|(channel, message)| {
         let id = message.get(VARIATION)?.as_str()?;
         (!campaign.variations.contains(&id.to_ascii_lowercase())).then_some((channel, id))
@@ -259,28 +390,8 @@ fn check_variations(messages: &Members, campaign: &ApiCampaign) -> Result<(), Re
     let Some((channel, id)) = unknown else { return Ok(()) };
     let path = format!("messages.{channel}.{VARIATION}");
     let text = format!("{:?} is not a variation of the campaign", beginning(id, MOST_SHOWN));
-    let errors = vec![json!({ "type": text, "path": path })];
-    Err(Refused { message: format!("{path}: {text}"), errors })
-}
-
-fn send_id(body: &Members) -> Result<Option<String>, String> {
-    let Some(id) = members::text(body, "send_id")? else { return Ok(None) };
-    let is_plain = id.bytes().all(|byte| matches!(byte, b' '..=b'~'));
-    match is_plain && (1..=MOST_SEND_ID).contains(&id.len()) {
-        true => Ok(Some(id.to_owned())),
-        false => Err(format!("send_id must be 1 to {MOST_SEND_ID} printable ASCII characters")),
-    }
-}
-
-fn subscription_state(body: &Members) -> Result<SubscriptionState, String> {
-    const NAME: &str = "recipient_subscription_state";
-    match members::text(body, NAME)? {
-        None => Ok(SubscriptionState::default()),
-        Some("opted_in") => Ok(SubscriptionState::OptedIn),
-        Some("subscribed") => Ok(SubscriptionState::Subscribed),
-        Some("all") => Ok(SubscriptionState::All),
-        Some(_) => Err(format!("{NAME} must be one of opted_in, subscribed and all")),
-    }
+    let message = format!("{path}: {text}");
+    Err(refused(message, &[MessageProblem { text, path }]))
 }
 
 impl Wanted {

@@ -1,7 +1,9 @@
 //! When something is to be sent (src/gateway/README.md, Scheduling a Canvas).
 
-use serde_json::Value;
+use schemars::JsonSchema;
+use serde::Deserialize;
 
+use crate::gateway::formats::Time;
 use kit::clock::{parse_time, parse_wall_time};
 use store::text_enum;
 
@@ -29,37 +31,47 @@ text_enum! {
 }
 
 /// When something is to be sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "ScheduleObject")]
 pub struct When {
     pub timing: Timing,
     /// Milliseconds since the epoch: of a time on the wall, as if in UTC.
     pub time: i64,
 }
 
-impl When {
-    /// Reads a Schedule object; the error names the member. Where both switches are set the
-    /// optimal time is meant.
-    pub fn read(value: &Value) -> Result<Self, String> {
-        let members = value.as_object().ok_or("schedule must be an object")?;
-        let switch = |name: &str| match members.get(name) {
-            None | Some(Value::Null) => Ok(false),
-            Some(Value::Bool(is_on)) => Ok(*is_on),
-            Some(_) => Err(format!("schedule.{name} must be true or false")),
-        };
-        let timing = match (switch("at_optimal_time")?, switch("in_local_time")?) {
-            (true, _) => Timing::Optimal,
-            (false, true) => Timing::Local,
-            (false, false) => Timing::Instant,
-        };
-        let text = match members.get("time") {
-            None | Some(Value::Null) => return Err("schedule.time is required".into()),
-            Some(text) => text.as_str().ok_or("schedule.time must be a string")?,
+/// When it is sent. A time is past once it is in every zone, if it is meant in each user's own.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct ScheduleObject {
+    #[schemars(with = "Time")]
+    time: String,
+    /// The time is read without its zone, and meant in each user's own, or in the workspace's if
+    /// they have none. Users in a zone where it was past by an hour or more already are sent
+    /// nothing.
+    #[schemars(extend("default" = false))]
+    in_local_time: Option<bool>,
+    /// Likewise, at the hour of that day in which the user was most often active, of those still
+    /// to come; at the time given where nothing is known. Goes before `in_local_time`.
+    #[schemars(extend("default" = false))]
+    at_optimal_time: Option<bool>,
+}
+
+impl TryFrom<ScheduleObject> for When {
+    type Error = String;
+
+    fn try_from(object: ScheduleObject) -> Result<Self, String> {
+        let ScheduleObject { time, in_local_time, at_optimal_time } = object;
+        let timing = match (at_optimal_time, in_local_time) {
+            (Some(true), _) => Timing::Optimal,
+            (_, Some(true)) => Timing::Local,
+            _ => Timing::Instant,
         };
         let read = if timing == Timing::Instant { parse_time } else { parse_wall_time };
-        let time = read(text).map_err(|error| format!("schedule.time: {error}"))?;
+        let time = read(&time).map_err(|error| format!(".time: {error}"))?;
         Ok(Self { timing, time })
     }
+}
 
+impl When {
     /// A moment before which it comes to nobody.
     pub fn earliest(self) -> i64 {
         let of_day = self.time.rem_euclid(24 * HOUR_MS);
@@ -82,16 +94,27 @@ impl When {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use serde_json::json;
+    use serde_json::{Map, Value, json};
 
     use super::*;
+    use crate::gateway::fields;
+
+    #[derive(Debug, Deserialize)]
+    struct Request {
+        schedule: When,
+    }
+
+    fn read(schedule: Value) -> Result<When, String> {
+        let read = fields::read(&Map::from_iter([("schedule".to_owned(), schedule)]));
+        read.map(|Request { schedule }| schedule).map_err(|error| error.message().into_owned())
+    }
 
     const TIME: &str = "2026-11-21T10:00:00-05:00";
     const NOON_UTC: i64 = 1_795_262_400_000;
 
     #[test]
     fn a_time_is_one_for_everyone_or_on_everyones_wall() {
-        let read = |value: Value| When::read(&value).unwrap();
+        let read = |value: Value| read(value).unwrap();
         let instant =
             read(json!({ "time": TIME, "in_local_time": false, "at_optimal_time": null }));
         assert_eq!(instant, When { timing: Timing::Instant, time: NOON_UTC + 3 * HOUR_MS });
@@ -121,10 +144,13 @@ mod tests {
             (json!({ "time": null }), "schedule.time is required"),
             (json!({ "time": 5 }), "schedule.time must be a string"),
             (json!({ "time": "soon" }), "schedule.time: expected a date and time in ISO 8601"),
-            (json!({ "time": TIME, "in_local_time": "yes" }), "schedule.in_local_time must be"),
+            (
+                json!({ "time": TIME, "in_local_time": "yes" }),
+                "schedule.in_local_time must be true",
+            ),
             (json!({ "time": TIME, "at_optimal_time": 1 }), "schedule.at_optimal_time must be"),
         ] {
-            let error = When::read(&value).unwrap_err();
+            let error = read(value.clone()).unwrap_err();
             assert!(error.starts_with(text), "{value}: {error}");
         }
     }
@@ -132,7 +158,7 @@ mod tests {
     proptest! {
         #[test]
         fn nothing_panics(time in "[0-9TZ:+. -]{0,30}|\\PC*", local: bool, now: i64) {
-            if let Ok(when) = When::read(&json!({ "time": time, "in_local_time": local })) {
+            if let Ok(when) = read(json!({ "time": time, "in_local_time": local })) {
                 when.is_past(now);
             }
         }

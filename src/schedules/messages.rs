@@ -14,10 +14,10 @@ use crate::app::App;
 use crate::campaigns;
 use crate::gateway::idempotency::{self, Answer, Received};
 use crate::gateway::{ApiError, Caller, IdempotencyKey, JsonText};
-use crate::messages::api::{Taken, count};
-use crate::messages::members::Members;
+use crate::messages::api::{ScheduledMessages, Sent, count};
 use crate::messages::order::Kind;
-use crate::messages::request;
+use crate::messages::recipient::Members;
+use crate::messages::request::{self, ScheduleMessagesRequest};
 use crate::messages::when::PAST;
 use crate::workspaces::settings;
 use store::claims;
@@ -33,7 +33,7 @@ pub(super) async fn schedule(
     let campaigns = campaigns::of_calls(&app, caller.workspace.id).await?;
     let declared = declared(&app, &caller, &members).await?;
     let request = app.cores.compute_here(|| {
-        request::read_schedule(&members, declared.as_ref(), &settings, &campaigns)
+        ScheduleMessagesRequest::read(&members, declared.as_ref(), &settings, &campaigns)
     });
     let clock = app.clock.clone();
     let is_new = Arc::new(AtomicBool::new(false));
@@ -63,8 +63,9 @@ pub(super) async fn schedule(
             super::insert(tx, &new).await?;
             tracing::info!(schedule = %new.id, "messages were scheduled");
             made.store(true, Ordering::Relaxed);
-            let taken = Taken::new(new.dispatch_id, Some(new.id), &wanted);
-            Ok::<_, ApiError>(Answer { status: StatusCode::CREATED, body: to_json(&taken)? })
+            let sent = Sent::new(new.dispatch_id, &wanted);
+            let scheduled = ScheduledMessages { schedule_id: new.id, sent };
+            Answer::of(StatusCode::CREATED, &scheduled)
         })
     })
     .await?;

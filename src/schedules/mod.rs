@@ -10,7 +10,6 @@
 pub mod api;
 pub mod fire;
 mod messages;
-pub(crate) mod openapi;
 mod order;
 pub(crate) mod request;
 pub(crate) mod rows;

@@ -5,9 +5,10 @@ use uuid::Uuid;
 use super::fire::FireError;
 use super::{Schedule, request};
 use crate::campaigns;
-use crate::messages::order::{Kind, Named, Order, SubscriptionState, Target};
-use store::Tx;
+use crate::messages::order::{Kind, Order, SubscriptionState, Target};
+use crate::messages::recipient::Properties;
 use store::documents::parsed;
+use store::{StoreError, Tx};
 
 /// The order of a schedule, at a time: of a Canvas as it is declared then; else as it was
 /// accepted.
@@ -33,6 +34,9 @@ async fn of_canvas(
     let messages = messages.filter(|messages| !messages.is_empty());
     let messages = messages.ok_or(FireError::NoMessages)?.clone();
     let target: request::Target = parsed("schedules.request", schedule.id, &schedule.request)?;
+    let users = target.users().map_err(|error| {
+        StoreError::Corrupt(format!("schedules.request of {}: {error}", schedule.id))
+    })?;
     Ok(Order {
         dispatch_id: schedule.dispatch_id,
         workspace_id: schedule.workspace_id,
@@ -41,13 +45,13 @@ async fn of_canvas(
         send_id: None,
         messages,
         target: Target {
-            users: target.recipients.into_iter().map(Named::from).collect(),
+            users,
             segment_id: None,
-            audience: target.audience,
+            audience: target.audience.map(|audience| audience.to_json()),
         },
         subscription_state: SubscriptionState::default(),
         ignores_capping: false,
-        canvas_entry_properties: target.canvas_entry_properties,
+        canvas_entry_properties: target.canvas_entry_properties.map(|Properties(all)| all),
         accepted_at: now,
         request_id: schedule.request_id.clone(),
     })
@@ -79,16 +83,16 @@ mod tests {
             ],
             "canvas_entry_properties": { "c": 3 },
         }));
-        let named: Vec<Named> = target.recipients.into_iter().map(Named::from).collect();
+        let named = target.users().unwrap();
         let properties = |name: &str, n: i64| Some(Map::from_iter([(name.into(), json!(n))]));
         let [ann, other] = named.as_slice() else { panic!("{named:?}") };
         assert_eq!(ann.who, Who::ExternalId("ann".into()));
         assert_eq!(ann.trigger_properties, properties("a", 1));
         assert_eq!(other.who, Who::Alias { label: "l".into(), name: "n".into() });
         assert_eq!(other.canvas_entry_properties, properties("b", 2));
-        assert_eq!(target.canvas_entry_properties, properties("c", 3));
+        assert_eq!(target.canvas_entry_properties.map(|all| all.0), properties("c", 3));
 
         let everybody = kept(json!({ "broadcast": true }));
-        assert!(everybody.recipients.is_empty() && everybody.audience.is_none());
+        assert!(everybody.users().unwrap().is_empty() && everybody.audience.is_none());
     }
 }

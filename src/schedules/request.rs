@@ -1,65 +1,93 @@
 //! What a call asks to be sent later (src/gateway/README.md, Scheduling a Canvas).
 
+use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::json;
 
+use crate::audience::Audience;
+use crate::gateway::formats::{Identifier, List, UserAlias, exactly_one};
+use crate::gateway::{ApiError, Code, fields};
 use crate::messages::When;
-use crate::messages::members::{self, Members, User, member, required_text};
 use crate::messages::order::Named;
+use crate::messages::recipient::{MOST_USERS, Members, NAMES, Properties, User};
+use crate::messages::when::ScheduleObject;
 
-/// The members of `POST /canvas/trigger/schedule/create`, checked.
-#[derive(Debug)]
+/// What is sent, when and to whom: to users who are named, of whom an audience may be a part; or
+/// with `broadcast` to an audience, or to everybody.
+#[derive(Debug, JsonSchema)]
+#[schemars(rename = "ScheduleRequest")]
 pub struct CanvasRequest {
-    pub canvas_id: String,
-    pub when: When,
+    #[serde(flatten)]
+    pub what: What,
+    #[serde(flatten)]
     pub target: Target,
 }
 
-/// To whom, and with what; kept as JSON of the names that the call has.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct Target {
-    pub broadcast: bool,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub recipients: Vec<Recipient>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub audience: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub canvas_entry_properties: Option<Members>,
+/// What is sent, and when.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub struct What {
+    /// Of a Canvas that the workspace file declares.
+    pub canvas_id: String,
+    #[schemars(with = "ScheduleObject")]
+    pub schedule: When,
 }
 
-/// A user who is named.
-#[derive(Debug, PartialEq, Serialize, Deserialize)]
-pub struct Recipient {
-    #[serde(flatten)]
-    pub user: User,
+/// To whom, and with what; kept as JSON of the names that the call has.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(transform = recipients_or_broadcast)]
+pub struct Target {
+    #[schemars(extend("default" = false))]
+    broadcast: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub trigger_properties: Option<Members>,
+    recipients: Option<List<Recipient, 0, MOST_USERS>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub canvas_entry_properties: Option<Members>,
+    pub audience: Option<Audience>,
+    /// For everybody.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub canvas_entry_properties: Option<Properties>,
+}
+
+/// A user, by one of two names.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(transform = exactly_one(NAMES))]
+struct Recipient {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    external_user_id: Option<Identifier>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user_alias: Option<UserAlias>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trigger_properties: Option<Properties>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    canvas_entry_properties: Option<Properties>,
+}
+
+/// Which schedule of which Canvas.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(rename = "ScheduleDeletion")]
+pub struct Deletion {
+    pub canvas_id: String,
+    /// As the schedule was answered.
+    pub schedule_id: String,
 }
 
 impl CanvasRequest {
-    /// Reads the members of a body; the error names the one that is wrong. Unknown ones are
-    /// ignored, and an explicit null means absent. Whether the time is past is not looked at.
-    pub fn read(body: &Members) -> Result<Self, String> {
-        let canvas_id = required_text(body, "canvas_id")?;
-        let schedule = member(body, "schedule").ok_or("schedule is required")?;
-        let target = Target {
-            broadcast: members::switch(body, "broadcast")?,
-            recipients: members::users(body, "recipients", "objects", recipient)?,
-            audience: members::audience(body, "audience")?.map(|audience| audience.to_json()),
-            canvas_entry_properties: members::properties(body, "canvas_entry_properties", "")?,
-        };
-        target.check()?;
-        Ok(Self { canvas_id, when: When::read(schedule)?, target })
+    /// Reads the fields of a body. Whether the time is past is not looked at.
+    pub fn read(body: &Members) -> Result<Self, ApiError> {
+        let (what, mut target) = (fields::read(body)?, fields::read::<Target>(body)?);
+        // As it is kept.
+        target.broadcast.get_or_insert(false);
+        target.recipients = target.recipients.filter(|recipients| !recipients.0.is_empty());
+        target.check().map_err(|text| ApiError::Field(Code::InvalidField, text))?;
+        Ok(Self { what, target })
     }
 }
 
 impl Target {
     fn check(&self) -> Result<(), String> {
-        let refused = match (self.broadcast, self.recipients.is_empty(), &self.audience) {
-            (true, false, _) => "broadcast must not be true where recipients are named",
-            (false, true, Some(_)) => "broadcast must be true where an audience is named alone",
+        let users = self.users()?;
+        let refused = match (self.broadcast.unwrap_or_default(), users.is_empty(), &self.audience) {
+            (true, false, _) => "broadcast must not be true if recipients are given",
+            (false, true, Some(_)) => "Set broadcast to true to send to a whole audience",
             (false, true, None) => {
                 "one of recipients, audience with broadcast, and broadcast is required"
             }
@@ -67,38 +95,58 @@ impl Target {
         };
         Err(refused.into())
     }
-}
 
-impl From<Recipient> for Named {
-    fn from(recipient: Recipient) -> Self {
-        let Recipient { user, trigger_properties, canvas_entry_properties } = recipient;
-        Self { trigger_properties, canvas_entry_properties, ..members::named(user) }
+    /// The users who are named.
+    pub fn users(&self) -> Result<Vec<Named>, String> {
+        let all = self.recipients.iter().flat_map(|recipients| &recipients.0);
+        all.enumerate()
+            .map(|(i, one)| one.named().map_err(|error| format!("recipients[{i}] {error}")))
+            .collect()
     }
 }
 
-/// The two ids of `POST /canvas/trigger/schedule/delete`: of the Canvas and of the schedule.
-pub fn read_delete(body: &Members) -> Result<(String, String), String> {
-    Ok((required_text(body, "canvas_id")?, required_text(body, "schedule_id")?))
+/// What [`Target::check`] demands of the fields.
+fn recipients_or_broadcast(schema: &mut Schema) {
+    schema.insert(
+        "anyOf".into(),
+        json!([
+            {
+                "properties": {
+                    "recipients": { "type": "array", "minItems": 1 },
+                    "broadcast": { "enum": [false, null] },
+                },
+                "required": ["recipients"],
+            },
+            {
+                "properties": {
+                    "broadcast": { "const": true },
+                    "recipients": { "type": ["array", "null"], "maxItems": 0 },
+                },
+                "required": ["broadcast"],
+            },
+        ]),
+    );
 }
 
-fn recipient(value: &Value, path: &str) -> Result<Recipient, String> {
-    let members = value.as_object().ok_or_else(|| format!("{path} must be an object"))?;
-    let user = members::user(members, path)?;
-    let properties = |name| members::properties(members, name, &format!("{path}."));
-    Ok(Recipient {
-        user,
-        trigger_properties: properties("trigger_properties")?,
-        canvas_entry_properties: properties("canvas_entry_properties")?,
-    })
+impl Recipient {
+    fn named(&self) -> Result<Named, String> {
+        let user = User::of(self.external_user_id.clone(), self.user_alias.clone())?;
+        let properties = |all: &Option<Properties>| all.clone().map(|Properties(all)| all);
+        Ok(Named {
+            trigger_properties: properties(&self.trigger_properties),
+            canvas_entry_properties: properties(&self.canvas_entry_properties),
+            ..user.into()
+        })
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::Value;
 
     use super::*;
 
-    /// A body with these members over those that are right.
+    /// A body with these fields over those that are right.
     fn read(members: Value) -> Result<CanvasRequest, String> {
         let mut body = json!({
             "canvas_id": "c", "schedule": { "time": "2026-11-21T10:00:00Z" },
@@ -106,7 +154,8 @@ mod tests {
         for (name, value) in members.as_object().unwrap() {
             body[name] = value.clone();
         }
-        CanvasRequest::read(body.as_object().unwrap())
+        let read = CanvasRequest::read(body.as_object().unwrap());
+        read.map_err(|error| error.message().into_owned())
     }
 
     #[test]
@@ -128,7 +177,8 @@ mod tests {
         let kept = serde_json::to_value(read(given).unwrap().target).unwrap();
         assert_eq!(kept, target);
         let all = read(json!({ "broadcast": true, "recipients": [], "audience": null })).unwrap();
-        assert_eq!(serde_json::to_value(all.target).unwrap(), json!({ "broadcast": true }));
+        let kept = serde_json::to_value(all.target).unwrap();
+        assert_eq!(kept, json!({ "broadcast": true }));
     }
 
     #[test]
@@ -138,44 +188,21 @@ mod tests {
             "custom_attribute_name": "x", "comparison": "exists"
         }});
         for (members, text) in [
-            (json!({ "canvas_id": null }), "canvas_id is required"),
-            (json!({ "canvas_id": 5 }), "canvas_id must be a string"),
-            (json!({ "schedule": null }), "schedule is required"),
             (json!({}), "one of recipients, audience with broadcast, and broadcast is required"),
             (json!({ "recipients": [] }), "one of recipients, "),
-            (json!({ "audience": alone }), "broadcast must be true where an audience"),
-            (json!({ "broadcast": "true" }), "broadcast must be true or false"),
+            (json!({ "audience": alone }), "Set broadcast to true"),
             (json!({ "broadcast": true, "recipients": [ann] }), "broadcast must not be true"),
-            (json!({ "recipients": {} }), "recipients must be an array of objects"),
             (
                 json!({ "recipients": vec![ann.clone(); 51] }),
-                "recipients must have at most 50 users",
+                "recipients must have at most 50 elements",
             ),
-            (json!({ "recipients": [ann, "bob"] }), "recipients[1] must be an object"),
             (json!({ "recipients": [{}] }), "recipients[0] must have one of external_user_id and"),
             (
-                json!({ "recipients": [{ "external_user_id": "a", "user_alias": {} }] }),
+                json!({ "recipients": [{
+                    "external_user_id": "a",
+                    "user_alias": { "alias_name": "a", "alias_label": "l" },
+                }] }),
                 "recipients[0] must have one of",
-            ),
-            (
-                json!({ "recipients": [{ "external_user_id": "" }] }),
-                "recipients[0].external_user_id is empty",
-            ),
-            (
-                json!({ "recipients": [{ "external_user_id": 7 }] }),
-                "recipients[0].external_user_id must be",
-            ),
-            (
-                json!({ "recipients": [{ "external_user_id": "a\u{0}" }] }),
-                "recipients[0].external_user_id has a control character",
-            ),
-            (
-                json!({ "recipients": [{ "user_alias": { "alias_name": "a" } }] }),
-                "recipients[0].user_alias.alias_label is required",
-            ),
-            (
-                json!({ "recipients": [{ "external_user_id": "a", "trigger_properties": [] }] }),
-                "recipients[0].trigger_properties must be an object",
             ),
             (
                 json!({ "broadcast": true, "audience": [] }),
@@ -185,11 +212,6 @@ mod tests {
                 json!({ "broadcast": true, "audience": { "AND": [] } }),
                 "audience.AND: expected an array",
             ),
-            (
-                json!({ "broadcast": true, "canvas_entry_properties": "x" }),
-                "canvas_entry_properties must be an object",
-            ),
-            (json!({ "broadcast": true, "schedule": {} }), "schedule.time is required"),
         ] {
             let error = read(members.clone()).unwrap_err();
             assert!(error.starts_with(text), "{members}: {error}");

@@ -5,17 +5,19 @@ use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{any, get, post};
+use serde::Serialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::auth::{protected, protected_discovery};
+use super::auth::protected;
+use super::discovery::ListResponse;
 use super::patch::Patch;
 use super::projection::Projection;
 use super::query::Query;
 use super::resource::{self, AppGroup, User};
 use super::rows::{self, NewUser, StoredUser};
-use super::schema::{self, Attributes, LIST, USER};
-use super::{discovery, openapi};
+use super::schema::{self, Attributes, USER};
+use super::{discovery, operations};
 use crate::app::App;
 use crate::gateway::idempotency::Answer;
 use crate::gateway::scim::CONTENT_TYPE;
@@ -24,7 +26,7 @@ use crate::gateway::{ApiError, IdempotencyKey, JsonText, Routes, idempotency};
 use crate::workspaces;
 use store::{StoreError, Tx};
 
-type Result<T, E = ScimError> = std::result::Result<T, E>;
+pub(super) type Result<T, E = ScimError> = std::result::Result<T, E>;
 
 /// The most bytes of a body: some users in all that they may have.
 const LARGEST_BODY: usize = 256 << 10;
@@ -33,27 +35,17 @@ const LARGEST_BODY: usize = 256 << 10;
 pub fn routes() -> Routes {
     let users = protected(get(list).post(create));
     let user = protected(get(read).put(replace).patch(modify).delete(remove));
-    let of_user = [openapi::read(), openapi::replace(), openapi::patch(), openapi::delete()];
+    let of_user =
+        [operations::read(), operations::replace(), operations::patch(), operations::delete()];
     Routes::new()
-        .route("/Users", users, [openapi::list(), openapi::create()])
-        .route("/Users/.search", protected(post(search)), [openapi::search("searchUsers")])
-        .route("/.search", protected(post(search)), [openapi::search("search")])
+        .route("/Users", users, [operations::list(), operations::create()])
+        .route("/Users/.search", protected(post(search)), [operations::search("searchUsers")])
+        .route("/.search", protected(post(search)), [operations::search("search")])
         .route("/Users/{id}", user, of_user)
-        .merge(discovery_routes())
+        .merge(discovery::routes())
         .route("/{*rest}", any(nothing), [])
         .route("/", any(nothing), [])
         .below(crate::gateway::scim::PATH)
-}
-
-fn discovery_routes() -> Routes {
-    let route = protected_discovery;
-    let config = route(get(service_provider_config));
-    Routes::new()
-        .route("/ServiceProviderConfig", config, [openapi::service_provider_config()])
-        .route("/ResourceTypes", route(get(resource_types)), [openapi::resource_types()])
-        .route("/ResourceTypes/{id}", route(get(resource_type)), [openapi::resource_type()])
-        .route("/Schemas", route(get(schemas)), [openapi::schemas()])
-        .route("/Schemas/{id}", route(get(schema)), [openapi::schema_resource()])
 }
 
 async fn nothing() -> ApiError {
@@ -87,16 +79,7 @@ async fn page(app: &App, query: &Query) -> Result<Response> {
         Ok(user)
     });
     let shown: Vec<Attributes> = shown.collect::<Result<_>>()?;
-    Ok(answer(
-        StatusCode::OK,
-        &json!({
-            "schemas": [LIST],
-            "totalResults": total,
-            "startIndex": query.start_index,
-            "itemsPerPage": shown.len(),
-            "Resources": shown,
-        }),
-    ))
+    Ok(answer(StatusCode::OK, &ListResponse::page(total, query.start_index, shown)))
 }
 
 /// `POST /Users`.
@@ -224,66 +207,8 @@ impl Change<'_> {
     }
 }
 
-/// The id of what a path names; an error where that is no text.
-type Name = Result<Path<String>, PathRejection>;
-
-/// `GET /ServiceProviderConfig`.
-async fn service_provider_config(State(app): State<App>) -> Response {
-    answer(StatusCode::OK, &discovery::service_provider_config(&app.config.public_base()))
-}
-
-/// `GET /ResourceTypes`.
-async fn resource_types(State(app): State<App>, RawQuery(query): RawQuery) -> Result<Response> {
-    all(query, &discovery::resource_types(&app.config.public_base()))
-}
-
-/// `GET /ResourceTypes/{id}`.
-async fn resource_type(State(app): State<App>, name: Name) -> Result<Response> {
-    one(&discovery::resource_types(&app.config.public_base()), name)
-}
-
-/// `GET /Schemas`.
-async fn schemas(State(app): State<App>, RawQuery(query): RawQuery) -> Result<Response> {
-    all(query, &published_schemas(&app).await?)
-}
-
-/// `GET /Schemas/{id}`.
-async fn schema(State(app): State<App>, name: Name) -> Result<Response> {
-    one(&published_schemas(&app).await?, name)
-}
-
-async fn published_schemas(app: &App) -> Result<Vec<Value>> {
-    let mut tx = app.calls.snapshot().await?;
-    let groups = app_groups(&mut tx).await?;
-    tx.commit().await?;
-    Ok(discovery::schemas(&app.config.public_base(), &groups))
-}
-
-fn all(query: Option<String>, resources: &[Value]) -> Result<Response> {
-    let query = query.unwrap_or_default();
-    if url::form_urlencoded::parse(query.as_bytes()).any(|(name, _)| name == "filter") {
-        // RFC 7644 section 4 wants this status.
-        return Err(no_filter());
-    }
-    Ok(answer(StatusCode::OK, &discovery::list(resources)))
-}
-
-pub(super) fn no_filter() -> ScimError {
-    ScimError::of(StatusCode::FORBIDDEN, "This list cannot be filtered")
-}
-
-pub(super) fn no_such() -> ScimError {
-    ScimError::of(StatusCode::NOT_FOUND, "Nothing has this id")
-}
-
-fn one(resources: &[Value], name: Name) -> Result<Response> {
-    let found = name.ok().and_then(|Path(id)| resources.iter().find(|is| is["id"] == *id));
-    let found = found.ok_or_else(no_such)?;
-    Ok(answer(StatusCode::OK, found))
-}
-
 /// The app groups that there are.
-async fn app_groups(tx: &mut Tx) -> Result<Vec<AppGroup>, StoreError> {
+pub(super) async fn app_groups(tx: &mut Tx) -> Result<Vec<AppGroup>, StoreError> {
     let workspaces = workspaces::list(tx).await?;
     Ok(workspaces.iter().map(|workspace| AppGroup::of(&workspace.name)).collect())
 }
@@ -294,7 +219,9 @@ pub(crate) fn attributes(body: &JsonText) -> Result<Attributes> {
         return Err(ApiError::TooLarge.into());
     }
     body.object().map_err(|error| match error {
-        ApiError::Invalid(text) => ScimError::bad(ScimType::InvalidSyntax, text),
+        ApiError::Invalid(text) | ApiError::Field(_, text) => {
+            ScimError::bad(ScimType::InvalidSyntax, text)
+        }
         error => error.into(),
     })
 }
@@ -359,7 +286,7 @@ fn resource_answer(kept: Answer, projection: &Projection) -> Result<Response> {
     let (location, version): (Option<HeaderValue>, Option<HeaderValue>) =
         (meta("location"), meta("version"));
     projection.apply(&mut user);
-    let mut response = answer(kept.status, &user.into());
+    let mut response = answer(kept.status, &user);
     let headers = response.headers_mut();
     headers.extend(version.map(|version| (header::ETAG, version)));
     headers.extend(location.map(|location| {
@@ -372,7 +299,7 @@ fn resource_answer(kept: Answer, projection: &Projection) -> Result<Response> {
     Ok(response)
 }
 
-fn answer(status: StatusCode, body: &Value) -> Response {
+pub(super) fn answer(status: StatusCode, body: &impl Serialize) -> Response {
     let scim = HeaderValue::from_static(CONTENT_TYPE);
-    (status, [(header::CONTENT_TYPE, scim)], body.to_string()).into_response()
+    (status, [(header::CONTENT_TYPE, scim)], json!(body).to_string()).into_response()
 }

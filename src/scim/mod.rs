@@ -8,7 +8,7 @@
 //!         (names, types, who may write)      (merged)      (app groups)
 //! ```
 //!
-//! [`openapi`] and [`shapes`] describe the calls.
+//! [`operations`] and [`formats`] describe the calls.
 //!
 //! [`schema`] is the one table of what a user has: bodies are read by it, PATCH finds its
 //! targets in it, and [`discovery`] publishes it. Every error under [`PATH`](crate::gateway::scim::PATH) has the protocol's
@@ -18,14 +18,14 @@ pub mod api;
 mod auth;
 mod discovery;
 pub mod filter;
-mod openapi;
+mod formats;
+mod operations;
 pub(crate) mod patch;
 mod projection;
 pub(crate) mod query;
 pub mod resource;
 mod rows;
 pub(crate) mod schema;
-mod shapes;
 pub mod tokens;
 
 pub use rows::{

@@ -2,24 +2,49 @@
 
 use axum::Extension;
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{Method, StatusCode};
 use axum::routing::post;
-use serde_json::{Map, Value};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
 
-use super::{PhoneNumber, openapi, rows};
+use super::{PhoneNumber, rows};
 use crate::app::App;
+use crate::gateway::formats::{List, Success};
 use crate::gateway::idempotency::{self, Answer};
-use crate::gateway::{self, ApiError, Caller, IdempotencyKey, JsonText, Routes};
+use crate::gateway::openapi::Tag;
+use crate::gateway::{
+    self, Access, ApiError, Caller, IdempotencyKey, JsonText, Operation, Routes, fields,
+};
 
-pub(super) const PERMISSION: &str = "sms.invalid_phone_numbers.remove";
+const PERMISSION: &str = "sms.invalid_phone_numbers.remove";
 
-/// Numbers of one request at most.
-pub(super) const MOST: usize = 50;
+const TAG: Tag = Tag { name: "SMS", about: "Phone numbers that are known to be invalid." };
 
 /// The routes of phone numbers.
 pub fn routes() -> Routes {
-    let remove = gateway::protected(PERMISSION, post(remove));
-    Routes::new().route("/sms/invalid_phone_numbers/remove", remove, [openapi::remove()])
+    let route = gateway::protected(PERMISSION, post(remove));
+    let operation = Operation::new(
+        Method::POST,
+        "removeInvalidNumbers",
+        TAG,
+        "Take phone numbers off the list of invalid ones",
+    )
+    .by(Access::Key(PERMISSION))
+    .about(
+        "A number that is not on the list is no error. If a number is wrong, the list stays as \
+         it is.",
+    )
+    .repeatable()
+    .takes::<PhoneNumbers>("Two numbers", json!({ "phone_numbers": ["+15550100", "+15550101"] }))
+    .answers_success(StatusCode::CREATED, "They are not on the list.");
+    Routes::new().route("/sms/invalid_phone_numbers/remove", route, [operation])
+}
+
+/// The numbers.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct PhoneNumbers {
+    pub phone_numbers: List<PhoneNumber, 1, 50>,
 }
 
 async fn remove(
@@ -28,66 +53,61 @@ async fn remove(
     key: Option<IdempotencyKey>,
     body: JsonText,
 ) -> Result<Answer, ApiError> {
-    let numbers = read(&body.object_beside(&app)?).map_err(ApiError::Invalid)?;
+    let PhoneNumbers { phone_numbers } = fields::read(&body.object_beside(&app)?)?;
     let workspace = caller.workspace.id;
     idempotency::transact(&app, key.as_ref(), body.as_bytes(), |tx| {
         Box::pin(async move {
-            let removed = rows::remove(tx, workspace, &numbers).await?;
+            let removed = rows::remove(tx, workspace, &phone_numbers.0).await?;
             tracing::info!(removed, "phone numbers taken off the invalid ones");
-            Ok::<_, ApiError>(Answer {
-                status: StatusCode::CREATED,
-                body: r#"{"message":"success"}"#.into(),
-            })
+            Answer::of(StatusCode::CREATED, &Success::default())
         })
     })
     .await
 }
 
-/// Reads the numbers; the error names the one that is wrong.
-pub(crate) fn read(body: &Map<String, Value>) -> Result<Vec<PhoneNumber>, String> {
-    let numbers = body.get("phone_numbers").filter(|value| !value.is_null());
-    let numbers = numbers.ok_or("phone_numbers is required")?;
-    let numbers = numbers.as_array().ok_or("phone_numbers must be an array of strings")?;
-    if !(1..=MOST).contains(&numbers.len()) {
-        return Err(format!("phone_numbers must have 1 to {MOST} numbers"));
-    }
-    let number = |(i, value): (usize, &Value)| {
-        let text = value.as_str().ok_or("must be a string".to_owned());
-        text.and_then(PhoneNumber::parse).map_err(|error| format!("phone_numbers[{i}]: {error}"))
-    };
-    numbers.iter().enumerate().map(number).collect()
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::Value;
 
     use super::*;
+    use crate::gateway::Code;
 
-    fn read_json(body: Value) -> Result<Vec<PhoneNumber>, String> {
-        read(body.as_object().unwrap())
+    fn read(body: Value) -> Result<Vec<PhoneNumber>, (Code, String)> {
+        fields::read(body.as_object().unwrap())
+            .map(|PhoneNumbers { phone_numbers }| phone_numbers.0)
+            .map_err(|error| (error.code(), error.message().into_owned()))
     }
 
     #[test]
-    fn each_number_is_checked_and_named() {
-        let numbers = read_json(json!({ "phone_numbers": ["+15550100", "15550100"] })).unwrap();
+    fn names_the_number_that_is_wrong() {
+        let numbers = read(json!({ "phone_numbers": ["+15550100", "15550100"] })).unwrap();
         assert!(numbers.len() == 2 && numbers[0] == numbers[1]);
-        assert!(read_json(json!({ "phone_numbers": vec!["+15550100"; 50] })).is_ok());
-        for (body, text) in [
-            (json!({}), "phone_numbers is required"),
-            (json!({ "phone_numbers": null }), "phone_numbers is required"),
-            (json!({ "phone_number": ["+15550100"] }), "phone_numbers is required"),
-            (json!({ "phone_numbers": "+15550100" }), "phone_numbers must be an array of strings"),
-            (json!({ "phone_numbers": [] }), "phone_numbers must have 1 to 50 numbers"),
-            (json!({ "phone_numbers": vec!["1"; 51] }), "phone_numbers must have 1 to 50 numbers"),
-            (json!({ "phone_numbers": [15550100] }), "phone_numbers[0]: must be a string"),
-            (json!({ "phone_numbers": ["+15550100", null] }), "phone_numbers[1]: must be a string"),
+        assert!(read(json!({ "phone_numbers": vec!["+15550100"; 50] })).is_ok());
+        for (body, code, place) in [
+            (json!({}), Code::MissingField, "phone_numbers "),
+            (json!({ "phone_numbers": null }), Code::MissingField, "phone_numbers "),
+            (json!({ "phone_number": ["+15550100"] }), Code::MissingField, "phone_numbers "),
+            (json!({ "phone_numbers": "+15550100" }), Code::InvalidField, "phone_numbers "),
+            (json!({ "phone_numbers": [] }), Code::InvalidField, "phone_numbers must have 1 to 50"),
+            (
+                json!({ "phone_numbers": vec!["+15550100"; 51] }),
+                Code::InvalidField,
+                "phone_numbers must have 1 to 50",
+            ),
+            (json!({ "phone_numbers": [15550100] }), Code::InvalidField, "phone_numbers[0] "),
+            (
+                json!({ "phone_numbers": ["+15550100", null] }),
+                Code::MissingField,
+                "phone_numbers[1] ",
+            ),
             (
                 json!({ "phone_numbers": ["+15550100", "555"] }),
-                "phone_numbers[1]: \"555\" is no phone number: expected + and 7 to 15 digits",
+                Code::InvalidField,
+                "phone_numbers[1]: \"555\" is not a valid phone number",
             ),
         ] {
-            assert_eq!(read_json(body.clone()).unwrap_err(), text, "{body}");
+            let (given, text) = read(body.clone()).unwrap_err();
+            assert!(given == code && text.starts_with(place), "{body}: {given:?} {text}");
         }
     }
 }

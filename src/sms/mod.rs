@@ -2,19 +2,36 @@
 //! takes them off the list.
 
 pub mod api;
-mod openapi;
 mod rows;
 
 use std::fmt;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 pub use rows::{InvalidNumber, add, is_invalid, list, remove};
 
 /// Digits of a number (src/gateway/README.md, Invalid phone numbers).
 const DIGITS: std::ops::RangeInclusive<usize> = 7..=15;
 
-/// A phone number as numbers are compared: its digits alone.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct PhoneNumber(String);
+/// E.164; the plus may be missing.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, JsonSchema)]
+#[serde(try_from = "String")]
+#[schemars(with = "String", inline, extend(
+    "pattern" = format!(r"^\+?[0-9]{{{},{}}}$", DIGITS.start(), DIGITS.end()),
+))]
+pub struct PhoneNumber(
+    /// As numbers are compared: the digits alone.
+    String,
+);
+
+impl TryFrom<String> for PhoneNumber {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        Self::parse(&text)
+    }
+}
 
 impl PhoneNumber {
     /// Reads a number, with its plus or without; the error says what is meant.
@@ -26,7 +43,7 @@ impl PhoneNumber {
         const SHOWN: usize = 40;
         let shown: String = text.chars().take(SHOWN).collect();
         let more = if shown.len() < text.len() { "…" } else { "" };
-        Err(format!("{shown:?}{more} is no phone number: expected + and 7 to 15 digits"))
+        Err(format!("{shown:?}{more} is not a valid phone number: expected + and 7 to 15 digits"))
     }
 
     pub fn digits(&self) -> &str {
@@ -69,7 +86,7 @@ mod tests {
             "+15550100\n",
         ] {
             let error = PhoneNumber::parse(text).unwrap_err();
-            assert!(error.starts_with(&format!("{text:?} is no phone number")), "{error}");
+            assert!(error.starts_with(&format!("{text:?} is not a valid phone number")), "{error}");
         }
         let long = PhoneNumber::parse(&"é".repeat(10_000)).unwrap_err();
         assert!(long.chars().count() < 150 && long.contains('…'), "{long}");

@@ -2,25 +2,71 @@
 
 use axum::Extension;
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{Method, StatusCode};
 use axum::response::Response;
 use axum::routing::{MethodRouter, post};
+use serde_json::json;
 
-use super::intake::{self, Answer, Intake, Request};
-use super::{Kind, openapi, telemetry};
+use super::intake::{self, Answer, Body, Intake, LeftOut, NOTHING_VALID, Request, TOO_MANY};
+use super::{Kind, telemetry};
 use crate::app::App;
+use crate::gateway::formats::Errors;
 use crate::gateway::idempotency::Received;
-use crate::gateway::{self, ApiError, Caller, IdempotencyKey, JsonText, Routes, idempotency};
+use crate::gateway::openapi::Tag;
+use crate::gateway::{
+    self, Access, ApiError, Caller, IdempotencyKey, JsonText, Operation, Routes, idempotency,
+};
 use log::NewMessage;
 
-pub(super) const PERMISSION: &str = "users.track";
+const PERMISSION: &str = "users.track";
 
 pub const PATH: &str = "/users/track";
+
+const TAG: Tag = Tag { name: "Tracking", about: "What customers' servers say about their users." };
 
 /// The routes of tracking.
 pub fn routes() -> Routes {
     let route = gateway::protected(PERMISSION, unprotected());
-    Routes::new().route(PATH, route, [openapi::track()])
+    Routes::new().route(PATH, route, [describe()])
+}
+
+fn describe() -> Operation {
+    let problem = json!({ "type": "price: is negative", "input_array": "purchases", "index": 1 });
+    Operation::new(Method::POST, "track", TAG, "Take in attributes, events and purchases")
+        .by(Access::Key(PERMISSION))
+        .about(
+            "Objects are checked one by one: those that are valid are accepted, the others are \
+             left out and reported. They are applied in this order: attributes, events, purchases, \
+             each array from its beginning.\n\nAnswered once everything that was accepted is \
+             durable; it is applied soon after. After a 503 some of it may have been accepted: \
+             send it again under the same `Idempotency-Key`.",
+        )
+        .repeatable()
+        .takes::<Body<'_>>(
+            "Attributes, an event and a purchase",
+            json!({
+                "attributes": [
+                    { "external_id": "ann", "email": "ann@example.com", "loyalty_tier": "gold",
+                      "visits": { "inc": 1 } },
+                ],
+                "events": [
+                    { "external_id": "ann", "name": "viewed_product",
+                      "time": "2026-11-21T08:00:00Z" },
+                ],
+                "purchases": [
+                    { "external_id": "ann", "product_id": "shoes", "currency": "EUR",
+                      "price": 59.9, "quantity": 2, "time": "2026-11-21T08:05:00+01:00",
+                      "properties": { "size": 42, "colour": "blue" } },
+                ],
+            }),
+        )
+        .answers::<Answer>(StatusCode::CREATED, "Everything that is valid was accepted.")
+        .refuses(
+            &ApiError::InvalidMany(NOTHING_VALID.into(), vec![problem]),
+            "No object is valid, or there is none",
+        )
+        .refuses(&ApiError::Invalid(TOO_MANY.into()), "An array has too many objects")
+        .refuses_in::<Errors<'_, LeftOut>>(StatusCode::BAD_REQUEST)
 }
 
 /// The call without its key: whoever serves it says who the [`Caller`] is.

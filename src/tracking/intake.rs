@@ -9,9 +9,11 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use super::formats::{AttributeObject, EventObject, Objects, PurchaseObject, one_is_valid};
 use super::object::{self, Problem, Taken};
 use super::partitions;
 use super::{Kind, telemetry};
+use crate::gateway::formats::SuccessText;
 use crate::gateway::{ApiError, JsonText};
 use log::NewMessage;
 
@@ -46,8 +48,7 @@ pub struct Intake {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Tracked")]
 pub struct Answer {
-    #[schemars(extend("const" = "success"))]
-    message: &'static str,
+    message: SuccessText,
     #[serde(skip_serializing_if = "Option::is_none")]
     attributes_processed: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -86,14 +87,18 @@ impl Answer {
     }
 }
 
-/// A body's arrays; null counts as absent, and other members are passed over.
-#[derive(Deserialize)]
-struct Body<'a> {
+/// Three arrays, of which one has a valid object.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "TrackRequest", transform = one_is_valid)]
+pub(super) struct Body<'a> {
     #[serde(default, borrow)]
+    #[schemars(with = "Option<Objects<AttributeObject>>")]
     attributes: Option<Array<'a>>,
     #[serde(default, borrow)]
+    #[schemars(with = "Option<Objects<EventObject>>")]
     events: Option<Array<'a>>,
     #[serde(default, borrow)]
+    #[schemars(with = "Option<Objects<PurchaseObject>>")]
     purchases: Option<Array<'a>>,
 }
 
@@ -159,7 +164,7 @@ pub fn read(body: &JsonText, request: &Request) -> Result<Intake, ApiError> {
     }
     let [attributes_processed, events_processed, purchases_processed] = processed;
     let answer = Answer {
-        message: "success",
+        message: SuccessText::Success,
         attributes_processed,
         events_processed,
         purchases_processed,

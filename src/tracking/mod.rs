@@ -8,7 +8,7 @@
 //! | `object` | one object: read and checked, or what is wrong with it |
 //! | `attributes`, `properties`, `values` | what objects are made of |
 //! | `partitions` | which objects stay together, and where they go |
-//! | `openapi` | the call as it is described |
+//! | `formats` | the objects as they are described |
 //! | [`apply`] | from messages to profiles and activity, in batches |
 //! | [`at_once`] | attributes that come along with another call |
 //! | [`message`] | what the log carries from the gateway to the workers |
@@ -17,10 +17,10 @@ pub mod api;
 pub mod apply;
 pub mod at_once;
 mod attributes;
+pub(crate) mod formats;
 pub(crate) mod intake;
 pub mod message;
 mod object;
-pub(crate) mod openapi;
 mod partitions;
 mod properties;
 mod telemetry;

@@ -5,6 +5,7 @@ use std::fmt::Display;
 
 use serde_json::value::RawValue;
 
+use super::formats::{APP_ID, CURRENCY, NAME, PRICE, PRODUCT_ID, QUANTITY, TIME};
 use super::message::{Event, Object, Purchase};
 use super::properties::RESERVED_ON_PURCHASES;
 use super::values::{self, Checked};
@@ -55,9 +56,9 @@ pub fn read(kind: Kind, element: &RawValue, received_at: i64) -> Result<Taken<'_
 
 fn event<'a>(reader: &mut Reader<'a>) -> Option<Event<'a>> {
     let user = reader.user();
-    let name = reader.required("name", values::name);
+    let name = reader.required(NAME.name, values::name);
     let time = reader.time();
-    let app_id = reader.optional("app_id", check::text);
+    let app_id = reader.optional(APP_ID.name, check::text);
     let properties = properties::read(reader, &[]);
     let (user, update_only) = user?;
     Some(Event { user, update_only, name: name?, time: time?, app_id, properties })
@@ -65,15 +66,15 @@ fn event<'a>(reader: &mut Reader<'a>) -> Option<Event<'a>> {
 
 fn purchase<'a>(reader: &mut Reader<'a>) -> Option<Purchase<'a>> {
     let user = reader.user();
-    let product_id = reader.required("product_id", values::name);
-    let currency = reader.required("currency", values::currency);
-    let price = reader.required("price", values::price);
-    let quantity = reader.optional("quantity", values::quantity).unwrap_or(1);
+    let product_id = reader.required(PRODUCT_ID.name, values::name);
+    let currency = reader.required(CURRENCY.name, values::currency);
+    let price = reader.required(PRICE.name, values::price);
+    let quantity = reader.optional(QUANTITY.name, values::quantity).unwrap_or(1);
     if price.is_some_and(|price| price.checked_mul(quantity.into()).is_none()) {
-        reader.note("price", values::too_much());
+        reader.note(PRICE.name, values::too_much());
     }
     let time = reader.time();
-    let app_id = reader.optional("app_id", check::text);
+    let app_id = reader.optional(APP_ID.name, check::text);
     let properties = properties::read(reader, RESERVED_ON_PURCHASES);
     let (user, update_only) = user?;
     Some(Purchase {
@@ -148,7 +149,7 @@ impl<'a> Reader<'a> {
     }
 
     fn time(&mut self) -> Option<i64> {
-        self.required("time", values::time).map(|time| time.min(self.received_at))
+        self.required(TIME.name, values::time).map(|time| time.min(self.received_at))
     }
 
     /// Who is meant, and whether nobody is to be made: the first of [`IDENTIFIERS`] that is

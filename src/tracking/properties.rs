@@ -4,12 +4,14 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
+use super::formats::PROPERTIES;
 use super::message::Json;
 use super::object::{Place, Reader};
 use super::values::Checked;
 use crate::users::profile::check;
 use kit::clock::is_date_and_time;
 use kit::json::{self, Members};
+use kit::words::check_short;
 
 /// Names that no property of a purchase may have.
 pub const RESERVED_ON_PURCHASES: &[&str] =
@@ -18,12 +20,10 @@ pub const RESERVED_ON_PURCHASES: &[&str] =
 /// Bytes that properties may have where arrays or objects are among them: 50 KB.
 pub const MAX_NESTED_BYTES: usize = 51_200;
 
-const MEMBER: &str = "properties";
-
 /// Reads the member `properties`: those that are not null, as compact JSON. None where there
 /// are none, or something is wrong, which is noted.
 pub(super) fn read<'a>(reader: &mut Reader<'a>, reserved: &[&str]) -> Option<Json<'a>> {
-    let (json, members) = reader.optional(MEMBER, |json: &'a str| {
+    let (json, members) = reader.optional(PROPERTIES, |json: &'a str| {
         Ok((json, json::unique_members(json, json::MOST_MEMBERS)?))
     })?;
     let Members(members) = members;
@@ -31,18 +31,18 @@ pub(super) fn read<'a>(reader: &mut Reader<'a>, reserved: &[&str]) -> Option<Jso
     let is_nested = |value: &RawValue| value.get().starts_with(['[', '{']);
     if compact.len() > MAX_NESTED_BYTES && members.iter().any(|(_, value)| is_nested(value)) {
         let why = format!("with arrays or objects, {MAX_NESTED_BYTES} bytes are the most");
-        reader.note(MEMBER, why);
+        reader.note(PROPERTIES, why);
         return None;
     }
     for (name, value) in &members {
         if let Err(why) = check_name(name, reserved).and_then(|()| check_value(value.get())) {
-            reader.note_at(MEMBER, format_args!("{MEMBER}.{}", Place(name)), why);
+            reader.note_at(PROPERTIES, format_args!("{PROPERTIES}.{}", Place(name)), why);
         }
     }
     if compact == "{}" {
         return None;
     }
-    Json::compact(compact).map_err(|why| reader.note(MEMBER, why)).ok()
+    Json::compact(compact).map_err(|why| reader.note(PROPERTIES, why)).ok()
 }
 
 fn check_name(name: &str, reserved: &[&str]) -> Checked<()> {
@@ -55,7 +55,7 @@ fn check_name(name: &str, reserved: &[&str]) -> Checked<()> {
     if reserved.contains(&name) {
         return Err("the name is reserved".to_owned());
     }
-    check::short(name).map_err(|why| format!("the name {why}"))
+    check_short(name).map_err(|why| format!("the name {why}"))
 }
 
 /// Checks a value by its first byte, which is that of valid JSON.

@@ -6,23 +6,28 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use axum::Extension;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
-use axum::http::StatusCode;
+use axum::http::{Method, StatusCode};
 use axum::routing::post;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::json;
 use uuid::Uuid;
 
-use super::request::Request;
+use super::request::{Request, TransactionalSend};
 use super::rows::{self, Email};
-use super::{State as EmailState, openapi, time};
+use super::{State as EmailState, postbacks, time};
 use crate::app::App;
 use crate::campaigns::{self, Campaign, Kind};
 use crate::gateway::idempotency::{self, Answer};
-use crate::gateway::{self, ApiError, Caller, IdempotencyKey, JsonText, Routes};
+use crate::gateway::openapi::Tag;
+use crate::gateway::{self, Access, ApiError, Caller, IdempotencyKey, JsonText, Operation, Routes};
+use crate::messages::api::DISPATCH_ID;
 use crate::workspaces::to_json;
+use kit::clock::hours;
 use kit::fail_point;
 use store::{StoreError, Tx};
 
-pub(super) const PERMISSION: &str = "transactional.send";
+const PERMISSION: &str = "transactional.send";
 
 /// The errors of this call (src/gateway/README.md, Sending a transactional email).
 const BAD_ID: &str = "campaign_id must be a string of the campaign api identifier";
@@ -35,10 +40,86 @@ const PAUSED: &str = "The campaign is paused. Resume the campaign in order for t
      take effect.";
 const QUEUED: &str = "The external reference has been queued. Please retry to obtain send_id.";
 
+const TAG: Tag = Tag { name: "Transactional email", about: "One email to one user, at once." };
+
 /// The route of transactional emails.
 pub fn routes() -> Routes {
     let send = gateway::protected(PERMISSION, post(send));
-    Routes::new().route("/transactional/v1/campaigns/{campaign_id}/send", send, [openapi::send()])
+    Routes::new()
+        .route("/transactional/v1/campaigns/{campaign_id}/send", send, [describe()])
+        .tells([postbacks::describe()])
+}
+
+fn describe() -> Operation {
+    const { assert!(rows::KEY_HOLDS.as_secs() == hours(24).as_secs()) };
+    let refused = |text: &str| ApiError::Invalid(text.into());
+    Operation::new(Method::POST, "sendTransactional", TAG, "Send a transactional email")
+        .by(Access::Key(PERMISSION))
+        .about(
+            "The email of a transactional campaign goes to one user, whatever they subscribe \
+             to. Not counted against any limit: beyond what the campaign's package covers in \
+             an hour emails are sent all the same.\n\nThe attributes are written before the \
+             email is rendered, so its template has them; with attributes, an external_user_id \
+             that nobody has creates a user.\n\nAn `external_send_id` stands for its send for 24 \
+             hours: sent again, nothing is sent, and the answer is that of the first send as \
+             it is by now.\n\nThe email's states are reported to the address that the workspace \
+             declares as `email.status_postback`, by a POST for each of the states `sent`, \
+             `processed`, `delivered`, `bounced` and `aborted` that it comes to, in their order.",
+        )
+        .in_path(
+            "campaign_id",
+            "Of a transactional campaign that the workspace file declares.",
+            json!({ "type": "string", "format": "uuid" }),
+        )
+        .repeatable()
+        .takes::<TransactionalSend>(
+            "A receipt",
+            json!({
+                "external_send_id": "b3JkZXItMTAwNA==",
+                "trigger_properties": { "order": 1004, "total": "59.90 EUR" },
+                "recipient": {
+                    "external_user_id": "ann",
+                    "attributes": { "first_name": "Ann", "email": "ann@example.com" },
+                },
+            }),
+        )
+        .answers::<Sent<'_>>(StatusCode::CREATED, "It is to be sent.")
+        .answers::<Sent<'_>>(
+            StatusCode::OK,
+            "The `external_send_id` had its send before; nothing is sent.",
+        )
+        .refuses(&bad_id(), "The campaign_id is not a UUID")
+        .refuses(
+            &queued(),
+            "The external_send_id had its send in the last 24 hours, of which nothing is \
+             known yet, or no more",
+        )
+        .refuses(&ApiError::NotFound(UNKNOWN.into()), "The workspace has no such campaign")
+        .refuses(&refused(NOT_TRANSACTIONAL), "The campaign is of another type")
+        .refuses(&refused(ARCHIVED), "The campaign is archived")
+        .refuses(&refused(PAUSED), "The campaign is paused")
+}
+
+/// A send, and how far it has come. Times are like `2026-11-21T08:00:00.120+00:00`.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "TransactionalSent")]
+struct Sent<'a> {
+    #[schemars(regex(pattern = DISPATCH_ID))]
+    dispatch_id: String,
+    status: EmailState,
+    metadata: SentMetadata<'a>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(inline)]
+struct SentMetadata<'a> {
+    campaign_api_id: Uuid,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    external_send_id: Option<&'a str>,
+    #[schemars(extend("format" = "date-time"))]
+    received_at: String,
+    #[schemars(extend("format" = "date-time"))]
+    enqueued_at: String,
 }
 
 async fn send(
@@ -52,8 +133,7 @@ async fn send(
     let campaign_id = campaign_id.ok().and_then(|Path(id)| Uuid::try_parse(&id).ok());
     let campaign_id = campaign_id.ok_or_else(bad_id)?;
     let members = body.object_beside(&app)?;
-    let request = Request::read(&members, caller.workspace.id, received_at);
-    let request = request.map_err(ApiError::Invalid)?;
+    let request = Request::read(&members, caller.workspace.id, received_at)?;
     drop(members);
     let key = key.map(|key| key.within(&campaign_id.to_string()));
     let app = app.urgent();
@@ -103,7 +183,7 @@ impl Call {
             if !taken? {
                 let email = rows::by_key(tx, workspace, id).await?.ok_or_else(queued)?;
                 count("repeated");
-                return Ok(Answer { status: StatusCode::OK, body: told(&email).to_string() });
+                return Answer::of(StatusCode::OK, &told(&email));
             }
         }
         let campaign = campaigns::by_id(tx, workspace, self.campaign_id).await?;
@@ -124,18 +204,22 @@ impl Call {
         };
         rows::insert(tx, &new).await?;
         self.is_new.store(true, Ordering::Relaxed);
-        let answer = answer(
-            new.dispatch_id,
-            EmailState::Processing,
-            (new.campaign_id, new.external_send_id),
-            (new.received_at, new.enqueued_at),
-        );
-        Ok(Answer { status: StatusCode::CREATED, body: answer.to_string() })
+        let sent = Sent {
+            dispatch_id: new.dispatch_id.simple().to_string(),
+            status: EmailState::Processing,
+            metadata: SentMetadata {
+                campaign_api_id: new.campaign_id,
+                external_send_id: new.external_send_id,
+                received_at: time(new.received_at),
+                enqueued_at: time(new.enqueued_at),
+            },
+        };
+        Answer::of(StatusCode::CREATED, &sent)
     }
 }
 
 /// Refuses a campaign that sends no transactional emails, or none now.
-pub(super) fn check(campaign: Option<&Campaign>) -> Result<(), ApiError> {
+fn check(campaign: Option<&Campaign>) -> Result<(), ApiError> {
     // A Canvas is kept as a campaign, and is none.
     let campaign = campaign.filter(|campaign| campaign.kind != Kind::Canvas);
     let campaign = campaign.ok_or_else(|| ApiError::NotFound(UNKNOWN.into()))?;
@@ -148,44 +232,27 @@ pub(super) fn check(campaign: Option<&Campaign>) -> Result<(), ApiError> {
     Err(ApiError::Invalid(refused.into()))
 }
 
-pub(super) fn bad_id() -> ApiError {
+fn bad_id() -> ApiError {
     ApiError::Invalid(BAD_ID.into())
 }
 
 /// The external_send_id is known, and its email is not: not yet, or no more.
-pub(super) fn queued() -> ApiError {
+fn queued() -> ApiError {
     ApiError::Invalid(QUEUED.into())
 }
 
-/// What is said of an email as it is now.
-fn told(email: &Email) -> Value {
-    answer(
-        email.dispatch_id,
-        email.state,
-        (email.campaign_id, email.external_send_id.as_deref()),
-        (email.received_at, email.enqueued_at),
-    )
-}
-
-pub(super) fn answer(
-    dispatch_id: Uuid,
-    state: EmailState,
-    (campaign_id, external_send_id): (Uuid, Option<&str>),
-    (received_at, enqueued_at): (i64, i64),
-) -> Value {
-    let mut metadata = json!({
-        "campaign_api_id": campaign_id,
-        "received_at": time(received_at),
-        "enqueued_at": time(enqueued_at),
-    });
-    if let Some(id) = external_send_id {
-        metadata["external_send_id"] = id.into();
+/// The answer for an email as it is now.
+fn told(email: &Email) -> Sent<'_> {
+    Sent {
+        dispatch_id: email.dispatch_id.simple().to_string(),
+        status: email.state,
+        metadata: SentMetadata {
+            campaign_api_id: email.campaign_id,
+            external_send_id: email.external_send_id.as_deref(),
+            received_at: time(email.received_at),
+            enqueued_at: time(email.enqueued_at),
+        },
     }
-    json!({
-        "dispatch_id": dispatch_id.simple().to_string(),
-        "status": state,
-        "metadata": metadata,
-    })
 }
 
 fn count(outcome: &'static str) {

@@ -18,7 +18,6 @@
 
 pub mod api;
 pub mod contents;
-pub(crate) mod openapi;
 pub mod postbacks;
 pub mod queue;
 pub mod reports;
@@ -36,7 +35,8 @@ pub use shown::{Shown, shown};
 
 text_enum! {
     /// How far an email has come (src/gateway/README.md, Status postbacks). It only ever goes forward.
-    #[derive(PartialOrd, Ord, Hash)]
+    #[derive(PartialOrd, Ord, Hash, schemars::JsonSchema)]
+    #[schemars(rename = "TransactionalState", rename_all = "snake_case")]
     pub enum State {
         /// Before the first of the five.
         Processing = "processing",

@@ -1,45 +1,70 @@
 //! The postback of each state (src/gateway/README.md, Status postbacks): its body, and a delivery
 //! for it, in the transaction that makes the step. Postbacks of one email follow each other.
 
+use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::json;
 use uuid::Uuid;
 
 use super::rows::Email;
 use super::{State, time};
 use crate::app::App;
 use crate::deliveries::{self, NewDelivery, STATUS_POSTBACK};
+use crate::gateway::openapi::{SENT_TO_OTHERS, Webhook};
 use crate::workspaces::settings::Settings;
 use store::{StoreError, Tx};
 
-/// The body, its members in the order of the API's guide.
-#[derive(Debug, Serialize)]
+/// A state that a transactional email has come to.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "StatusPostback")]
 pub struct Postback<'a> {
+    /// As the call was answered.
     dispatch_id: String,
+    #[schemars(with = "String", extend("enum" = &State::ALL[1..]))]
     status: State,
     metadata: Metadata<'a>,
 }
 
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
+#[schemars(inline)]
 struct Metadata<'a> {
+    /// Where the call gave one.
     #[serde(skip_serializing_if = "Option::is_none")]
     external_send_id: Option<&'a str>,
     campaign_api_id: Uuid,
+    /// Of `sent`: when the call was received.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "date-time"))]
     received_at: Option<String>,
+    /// Of `sent`: when it was put into the queue.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "date-time"))]
     enqueued_at: Option<String>,
+    /// Of `sent`: when it was taken out of it.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "date-time"))]
     executed_at: Option<String>,
+    /// Of `sent`: when the relay had taken it.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "date-time"))]
     sent_at: Option<String>,
+    /// Of `processed`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "date-time"))]
     processed_at: Option<String>,
+    /// Of `delivered`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "date-time"))]
     delivered_at: Option<String>,
+    /// Of `bounced`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "date-time"))]
     bounced_at: Option<String>,
+    /// Of `aborted`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "date-time"))]
     aborted_at: Option<String>,
+    /// Of `aborted` and `bounced`: why it was not sent, or what the recipient's provider said.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'a str>,
 }
@@ -76,6 +101,31 @@ impl<'a> Postback<'a> {
     }
 }
 
+/// The postback as it is described.
+pub(super) fn describe() -> Webhook {
+    let sent = json!({
+        "dispatch_id": "0192f1d0c3a47b0e8f5a3c9d2e1b0a96", "status": "sent",
+        "metadata": {
+            "external_send_id": "order-17", "campaign_api_id": "3c9f0a52-8f1e-4c57-9a3e-0d5b1c2e7f60",
+            "received_at": "2026-11-21T08:58:41.000+00:00",
+            "enqueued_at": "2026-11-21T08:58:41.003+00:00",
+            "executed_at": "2026-11-21T08:58:41.021+00:00",
+            "sent_at": "2026-11-21T08:58:41.064+00:00",
+        },
+    });
+    Webhook::new::<Postback<'_>>(
+        "statusPostback",
+        SENT_TO_OTHERS,
+        "The state that a transactional email has come to",
+    )
+    .about(
+        "To `email.status_postback.url` of the workspace, signed with the `secret` next to it; \
+         those of one email in their order.",
+    )
+    .example("The relay has it", sent)
+    .retried()
+}
+
 /// Writes the delivery of a step, after that of the step before; none where the workspace declares
 /// no `email.status_postback`.
 pub async fn enqueue(
@@ -102,7 +152,7 @@ pub async fn enqueue(
 
 #[cfg(test)]
 pub mod tests {
-    use serde_json::{Value, json};
+    use serde_json::Value;
 
     use super::*;
 

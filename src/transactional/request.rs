@@ -1,18 +1,63 @@
 //! What a call asks to be sent (src/gateway/README.md, Sending a transactional email).
 
-use serde_json::Value;
+use schemars::JsonSchema;
+use serde::Deserialize;
 
-use crate::messages::members::{self, Members, User, member};
+use crate::gateway::formats::{Identifier, UserAlias, exactly_one};
+use crate::gateway::{ApiError, fields};
+use crate::messages::recipient::{Members, NAMES, Properties, User};
 use crate::tracking::at_once;
+use crate::tracking::formats::AttributesBeside;
 
 /// Characters of an external_send_id.
-pub const LONGEST_ID: usize = 255;
+const LONGEST_ID: usize = 255;
 
 /// What an external_send_id looks like; the same as `^[a-zA-Z0-9-_+\\/=]+$`, in which some
 /// dialects see a range.
-pub const ID_PATTERN: &str = r"^[a-zA-Z0-9_+\\/=\-]+$";
+const ID_PATTERN: &str = r"^[a-zA-Z0-9_+\\/=\-]+$";
 
-/// The members of a body, checked.
+/// To whom an email goes, and with what in its template.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub struct TransactionalSend {
+    external_send_id: Option<ExternalSendId>,
+    /// `api_trigger_properties` of the template; at most 50 KiB.
+    trigger_properties: Option<Properties>,
+    recipient: Recipient,
+}
+
+/// What the send is called by who asks for it, such as an id in base64; it is in every postback.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(try_from = "String")]
+#[schemars(with = "String", inline, extend(
+    "minLength" = 1, "maxLength" = LONGEST_ID, "pattern" = ID_PATTERN,
+))]
+struct ExternalSendId(String);
+
+impl TryFrom<String> for ExternalSendId {
+    type Error = String;
+
+    fn try_from(id: String) -> Result<Self, String> {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || br"-_+\/=".contains(&byte);
+        match (1..=LONGEST_ID).contains(&id.len()) && id.bytes().all(is_plain) {
+            true => Ok(Self(id)),
+            false => Err(format!(
+                r"must be a string of at most {LONGEST_ID} characters that matches ^[a-zA-Z0-9-_+\\/=]+$"
+            )),
+        }
+    }
+}
+
+/// A user, by one of two names.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(rename = "TransactionalRecipient", transform = exactly_one(NAMES))]
+struct Recipient {
+    external_user_id: Option<Identifier>,
+    user_alias: Option<UserAlias>,
+    #[schemars(with = "Option<AttributesBeside>")]
+    attributes: Option<Members>,
+}
+
+/// A request, checked.
 #[derive(Debug)]
 pub struct Request {
     pub external_send_id: Option<String>,
@@ -23,51 +68,36 @@ pub struct Request {
 }
 
 impl Request {
-    /// Reads the members of a body that a workspace sent; the error names the one that is wrong.
-    /// Unknown ones are ignored, and an explicit null means absent.
-    pub fn read(body: &Members, workspace: i32, received_at: i64) -> Result<Self, String> {
-        let external_send_id =
-            member(body, "external_send_id").map(external_send_id).transpose()?;
-        let trigger_properties = members::properties(body, "trigger_properties", "")?;
-        let recipient = member(body, "recipient").ok_or("recipient is required")?;
-        let recipient = recipient.as_object().ok_or("recipient must be an object")?;
-        let user = members::user(recipient, "recipient")?;
-        let attributes = member(recipient, "attributes").map(|attributes| {
-            let attributes =
-                attributes.as_object().ok_or("recipient.attributes must be an object")?;
-            at_once::check(workspace, &user.identifier(), attributes, received_at)
-                .map_err(|why| format!("recipient.attributes: {why}"))
+    /// Reads the fields of a body that a workspace sent.
+    pub fn read(body: &Members, workspace: i32, received_at: i64) -> Result<Self, ApiError> {
+        let TransactionalSend { external_send_id, trigger_properties, recipient } =
+            fields::read(body)?;
+        let Recipient { external_user_id, user_alias, attributes } = recipient;
+        let user = User::of(external_user_id, user_alias)
+            .map_err(|why| ApiError::invalid_field(format!("recipient {why}")))?;
+        let attributes = attributes.map(|attributes| {
+            at_once::check(workspace, &user.identifier(), &attributes, received_at)
+                .map_err(|why| ApiError::invalid_field(format!("recipient.attributes: {why}")))
         });
         Ok(Self {
-            external_send_id,
-            trigger_properties,
+            external_send_id: external_send_id.map(|ExternalSendId(id)| id),
+            trigger_properties: trigger_properties.map(|Properties(properties)| properties),
             attributes: attributes.transpose()?,
             recipient: user,
         })
     }
 }
 
-fn external_send_id(value: &Value) -> Result<String, String> {
-    let is_id = |id: &&str| {
-        (1..=LONGEST_ID).contains(&id.len())
-            && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || br"-_+\/=".contains(&byte))
-    };
-    value.as_str().filter(is_id).map(str::to_owned).ok_or_else(|| {
-        format!(
-            r"external_send_id must be a string of at most {LONGEST_ID} characters that matches ^[a-zA-Z0-9-_+\\/=]+$"
-        )
-    })
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::users::rows::Kind;
 
     fn read(body: Value) -> Result<Request, String> {
-        Request::read(body.as_object().unwrap(), 7, 5)
+        let read = Request::read(body.as_object().unwrap(), 7, 5);
+        read.map_err(|error| error.message().into_owned())
     }
 
     #[test]
@@ -84,7 +114,7 @@ mod tests {
         let request = request.unwrap();
         assert_eq!(request.external_send_id.as_deref(), Some(r"aZ09-_+\/="));
         assert_eq!(Value::Object(request.trigger_properties.unwrap())["order"]["total"], 5);
-        assert_eq!(request.recipient, User::ExternalUserId("ann".into()));
+        assert_eq!(request.recipient, User::ExternalUserId(Identifier("ann".into())));
         assert!(request.attributes.unwrap().contains(r#"{"first_name":"Ann"}"#));
         let alias = json!({ "alias_name": "a", "alias_label": "l" });
         let request = read(json!({ "recipient": { "user_alias": alias } })).unwrap();
@@ -108,18 +138,14 @@ mod tests {
             body[name] = value;
             body
         };
+        let alias = json!({ "alias_name": "a", "alias_label": "l" });
         for (body, text) in [
-            (json!({}), "recipient is required"),
-            (json!({ "recipient": "ann" }), "recipient must be an object"),
             (json!({ "recipient": {} }), "recipient must have one of"),
-            (ann(json!({ "user_alias": {} })), "recipient must have one of"),
-            (ann(json!({ "external_user_id": "" })), "recipient.external_user_id is empty"),
-            (ann(json!({ "external_user_id": 5 })), "recipient.external_user_id must be a string"),
-            (
-                json!({ "recipient": { "user_alias": { "alias_name": "a" } } }),
-                "recipient.user_alias.alias_label is required",
-            ),
-            (ann(json!({ "attributes": [] })), "recipient.attributes must be an object"),
+            (ann(json!({ "user_alias": alias })), "recipient must have one of"),
+            (with("external_send_id", json!("")), "external_send_id must be"),
+            (with("external_send_id", json!("a b")), "external_send_id must be"),
+            (with("external_send_id", json!("é")), "external_send_id must be"),
+            (with("external_send_id", json!("a".repeat(256))), "external_send_id must be"),
             (
                 ann(json!({ "attributes": { "email": "nowhere" } })),
                 "recipient.attributes: email: expected an email address",
@@ -128,13 +154,6 @@ mod tests {
                 ann(json!({ "attributes": { "external_id": "bob" } })),
                 "recipient.attributes: external_id: cannot be set",
             ),
-            (with("external_send_id", json!("")), "external_send_id must be"),
-            (with("external_send_id", json!(5)), "external_send_id must be"),
-            (with("external_send_id", json!("a b")), "external_send_id must be"),
-            (with("external_send_id", json!("é")), "external_send_id must be"),
-            (with("external_send_id", json!("a\n")), "external_send_id must be"),
-            (with("external_send_id", json!("a".repeat(256))), "external_send_id must be"),
-            (with("trigger_properties", json!([])), "trigger_properties must be an object"),
             (
                 with("trigger_properties", json!({ "a": "x".repeat(51 << 10) })),
                 "trigger_properties must be at most",

@@ -35,7 +35,7 @@ pub struct New<'a> {
     pub workspace_id: i32,
     pub campaign_id: Uuid,
     pub external_send_id: Option<&'a str>,
-    /// JSON: [`User`](crate::messages::members::User).
+    /// JSON: [`User`](crate::messages::recipient::User).
     pub recipient: &'a str,
     /// As [`at_once`](crate::tracking::at_once) takes them.
     pub attributes: Option<&'a str>,

@@ -60,7 +60,7 @@ async fn numbers_are_listed_and_taken_off_by_the_api(world: World) {
     let output = world.add("acme", "+15550101\n15550100\n\nabc\n+15550102\n").await;
     assert!(!output.status.success());
     let error = String::from_utf8_lossy(&output.stderr);
-    assert!(error.contains("numbers.txt:4: \"abc\" is no phone number"), "{error}");
+    assert!(error.contains("numbers.txt:4: \"abc\" is not a valid phone number"), "{error}");
     assert_eq!(printed(&output), json!({ "added": 3, "already_there": 0, "bad": 1 }));
     let output = world.add("acme", "+15550101\n+15550103\n").await;
     assert!(output.status.success());
@@ -94,10 +94,10 @@ async fn numbers_are_listed_and_taken_off_by_the_api(world: World) {
 async fn a_request_with_a_bad_number_takes_nothing_off(world: World) {
     world.add("acme", "+15550100\n").await;
     for (numbers, named) in [
-        (json!(["+15550100", "555"]), "phone_numbers[1]: \"555\" is no phone number"),
-        (json!(["+15550100", 5]), "phone_numbers[1]: must be a string"),
-        (json!([]), "phone_numbers must have 1 to 50 numbers"),
-        (json!(vec!["+15550100"; 51]), "phone_numbers must have 1 to 50 numbers"),
+        (json!(["+15550100", "555"]), "phone_numbers[1]: \"555\" is not a valid phone number"),
+        (json!(["+15550100", 5]), "phone_numbers[1] must be a string"),
+        (json!([]), "phone_numbers must have 1 to 50 elements"),
+        (json!(vec!["+15550100"; 51]), "phone_numbers must have 1 to 50 elements"),
         (json!("+15550100"), "phone_numbers must be an array"),
         (json!(null), "phone_numbers is required"),
     ] {

@@ -220,8 +220,11 @@ async fn hostile_bodies_are_refused_by_name() {
             "purchases 0 the object: expected an object",
         ),
         (format!(r#"{{"purchases":[{}]}}"#, "0,".repeat(2_000_000) + "0"), "Max Input Length"),
-        (format!(r#"{{"purchases":"{}"}}"#, "x".repeat(4_000_000)), "purchases: invalid type"),
-        (r#"{"purchases":{"0":{}}}"#.into(), "purchases: invalid type"),
+        (
+            format!(r#"{{"purchases":"{}"}}"#, "x".repeat(4_000_000)),
+            "purchases must be an array of objects",
+        ),
+        (r#"{"purchases":{"0":{}}}"#.into(), "purchases must be an array of objects"),
         (r#"{"events":[],"events":[]}"#.into(), "events"),
         (r#"{"purchases":[[],"",0,null,true]}"#.into(), "purchases 4 the object"),
         (r#"{"events":[{"\ud800":1}]}"#.into(), "events 0 the object"),

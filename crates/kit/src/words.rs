@@ -9,6 +9,25 @@ pub const MAX_TEXT: usize = 255;
 pub const MAX_LOCAL: usize = 64;
 pub const MAX_LABEL: usize = 63;
 
+/// At most [`MAX_TEXT`] characters.
+pub fn check_short(text: &str) -> Result<(), String> {
+    // More bytes than that many characters can have need no counting.
+    if text.len() > MAX_TEXT && (text.len() > MAX_TEXT * 4 || text.chars().count() > MAX_TEXT) {
+        return Err(format!("has more than {MAX_TEXT} characters"));
+    }
+    Ok(())
+}
+
+/// What people type and programs compare byte by byte: an external id, or a part of an alias. It
+/// has no control characters.
+pub fn check_identifier(text: &str) -> Result<(), String> {
+    check_short(text)?;
+    if text.chars().any(char::is_control) {
+        return Err("has a control character".to_owned());
+    }
+    if text.is_empty() { Err("is empty".to_owned()) } else { Ok(()) }
+}
+
 /// `1 user`, `2,000 users`.
 pub fn count(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })

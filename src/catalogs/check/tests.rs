@@ -46,7 +46,7 @@ fn refused(json: &str) -> Vec<(String, String, Vec<String>)> {
 
 fn message(json: &str, code: Code) -> String {
     let errors = read(json).unwrap_err();
-    let error = errors.iter().find(|error| error["id"] == code.name()).unwrap();
+    let error = errors.iter().find(|error| error["id"] == json!(code)).unwrap();
     error["message"].as_str().unwrap().to_owned()
 }
 

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use serde::Serialize;
 
 use super::IdempotencyKey;
 use super::rows::{self, Claim};
@@ -140,6 +141,13 @@ pub struct Answer {
     pub status: StatusCode,
     /// JSON.
     pub body: String,
+}
+
+impl Answer {
+    /// With a body that is written as JSON.
+    pub fn of(status: StatusCode, body: &impl Serialize) -> Result<Self, ApiError> {
+        Ok(Self { status, body: super::to_json(body)? })
+    }
 }
 
 impl IntoResponse for Answer {

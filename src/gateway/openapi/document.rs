@@ -12,9 +12,9 @@ use uuid::Builder;
 
 use super::Access;
 use super::operation::{Answer, Body, Operation, Refusals, Shape, Tag};
-use super::shapes::Error;
 use super::webhook::{self, Webhook};
 use crate::config::Config;
+use crate::gateway::formats::Error;
 use crate::gateway::scim::ScimErrorBody;
 use crate::gateway::{ApiError, idempotency};
 
@@ -76,8 +76,9 @@ fn introduction(config: &Config) -> String {
          UTF-8, except files; a body has at most {} bytes.\n\n\
          The first check that fails decides the answer: path 404, method 405 with `Allow`, key \
          401, sender's address 403, permission 403, rate 429, `Idempotency-Key` 400, \
-         Content-Encoding 415, size 413, time 408, Content-Type 415, JSON 400, members 400. Members of a body that no schema \
-         names are ignored, and parameters likewise.\n\n\
+         Content-Encoding 415, size 413, time 408, Content-Type 415, JSON 400, fields 400. Fields \
+         of a body that no schema names are ignored, and parameters likewise. An error has a \
+         `code`, which never changes its meaning: a program can rely on it.\n\n\
          HEAD is answered as GET without the body, OPTIONS with 204 and `Allow`, without a key. \
          A request without a `Host`, with two, or with two `Authorization` headers is answered \
          400 before these checks. What cannot be read as HTTP/1.1 is answered 400, a head of more \
@@ -288,8 +289,8 @@ impl Writer {
             headers.insert("Retry-After".into(), header);
         }
         let of_every_error: Shape = match operation.access.is_scim() {
-            true => subschema::<ScimErrorBody>,
-            false => subschema::<Error>,
+            true => subschema::<ScimErrorBody<'_>>,
+            false => subschema::<Error<'_>>,
         };
         let schema = refusals.shape.unwrap_or(of_every_error)(&mut self.answers);
         let mut about: Vec<&str> = refusals.cases.iter().map(|(when, _)| *when).collect();

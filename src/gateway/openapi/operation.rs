@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use axum::http::{Method, StatusCode};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::Access;
-use crate::gateway::ApiError;
+use crate::gateway::formats::{Success, schema_of};
+use crate::gateway::{ApiError, Code};
 
 /// What calls are grouped by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,28 +155,36 @@ impl Operation {
         self
     }
 
-    /// With a body of this shape, and examples of it by what they show.
-    pub fn takes<T: JsonSchema>(
-        mut self,
-        examples: impl IntoIterator<Item = (&'static str, Value)>,
-    ) -> Self {
-        let examples = examples.into_iter().collect();
-        self.body = Some(Body { shape: shape_of::<T>, examples });
+    /// With a body of this shape, and an example of it.
+    pub fn takes<T: JsonSchema>(mut self, what: &'static str, example: Value) -> Self {
+        self.body = Some(Body { shape: shape_of::<T>, examples: vec![(what, example)] });
         for (error, when) in crate::gateway::body::refusals() {
             self = self.refuses_as_all(error, when);
+        }
+        let required = schema_of::<T>()["required"][0].as_str().map(str::to_owned);
+        if let Some(name) = required.filter(|_| !self.access.is_scim()) {
+            let error = ApiError::Field(Code::MissingField, format!("{name} is required"));
+            self = self.refuses_as_all(error, "A field is missing or wrong");
         }
         self
     }
 
     /// With an answer that has a body of this shape, in the media type of its [`Access`].
-    pub fn answers<T: JsonSchema>(
-        self,
-        status: StatusCode,
-        about: &'static str,
-        example: Value,
-    ) -> Self {
-        let (media_type, example) = (None, Some(example));
+    pub fn answers<T: JsonSchema>(self, status: StatusCode, about: &'static str) -> Self {
+        let (media_type, example) = (None, None);
         self.answer(status, about, Some(Content { media_type, shape: shape_of::<T>, example }))
+    }
+
+    /// The answer described last has such a body: of calls that have no example of a request.
+    pub fn such_as(mut self, example: impl Serialize) -> Self {
+        let content = self.answers.last_mut().and_then(|answer| answer.content.as_mut());
+        content.into_iter().for_each(|content| content.example = Some(json!(example)));
+        self
+    }
+
+    /// With an answer that says no more than that it was done.
+    pub fn answers_success(self, status: StatusCode, about: &'static str) -> Self {
+        self.answers::<Success>(status, about)
     }
 
     /// With an answer in a media type of its own.
@@ -238,16 +248,17 @@ impl Operation {
         self
     }
 
-    /// Refusals with this status, told so far, have bodies of this shape, made of what they say.
+    /// Refusals with this status, described so far, have bodies of this shape, made of those that
+    /// all calls have.
     pub fn refuses_as<T: JsonSchema>(
         mut self,
         status: StatusCode,
-        word: impl Fn(&str) -> Value,
+        word: impl Fn(&Value) -> Value,
     ) -> Self {
         let refusals = self.refusals.entry(status.as_u16()).or_default();
         refusals.shape = Some(shape_of::<T>);
         for (_, body) in &mut refusals.cases {
-            *body = word(body["message"].as_str().unwrap_or_default());
+            *body = word(body);
         }
         self
     }

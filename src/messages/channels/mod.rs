@@ -4,7 +4,6 @@
 pub mod cards;
 pub mod email;
 mod http;
-pub mod openapi;
 pub mod providers;
 mod together;
 pub mod webhook;

@@ -1,19 +1,19 @@
 //! Push, SMS, WhatsApp and live activities: a signed request to the provider that the workspace
 //! declares for the channel, with all that it needs to send the message and to tell a repeat.
 //!
-//! What a provider is given and what it may answer is described with the API (`webhooks`:
-//! [`super::openapi`]); the types here are what is written and read.
+//! What a provider is given and what it may answer is described with the API ([`describe`]).
 
 use std::collections::BTreeMap;
 
 use reqwest::{Method, StatusCode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::http;
 use crate::app::App;
+use crate::gateway::openapi::{SENT_TO_OTHERS, Webhook};
 use crate::messages::{Outcome, Outgoing};
 use crate::outbound;
 use crate::outbound::Sender;
@@ -57,6 +57,53 @@ pub struct Handed<'a> {
     /// When it was handed over this time.
     #[schemars(extend("format" = "date-time"))]
     pub sent_at: String,
+}
+
+const EXAMPLE: &str =
+    "0192f1d0c3a47b0e8f5a3c9d2e1b0a96.0190b9a61c0070008000000000000000.apple_push";
+
+/// The request as it is described.
+pub fn describe() -> Webhook {
+    let device = json!({
+        "app_id": "5d3f1a52-8f1e-4c57-9a3e-0d5b1c2e7f60", "token": "740f4707bebcf74f",
+        "device_id": null,
+    });
+    let push = json!({
+        "id": EXAMPLE, "channel": "apple_push", "dispatch_id": "0192f1d0c3a47b0e8f5a3c9d2e1b0a96",
+        "send_id": null, "campaign_id": "3c9f0a52-8f1e-4c57-9a3e-0d5b1c2e7f60",
+        "message_variation_id": null, "app_id": null,
+        "user": { "service_id": "0190b9a6-1c00-7000-8000-000000000000", "external_id": "ann" },
+        "to": { "tokens": [device] },
+        "message": { "alert": "Hello Ann", "badge": 1 },
+        "sent_at": format_time(1_795_249_898_032),
+    });
+    Webhook::new::<Handed<'static>>(
+        "providerMessage",
+        SENT_TO_OTHERS,
+        "A message for the provider of push, SMS or WhatsApp",
+    )
+    .about(
+        "To `providers.push.url`, `providers.sms.url` or `providers.whats_app.url` of the \
+         workspace, signed with the `secret` next to it. A message is for one user; live \
+         activities go to `push`. Where an answer is lost the same message comes again: \
+         `webhook-id`, which is `id`, tells that it is one.\n\nIts later status is \
+         reported to `POST /feedback/{provider}`.",
+    )
+    .example("A push message", push)
+    .answered_with::<Said>("2XX", "It was taken. A body may say whom it could not reach.")
+    .answered_with::<Said>(
+        "404",
+        "Nobody is there: with a body that says so, as with 2XX. Without one it is as 4XX.",
+    )
+    .answered_with::<Said>("410", "As 404.")
+    .answered("408", "As 5XX.")
+    .answered("429", "As 5XX.")
+    .answered("4XX", "It is not taken and never will be; it does not come again.")
+    .answered(
+        "5XX",
+        "Not this time: it comes again after `Retry-After`, of an hour at most, or after a pause \
+         that grows, for as long as the operator has set. So does what is not answered in time.",
+    )
 }
 
 /// Channels that go through a provider.

@@ -5,9 +5,9 @@
 //! here knows, too; only what identifies something is taken as it is written. What is printed
 //! into headers and addresses is one line, so that no profile can add a header of its own.
 
-pub mod openapi;
 mod piece;
 mod read;
+mod schema;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -22,6 +22,7 @@ use template::{Stop, Work, guarded};
 use super::personalization::Scope;
 use crate::workspaces::Channel;
 pub use read::{MAX_BYTES, MAX_DEPTH, MAX_VALUES};
+pub use schema::Messages;
 
 /// Where message objects are written, which decides what is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

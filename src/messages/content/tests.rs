@@ -471,7 +471,7 @@ fn the_page_says_how_large_a_message_may_be() {
 fn the_description_names_what_is_read() {
     use schemars::JsonSchema as _;
 
-    let schema = openapi::Messages::json_schema(&mut schemars::SchemaGenerator::default());
+    let schema = Messages::json_schema(&mut schemars::SchemaGenerator::default());
     let schema = schema.as_value();
     for channel in Channel::OF_MESSAGES {
         assert!(schema["properties"][channel.name()]["description"].is_string());

@@ -3,43 +3,86 @@
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{Method, StatusCode};
 use axum::middleware::map_response;
 use axum::response::Response;
 use axum::routing::post;
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::openapi;
-use super::request::Start;
+use super::request::{Start, StartRequest};
 use crate::app::App;
 use crate::gateway::error::Said;
+use crate::gateway::formats::Success;
 use crate::gateway::idempotency::Received;
-use crate::gateway::{self, ApiError, Caller, IdempotencyKey, JsonText, Routes, idempotency};
+use crate::gateway::openapi::Tag;
+use crate::gateway::{
+    self, Access, ApiError, Caller, Code, IdempotencyKey, JsonText, Operation, Routes, idempotency,
+};
+use crate::messages::request::UNKNOWN_SEGMENT;
 use crate::workspaces::settings;
 use log::NewMessage;
 
-pub(super) const PERMISSION: &str = "messages.live_activity.start";
+const PERMISSION: &str = "messages.live_activity.start";
+
+const TAG: Tag = Tag { name: "Live activities", about: "Activities of iOS apps." };
 
 /// The route of live activities.
 pub fn routes() -> Routes {
     let route = gateway::protected(PERMISSION, post(start));
-    let route = route.route_layer(map_response(reword));
-    Routes::new().route("/messages/live_activity/start", route, [openapi::start()])
+    let route = route.route_layer(map_response(with_own_body));
+    Routes::new().route("/messages/live_activity/start", route, [describe()])
 }
 
-/// The body of this call's 400.
-pub(super) fn in_its_words(said: &str) -> Value {
-    json!({ "error": said })
+fn describe() -> Operation {
+    Operation::new(Method::POST, "startLiveActivity", TAG, "Start a live activity")
+        .by(Access::Key(PERMISSION))
+        .about(
+            "On the devices of users who have a token of the kind `live_activity` for the app, \
+             through the push provider. Answered once it is durable; it is sent soon after. Users \
+             who have unsubscribed from push messages are left out; frequency capping is ignored.",
+        )
+        .repeatable()
+        .takes::<StartRequest>(
+            "For one user",
+            json!({
+                "app_id": "7d1f3c1a-54b1-4c0e-9b1e-2f6f8a1d0c33",
+                "activity_id": "order-1907",
+                "activity_attributes_type": "DeliveryAttributes",
+                "activity_attributes": { "restaurant": "Corner Café" },
+                "content_state": { "courier": "Ola", "minutes": 25 },
+                "stale_date": "2127-01-01T12:30:00Z",
+                "notification": {
+                    "alert": { "title": "On its way", "body": "25 minutes to go" },
+                },
+                "external_user_ids": ["ann"],
+            }),
+        )
+        .answers_success(StatusCode::CREATED, "It is durable.")
+        .refuses(&ApiError::invalid_field(UNKNOWN_SEGMENT), "The workspace has no such segment")
+        .refuses_as::<LiveActivityError>(
+            StatusCode::BAD_REQUEST,
+            |body| json!({ "error": body["message"], "code": body["code"] }),
+        )
+}
+
+/// What is wrong.
+#[derive(Serialize, JsonSchema)]
+struct LiveActivityError {
+    /// For people.
+    error: String,
+    code: Code,
 }
 
 /// Has a 400 say what is wrong in the body that it has here, whoever refuses; the other errors
 /// are those of every call.
-async fn reword(mut response: Response) -> Response {
+async fn with_own_body(mut response: Response) -> Response {
     if response.status() == StatusCode::BAD_REQUEST
-        && let Some(Said(said)) = response.extensions_mut().remove()
+        && let Some(Said { message, code }) = response.extensions_mut().remove()
     {
-        *response.body_mut() = Body::from(in_its_words(&said).to_string());
+        let body = LiveActivityError { error: message, code };
+        *response.body_mut() = Body::from(json!(body).to_string());
     }
     response
 }
@@ -53,38 +96,33 @@ async fn start(
     let members = body.object_beside(&app)?;
     let settings = settings::of(&app, caller.workspace.id).await?;
     // Regular expressions of an audience are compiled.
-    let start = app.cores.compute_here(|| Start::read(&members, &settings));
+    let start = app.cores.compute_here(|| StartRequest::read(&members, &settings));
     let work = Work { caller, start, partitions: app.config.log.partitions };
     idempotency::append(app, key, body, work).await
-}
-
-#[derive(Serialize)]
-struct Answer {
-    message: &'static str,
 }
 
 /// A start that was asked for.
 struct Work {
     caller: Caller,
     /// As the body is read now. What is refused may have been taken the first time.
-    start: Result<Start, String>,
+    start: Result<Start, ApiError>,
     /// Of the log.
     partitions: u32,
 }
 
 impl idempotency::Work for Work {
-    type Answer = Answer;
+    type Answer = Success;
     const STATUS: StatusCode = StatusCode::CREATED;
 
     fn read(
         &self,
         _: &JsonText,
         received: Received,
-    ) -> Result<(Answer, Vec<NewMessage>), ApiError> {
-        let start = self.start.as_ref().map_err(|text| ApiError::Invalid(text.clone()))?;
+    ) -> Result<(Success, Vec<NewMessage>), ApiError> {
+        let start = self.start.as_ref().map_err(Clone::clone)?;
         let order = start.order(received.id, &self.caller, received.at);
-        Ok((Answer { message: "success" }, vec![order.to_log(self.partitions)?]))
+        Ok((Success::default(), vec![order.to_log(self.partitions)?]))
     }
 
-    fn taken(&self, _: &Answer) {}
+    fn taken(&self, _: &Success) {}
 }

@@ -5,5 +5,4 @@
 //! push provider with the tokens that start activities of the app.
 
 pub mod api;
-mod openapi;
 pub(crate) mod request;

@@ -1,27 +1,101 @@
 //! What a call asks to be started (src/gateway/README.md, Starting a live activity).
 
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::gateway::Caller;
+use crate::audience::Audience;
+use crate::gateway::formats::{Identifier, List, Time, exactly_one};
+use crate::gateway::{ApiError, Caller, fields};
 use crate::messages::content::{Content, Place};
-use crate::messages::members::{self, Members, User, member};
 use crate::messages::order::{Kind, Order, SubscriptionState, Target};
+use crate::messages::recipient::{MOST_USERS, Members, User};
 use crate::messages::request::segment;
 use crate::workspaces::Channel;
 use crate::workspaces::settings::Settings;
 use crate::workspaces::{DeclaredApp, Platform};
-use kit::clock::parse_time;
 use kit::json;
 
 /// Bytes of compact JSON of what the push service is given: it takes 4 KB itself, and says so.
-pub(super) const MOST_BYTES: usize = 50 << 10;
+const MOST_BYTES: usize = 50 << 10;
 
 /// The ways to say for whom.
-const USERS: &str = "external_user_ids";
-const AUDIENCE: &str = "custom_audience";
-const SEGMENT: &str = "segment_id";
-const OPTIONS: [&str; 3] = [USERS, AUDIENCE, SEGMENT];
+const OPTIONS: &[&str] = &["external_user_ids", "custom_audience", "segment_id"];
+
+/// What is started, where, and for whom: exactly one of `external_user_ids`, `custom_audience` and
+/// `segment_id` is given.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(rename = "LiveActivityStart", transform = exactly_one(OPTIONS))]
+pub(crate) struct StartRequest {
+    /// Of an iOS app that the workspace file declares.
+    #[schemars(with = "Uuid")]
+    app_id: String,
+    activity_id: Identifier,
+    /// One of the app's `activity_types`.
+    activity_attributes_type: String,
+    #[schemars(description = format!(
+        "Attributes, content state and alert together are at most {MOST_BYTES} bytes of JSON; \
+         Apple's push service takes 4 KB."
+    ))]
+    activity_attributes: Members,
+    /// In the shape that the app's `ContentState` has.
+    content_state: Members,
+    /// When it leaves the screen; a past time removes it at once.
+    dismissal_date: Option<Time>,
+    /// When its content counts as outdated.
+    stale_date: Option<Time>,
+    notification: Notification,
+    external_user_ids: Option<List<Identifier, 1, MOST_USERS>>,
+    custom_audience: Option<Audience>,
+    /// Of a segment that the workspace file declares.
+    #[schemars(with = "Option<Uuid>")]
+    segment_id: Option<String>,
+}
+
+/// What is shown when it starts. The alert should have a title and a body: texts, which are Liquid
+/// templates, or objects that name texts of the app, such as `{"loc-key": "ON_ITS_WAY"}`; other
+/// fields of it are passed on. A string is an alert with that body.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(rename = "LiveActivityNotification")]
+struct Notification {
+    alert: Alert,
+    /// Where the alert has none.
+    sound: Option<String>,
+}
+
+/// The alert as ActivityKit has it.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(try_from = "Value")]
+#[schemars(with = "Value", inline, extend("anyOf" = [
+    { "type": "object", "properties": {
+        "title": { "type": ["string", "object", "null"] },
+        "body": { "type": ["string", "object", "null"] },
+    } },
+    { "type": "string" },
+]))]
+struct Alert(Members);
+
+impl TryFrom<Value> for Alert {
+    type Error = String;
+
+    fn try_from(value: Value) -> Result<Self, String> {
+        let mut alert = match value {
+            Value::String(_) => Members::from_iter([("body".to_owned(), value)]),
+            Value::Object(alert) => alert,
+            Value::Null => return Err("is required".into()),
+            _ => return Err("must be an object or a string".into()),
+        };
+        alert.retain(|_, value| !value.is_null());
+        for name in ["title", "body"] {
+            let value = alert.get(name);
+            if value.is_some_and(|value| !value.is_string() && !value.is_object()) {
+                return Err(format!(".{name} must be a string or an object"));
+            }
+        }
+        Ok(Self(alert))
+    }
+}
 
 /// A start, checked.
 #[derive(Debug, PartialEq)]
@@ -39,36 +113,65 @@ pub(crate) struct Start {
     alert: Members,
 }
 
-impl Start {
-    /// Reads the members of a body; the error names the one that is wrong. Unknown ones are
-    /// ignored, and an explicit null means absent.
-    pub fn read(body: &Members, settings: &Settings) -> Result<Self, String> {
-        let app = app(body, &settings.apps)?;
-        let attributes_type = attributes_type(body, app)?;
-        let activity_id = member(body, "activity_id").ok_or("activity_id is required")?;
-        let activity_id = members::identifier(activity_id, "activity_id")?;
-        let start = Self {
+impl StartRequest {
+    /// Reads the fields of a body.
+    pub fn read(body: &Members, settings: &Settings) -> Result<Start, ApiError> {
+        fields::read::<Self>(body)?.start(settings)
+    }
+
+    fn start(self, settings: &Settings) -> Result<Start, ApiError> {
+        let app = app(&self.app_id, &settings.apps)?;
+        if !app.activity_types.contains(&self.activity_attributes_type) {
+            let text = "activity_attributes_type is none that the app declares";
+            return Err(ApiError::invalid_field(text));
+        }
+        let (ids, audience) = (self.external_user_ids, self.custom_audience);
+        let given = [ids.is_some(), audience.is_some(), self.segment_id.is_some()];
+        if given.into_iter().filter(|is_given| *is_given).count() != 1 {
+            let text = format!("exactly one of {} is required", OPTIONS.join(", "));
+            return Err(ApiError::invalid_field(text));
+        }
+        let users = ids.map_or_else(Vec::new, |ids| ids.0).into_iter();
+        let Notification { alert: Alert(mut alert), sound } = self.notification;
+        // Pushes of other kinds have it next to the alert.
+        if let Some(sound) = sound {
+            alert.entry("sound").or_insert_with(|| sound.into());
+        }
+        let start = Start {
             app_id: app.id,
-            activity_id,
-            target: target(body, settings)?,
-            attributes_type,
-            attributes: object(body, "activity_attributes")?,
-            content_state: object(body, "content_state")?,
-            dismissal_date: time(body, "dismissal_date")?,
-            stale_date: time(body, "stale_date")?,
-            alert: alert(&object(body, "notification")?)?,
+            activity_id: self.activity_id.0,
+            target: Target {
+                users: users.map(|id| User::ExternalUserId(id).into()).collect(),
+                segment_id: segment(self.segment_id.as_deref(), settings)?,
+                audience: audience.map(|audience| audience.to_json()),
+            },
+            attributes_type: self.activity_attributes_type,
+            attributes: self.activity_attributes,
+            content_state: self.content_state,
+            dismissal_date: self.dismissal_date.map(|Time(ms)| ms),
+            stale_date: self.stale_date.map(|Time(ms)| ms),
+            alert,
         };
-        let message = start.message(0);
+        start.check(settings)?;
+        Ok(start)
+    }
+}
+
+impl Start {
+    fn check(&self, settings: &Settings) -> Result<(), ApiError> {
+        let message = self.message(0);
         Content::live_activity(&message, Place::Send)
-            .map_err(|problem| format!("{}: {}", problem.path, problem.text))?;
+            .map_err(|problem| ApiError::invalid_field(problem.to_string()))?;
         let text = Value::from(message).to_string();
         if text.len() > MOST_BYTES {
-            return Err(format!("the activity must be at most {MOST_BYTES} bytes of JSON"));
+            let text = format!("the activity must be at most {MOST_BYTES} bytes of JSON");
+            return Err(ApiError::invalid_field(text));
         }
-        json::check_levels(&text).map_err(|error| format!("the activity {error}"))?;
+        json::check_levels(&text)
+            .map_err(|error| ApiError::invalid_field(format!("the activity {error}")))?;
         match settings.without(Channel::LiveActivity) {
-            Some(why) => Err(format!("No live activity can be started: {why}")),
-            None => Ok(start),
+            Some(why) => Err(ApiError::Invalid(format!("No live activity can be started: {why}"))),
+            None => Ok(()),
         }
     }
 
@@ -123,73 +226,10 @@ fn seconds(ms: i64) -> i64 {
     ms.div_euclid(1_000)
 }
 
-fn app<'a>(body: &Members, apps: &'a [DeclaredApp]) -> Result<&'a DeclaredApp, String> {
-    let id = Uuid::try_parse(&members::required_text(body, "app_id")?).ok();
+fn app<'a>(id: &str, apps: &'a [DeclaredApp]) -> Result<&'a DeclaredApp, ApiError> {
+    let id = Uuid::try_parse(id).ok();
     let app = apps.iter().find(|app| Some(app.id) == id && app.platform == Platform::Ios);
-    app.ok_or_else(|| "app_id is that of no iOS app of the workspace".to_owned())
-}
-
-fn attributes_type(body: &Members, app: &DeclaredApp) -> Result<String, String> {
-    let name = members::required_text(body, "activity_attributes_type")?;
-    match app.activity_types.contains(&name) {
-        true => Ok(name),
-        false => Err("activity_attributes_type is none that the app declares".into()),
-    }
-}
-
-/// Exactly one of the three ways to say for whom.
-fn target(body: &Members, settings: &Settings) -> Result<Target, String> {
-    let is_given = |name: &&&str| member(body, name).is_some();
-    if OPTIONS.iter().filter(is_given).count() != 1 {
-        return Err(format!("exactly one of {} must be given", OPTIONS.join(", ")));
-    }
-    let external_id = |id: &Value, path: &str| {
-        members::identifier(id, path).map(|id| members::named(User::ExternalUserId(id)))
-    };
-    let target = Target {
-        users: members::users(body, USERS, "strings", external_id)?,
-        segment_id: segment(body, settings)?,
-        audience: members::audience(body, AUDIENCE)?.map(|audience| audience.to_json()),
-    };
-    match member(body, USERS) {
-        Some(_) if target.users.is_empty() => Err(format!("{USERS} must not be empty")),
-        _ => Ok(target),
-    }
-}
-
-/// The alert as ActivityKit has it. Title and body should be there, as texts, which are
-/// templates, or as what names them in the app's languages; of a text alone the body is made.
-fn alert(notification: &Members) -> Result<Members, String> {
-    let alert = member(notification, "alert").ok_or("notification.alert is required")?;
-    let mut alert = match alert {
-        Value::String(_) => Members::from_iter([("body".to_owned(), alert.clone())]),
-        Value::Object(members) => members.clone(),
-        _ => return Err("notification.alert must be an object or a string".into()),
-    };
-    alert.retain(|_, value| !value.is_null());
-    for name in ["title", "body"] {
-        let value = alert.get(name);
-        if value.is_some_and(|value| !value.is_string() && !value.is_object()) {
-            return Err(format!("notification.alert.{name} must be a string or an object"));
-        }
-    }
-    // Pushes of other kinds have it beside the alert.
-    if let Some(sound) = member(notification, "sound") {
-        if !sound.is_string() {
-            return Err("notification.sound must be a string".into());
-        }
-        alert.entry("sound").or_insert_with(|| sound.clone());
-    }
-    Ok(alert)
-}
-
-fn object(body: &Members, name: &str) -> Result<Members, String> {
-    members::object(body, name)?.cloned().ok_or_else(|| format!("{name} is required"))
-}
-
-fn time(body: &Members, name: &str) -> Result<Option<i64>, String> {
-    let Some(text) = members::text(body, name)? else { return Ok(None) };
-    parse_time(text).map(Some).map_err(|error| format!("{name}: {error}"))
+    app.ok_or_else(|| ApiError::invalid_field("app_id does not match an iOS app in this workspace"))
 }
 
 #[cfg(test)]
@@ -239,7 +279,8 @@ mod tests {
     }
 
     fn read(members: Value) -> Result<Start, String> {
-        Start::read(&body(members), &settings())
+        StartRequest::read(&body(members), &settings())
+            .map_err(|error| error.message().into_owned())
     }
 
     #[test]
@@ -299,46 +340,21 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named() {
         for (members, text) in [
-            (json!({ "app_id": null }), "app_id is required"),
-            (json!({ "app_id": 5 }), "app_id must be a string"),
-            (json!({ "app_id": "x" }), "app_id is that of no iOS app"),
+            (json!({ "app_id": "x" }), "app_id does not match"),
             // An Android app's.
-            (json!({ "app_id": KNOWN }), "app_id is that of no iOS app"),
-            (json!({ "activity_id": null }), "activity_id is required"),
-            (json!({ "activity_id": "" }), "activity_id is empty"),
+            (json!({ "app_id": KNOWN }), "app_id does not match"),
             (json!({ "activity_attributes_type": "Other" }), "activity_attributes_type is none"),
-            (json!({ "activity_attributes": null }), "activity_attributes is required"),
-            (json!({ "activity_attributes": [] }), "activity_attributes must be an object"),
-            (json!({ "content_state": "x" }), "content_state must be an object"),
             (
                 json!({ "content_state": { "a": "x".repeat(MOST_BYTES) } }),
                 "the activity must be at",
             ),
-            (json!({ "dismissal_date": 5 }), "dismissal_date must be a string"),
             (json!({ "stale_date": "soon" }), "stale_date: expected a date and time in ISO 8601"),
-            (json!({ "notification": null }), "notification is required"),
-            (json!({ "notification": {} }), "notification.alert is required"),
-            (json!({ "notification": { "alert": 5 } }), "notification.alert must be an object"),
-            (
-                json!({ "notification": { "alert": { "title": 5 } } }),
-                "notification.alert.title must be a string",
-            ),
             (
                 json!({ "notification": { "alert": { "body": "a\n {{ x" } } }),
                 "notification.alert.body: line 2",
             ),
-            (
-                json!({ "notification": { "alert": {}, "sound": 1 } }),
-                "notification.sound must be a string",
-            ),
-            (json!({ "external_user_ids": "ann" }), "external_user_ids must be an array"),
-            (json!({ "external_user_ids": [] }), "external_user_ids must not be empty"),
-            (
-                json!({ "external_user_ids": vec!["a"; 51] }),
-                "external_user_ids must have at most 50",
-            ),
-            (json!({ "external_user_ids": ["a", 5] }), "external_user_ids[1] must be a string"),
-            (json!({ "external_user_ids": ["a\u{0}"] }), "external_user_ids[0] has a control"),
+            (json!({ "external_user_ids": [] }), "external_user_ids must have 1 to 50"),
+            (json!({ "external_user_ids": vec!["a"; 51] }), "external_user_ids must have 1 to 50"),
             (
                 json!({ "external_user_ids": null, "custom_audience": { "AND": [] } }),
                 "custom_audience.AND: expected an array",
@@ -347,17 +363,19 @@ mod tests {
                 json!({ "external_user_ids": null, "custom_audience": [] }),
                 "custom_audience: expected an",
             ),
-            (json!({ "external_user_ids": null, "segment_id": 5 }), "segment_id must be a string"),
-            (json!({ "external_user_ids": null, "segment_id": "vip" }), "segment_id is that of no"),
-            (json!({ "external_user_ids": null, "segment_id": APP }), "segment_id is that of no"),
+            (
+                json!({ "external_user_ids": null, "segment_id": "vip" }),
+                "segment_id does not match",
+            ),
+            (json!({ "external_user_ids": null, "segment_id": APP }), "segment_id does not match"),
         ] {
             let error = read(members.clone()).unwrap_err();
             assert!(error.starts_with(text), "{members}: {error}");
         }
         assert!(read(json!({ "external_user_ids": vec!["a"; 50] })).is_ok());
         let without = Settings { push: None, ..settings() };
-        let error = Start::read(&body(json!({})), &without).unwrap_err();
-        assert!(error.ends_with("declares no providers.push"), "{error}");
+        let error = StartRequest::read(&body(json!({})), &without).unwrap_err();
+        assert!(error.message().ends_with("declares no providers.push"), "{error:?}");
     }
 
     proptest! {

@@ -27,7 +27,7 @@ fn take(body: impl Into<String>) -> Outcome {
             });
             Ok((serde_json::to_value(answer).unwrap(), by_partition.collect()))
         }
-        Err(ApiError::Invalid(message)) => Err((message, Vec::new())),
+        Err(ApiError::Invalid(message) | ApiError::Field(_, message)) => Err((message, Vec::new())),
         Err(ApiError::InvalidMany(message, errors)) => Err((message, errors)),
         Err(other) => panic!("{other:?}"),
     }
@@ -411,8 +411,8 @@ fn requests_without_anything_valid_are_refused() {
     assert_eq!(take(many(75)).unwrap().0["purchases_processed"], 75);
     assert_eq!(take(many(76)), Err(("Max Input Length Exceeded".to_owned(), Vec::new())));
     for (body, part) in [
-        (r#"{"purchases":{}}"#, "purchases: invalid type: map, expected an array of objects"),
-        (r#"{"events":"x"}"#, "events: invalid type"),
+        (r#"{"purchases":{}}"#, "purchases must be an array of objects"),
+        (r#"{"events":"x"}"#, "events must be an array of objects"),
         (r#"{"events":[],"events":[]}"#, "duplicate field `events`"),
         (r#"{"events":5,}"#, "not valid JSON"),
         ("[]", "must be a JSON object"),

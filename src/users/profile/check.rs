@@ -6,11 +6,11 @@ use jiff::civil::Date;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use super::{Alias, Field, FieldError, MAX_TEXT, codes};
+use super::{Alias, Field, FieldError, codes};
 use crate::users::BUCKETS;
 use kit::clock::{format_time, parse_time};
 use kit::json::{self, Members, Text};
-use kit::words::{MAX_LABEL, MAX_LOCAL};
+use kit::words::{MAX_LABEL, MAX_LOCAL, check_identifier, check_short};
 
 pub const SUBSCRIPTION: &[&str] = &["opted_in", "subscribed", "unsubscribed"];
 pub const GROUP_STATES: &[&str] = &["subscribed", "unsubscribed"];
@@ -64,7 +64,7 @@ pub fn value(
 fn plain(field: Field, text: &str) -> Result<(), String> {
     let form = |good: bool, meant: &str| if good { Ok(()) } else { Err(meant.to_owned()) };
     match field {
-        Field::ExternalId => plain_identifier(text),
+        Field::ExternalId => check_identifier(text),
         Field::Email => email(text),
         Field::Phone => {
             form(is_e164(text), "expected a number in E.164: + and 7 to 15 digits, the first not 0")
@@ -140,46 +140,18 @@ fn is_foreign(c: char) -> bool {
     !c.is_ascii() && !c.is_whitespace() && !c.is_control()
 }
 
-/// External ids and aliases are compared byte by byte and typed by people: no control
-/// characters.
-fn plain_identifier(text: &str) -> Result<(), String> {
-    if text.chars().any(char::is_control) {
-        return Err("has a control character".to_owned());
-    }
-    Ok(())
-}
-
 /// An external id, or a part of an alias.
 pub fn identifier(json: &str) -> Result<Cow<'_, str>, String> {
     let Text(text) = json::parse(json)?;
-    identifier_text(&text)?;
+    check_identifier(&text)?;
     Ok(text)
-}
-
-/// The same of a text that is read already.
-pub fn identifier_text(text: &str) -> Result<(), String> {
-    short(text)?;
-    plain_identifier(text)?;
-    if text.is_empty() {
-        return Err("is empty".to_owned());
-    }
-    Ok(())
 }
 
 /// A string of at most [`MAX_TEXT`] characters.
 pub fn text(json: &str) -> Result<Cow<'_, str>, String> {
     let Text(text) = json::parse(json)?;
-    short(&text)?;
+    check_short(&text)?;
     Ok(text)
-}
-
-/// At most [`MAX_TEXT`] characters.
-pub fn short(text: &str) -> Result<(), String> {
-    // More bytes than that many characters can have need no counting.
-    if text.len() > MAX_TEXT && (text.len() > MAX_TEXT * 4 || text.chars().count() > MAX_TEXT) {
-        return Err(format!("has more than {MAX_TEXT} characters"));
-    }
-    Ok(())
 }
 
 fn quoted(text: &str) -> String {
@@ -293,7 +265,7 @@ pub fn attribute_name(name: &str) -> Result<(), String> {
     if name.is_empty() {
         return Err("an attribute has an empty name".to_owned());
     }
-    short(name).map_err(|why| format!("the name of an attribute {why}"))
+    check_short(name).map_err(|why| format!("the name of an attribute {why}"))
 }
 
 /// What a member of an object in an array may be.

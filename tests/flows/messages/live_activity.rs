@@ -162,8 +162,8 @@ async fn a_start_becomes_an_order(world: World) {
 async fn what_cannot_be_started_is_refused_in_words_of_its_own(world: World) {
     let leaf = json!({ "last_used_app": { "comparison": "after", "value": "2026-01-01" } });
     for (wrong, part) in [
-        (body(json!({ "app_id": ANDROID })), "app_id is that of no iOS app"),
-        (body(json!({ "app_id": Uuid::new_v4() })), "app_id is that of no iOS app"),
+        (body(json!({ "app_id": ANDROID })), "app_id does not match an iOS app"),
+        (body(json!({ "app_id": Uuid::new_v4() })), "app_id does not match an iOS app"),
         (body(json!({ "activity_attributes_type": "Match" })), "activity_attributes_type is none"),
         (body(json!({ "activity_id": null })), "activity_id is required"),
         (body(json!({ "notification": {} })), "notification.alert is required"),
@@ -171,17 +171,17 @@ async fn what_cannot_be_started_is_refused_in_words_of_its_own(world: World) {
         (body(json!({ "custom_audience": leaf })), "exactly one of external_user_ids, "),
         (body(json!({ "segment_id": SEGMENT })), "exactly one of external_user_ids, "),
         (body(json!({ "external_user_ids": null })), "exactly one of external_user_ids, "),
-        (body(json!({ "external_user_ids": vec!["a"; 51] })), "must have at most 50 users"),
+        (body(json!({ "external_user_ids": vec!["a"; 51] })), "must have 1 to 50 elements"),
         (to("custom_audience", json!({ "AND": [leaf, {}] })), "custom_audience.AND[1]: "),
-        (to("segment_id", json!(Uuid::new_v4())), "segment_id is that of no segment"),
-        (to("segment_id", SEGMENT_OF_OTHERS.into()), "segment_id is that of no segment"),
+        (to("segment_id", json!(Uuid::new_v4())), "segment_id does not match"),
+        (to("segment_id", SEGMENT_OF_OTHERS.into()), "segment_id does not match"),
         (json!([]), "The request body must be a JSON object"),
     ] {
         check_refused(&world.calls.post(START, &wrong).await, part);
     }
     let without = world.calls.with_key(WITHOUT_PUSH);
     let of_others = body(json!({ "app_id": APP_OF_OTHERS }));
-    check_refused(&world.calls.post(START, &of_others).await, "app_id is that of no iOS app");
+    check_refused(&world.calls.post(START, &of_others).await, "app_id does not match an iOS app");
     check_refused(&without.post(START, &of_others).await, "no providers.push");
     let no_key = world.calls.post_once(START, "", &body(json!({}))).await;
     check_refused(&no_key, "Idempotency-Key must be");
@@ -206,7 +206,8 @@ async fn what_cannot_be_started_is_refused_in_words_of_its_own(world: World) {
         let bytes = axum::body::to_bytes(answer.into_body(), usize::MAX).await.unwrap();
         let body: Value = serde_json::from_slice(&bytes).unwrap();
         assert!(body[member].is_string(), "{body}");
-        assert_eq!(body.as_object().map(|members| members.len()), Some(1), "{body}");
+        assert!(body["code"].is_string(), "{body}");
+        assert_eq!(body.as_object().map(|members| members.len()), Some(2), "{body}");
     }
     assert!(world.orders().await.is_empty());
 }
@@ -216,7 +217,8 @@ fn check_refused((status, body): &(u16, Value), part: &str) {
     assert_eq!(*status, 400, "{body}");
     let members = body.as_object().unwrap_or_else(|| panic!("{body}"));
     let text = members["error"].as_str().unwrap_or_else(|| panic!("{body}"));
-    assert!(text.contains(part) && members.len() == 1, "{part}: {body}");
+    assert!(text.contains(part) && members.len() == 2, "{part}: {body}");
+    assert!(members["code"].is_string(), "{body}");
 }
 
 async fn a_start_under_a_key_is_taken_once(world: World) {
@@ -246,7 +248,7 @@ async fn a_start_under_a_key_is_taken_once(world: World) {
         world.calls.post(START, &to_segment).await.0 == 400
     })
     .await;
-    check_refused(&world.calls.post(START, &to_segment).await, "no segment of the workspace");
+    check_refused(&world.calls.post(START, &to_segment).await, "segment_id does not match");
     let orders = world.orders().await.len();
     assert_eq!(world.calls.post_once(START, "b", &to_segment).await.0, 201);
     assert_eq!(world.orders().await.len(), orders);

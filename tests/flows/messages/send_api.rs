@@ -256,8 +256,8 @@ async fn whom_nobody_can_mean_is_refused(world: World) {
     let alias = json!({ "alias_name": "n", "alias_label": "l" });
     let recipient = json!({ "external_user_id": "ann" });
     let nobody = "one of external_user_ids, user_aliases, segment_id and audience is required";
-    let whole = "broadcast must be true where";
-    let both = "broadcast must not be true where users are named";
+    let whole = "Set broadcast to true";
+    let both = "broadcast must not be true if users are given";
     for (asked, text) in [
         (to(json!({})), nobody),
         (to(json!({ "broadcast": true })), nobody),
@@ -274,7 +274,7 @@ async fn whom_nobody_can_mean_is_refused(world: World) {
         (body(json!({ "broadcast": "true" })), "broadcast must be true or false"),
         (
             body(json!({ "external_user_ids": vec!["ann"; 51] })),
-            "external_user_ids must have at most 50 users",
+            "external_user_ids must have at most 50 elements",
         ),
         (
             body(json!({
@@ -297,7 +297,7 @@ async fn whom_nobody_can_mean_is_refused(world: World) {
 
 async fn what_no_workspace_declares_is_refused(world: World) {
     let unknown = Uuid::new_v4().to_string();
-    let no_segment = "segment_id is that of no segment of the workspace";
+    let no_segment = "segment_id does not match a segment in this workspace";
     for id in [&unknown, SEGMENT_OF_OTHERS, "VIP", "", CAMPAIGN] {
         let said = world.calls.refusal(SEND, &body(json!({ "segment_id": id })), 400).await;
         assert_eq!(said, no_segment, "{id}");
@@ -330,13 +330,14 @@ async fn members_that_are_wrong_are_refused_by_name(world: World) {
     let nested: Value =
         serde_json::from_str(&format!("{}{}", "[".repeat(110), "]".repeat(110))).unwrap();
     let deep = json!({ "external_user_id": "a", "trigger_properties": { "x": nested } });
+    let alias = json!({ "alias_name": "n", "alias_label": "l" });
     for (members, text) in [
-        (json!({ "external_user_ids": "ann" }), "external_user_ids must be an array of strings"),
+        (json!({ "external_user_ids": "ann" }), "external_user_ids must be an array"),
         (json!({ "external_user_ids": ["ann", 5] }), "external_user_ids[1] must be a string"),
         (json!({ "external_user_ids": [""] }), "external_user_ids[0] is empty"),
         (json!({ "external_user_ids": ["a\u{0}"] }), "external_user_ids[0] has a control"),
         (json!({ "external_user_ids": ["é".repeat(256)] }), "external_user_ids[0] has more than"),
-        (json!({ "user_aliases": {} }), "user_aliases must be an array of objects"),
+        (json!({ "user_aliases": {} }), "user_aliases must be an array"),
         (json!({ "user_aliases": ["n"] }), "user_aliases[0] must be an object"),
         (
             json!({ "user_aliases": [{ "alias_name": "n" }] }),
@@ -348,7 +349,7 @@ async fn members_that_are_wrong_are_refused_by_name(world: World) {
             "recipients[0] must have one of external_user_id and user_alias",
         ),
         (
-            json!({ "recipients": [{ "external_user_id": "a", "user_alias": {} }] }),
+            json!({ "recipients": [{ "external_user_id": "a", "user_alias": alias }] }),
             "recipients[0] must have one of",
         ),
         (
@@ -531,7 +532,7 @@ async fn nothing_is_harmed_by_hostile_bodies(world: World) {
             format!(r#"{{"external_user_ids":[{}1]}}"#, "1,".repeat(20_000)),
             "more than 20000 values",
         ),
-        (format!(r#"{{"external_user_ids":[{}1]}}"#, "1,".repeat(10_000)), "at most 50 users"),
+        (format!(r#"{{"external_user_ids":[{}1]}}"#, "1,".repeat(10_000)), "at most 50 elements"),
         (r#"{"$serde_json::private::RawValue":"{}"}"#.into(), "has a member named"),
         (pattern("(a{1000}){1000}"), "the regular expression is too large"),
         (pattern("(?=a)"), "is no regular expression"),

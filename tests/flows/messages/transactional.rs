@@ -280,7 +280,13 @@ async fn what_cannot_be_sent_is_refused_in_the_documented_words() {
     }
     for (body, text) in [
         (json!({}), "recipient is required"),
-        (json!({ "recipient": { "external_user_id": "a", "user_alias": {} } }), "must have one of"),
+        (
+            json!({ "recipient": {
+                "external_user_id": "a",
+                "user_alias": { "alias_name": "a", "alias_label": "l" },
+            } }),
+            "must have one of",
+        ),
         (to("ann", json!({ "external_send_id": "a b" })), "external_send_id must be"),
     ] {
         scene.send(&body).await.refuses(400, text);

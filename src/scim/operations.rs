@@ -1,29 +1,26 @@
-//! The calls of SCIM as they are described (RFC 7644, section 3).
+//! The calls about users as they are described (RFC 7644, section 3).
 
 use axum::http::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::api::{changed, no_such};
+use super::api::changed;
 use super::auth::NO_ORIGIN;
+use super::discovery::ListResponse;
+use super::formats::{PatchRequest, SearchRequest, UserRequest, UserResource, filter_pattern};
 use super::query::PAGE;
-use super::shapes::{
-    ListResponse, PatchRequest, ResourceTypeList, ResourceTypeResource, SchemaList, SchemaResource,
-    SearchRequest, ServiceProviderConfig, UserRequest, UserResource, filter_pattern,
-};
-use super::{Query, discovery, schema};
+use super::{Query, schema};
 use crate::gateway::openapi::Tag;
-use crate::gateway::openapi::shapes::members;
 use crate::gateway::scim::{ScimError, ScimType};
 use crate::gateway::{Access, ApiError, Operation};
 
-const TAG: Tag = Tag {
+pub(super) const TAG: Tag = Tag {
     name: "Dashboard users (SCIM)",
     about: "SCIM 2.0 as RFC 7643 and RFC 7644 have it, for the users of the dashboard. Names of \
             attributes are read in any case; unknown and read-only ones are ignored.",
 };
 
 const ID: &str = "2819c223-7f76-453a-919d-413861904646";
-const BASE: &str = "http://127.0.0.1:8080";
+pub(super) const BASE: &str = "http://127.0.0.1:8080";
 
 fn operation(method: Method, id: &'static str, summary: &'static str) -> Operation {
     let no_origin = ScimError::from(ApiError::Invalid(NO_ORIGIN.into()));
@@ -51,7 +48,7 @@ fn projected(operation: Operation) -> Operation {
         )
         .in_query(
             "excludedAttributes",
-            "Names of attributes that are not; not beside `attributes`.",
+            "Names of attributes that are not; not together with `attributes`.",
             names("permissions"),
         )
         .refuses_some(
@@ -77,7 +74,8 @@ fn answers_user(operation: Operation, status: StatusCode, about: &'static str) -
         _ => "Content-Location",
     };
     operation
-        .answers::<UserResource>(status, about, example_user())
+        .answers::<UserResource>(status, about)
+        .such_as(example_user())
         .with_header(
             "ETag",
             "The version.",
@@ -105,10 +103,6 @@ fn example_request() -> Value {
         "name": { "givenName": "Ann", "familyName": "Lee" }, "department": "Marketing",
         "permissions": { "companyPermissions": ["admin"], "appGroup": [] },
     })
-}
-
-fn example_list() -> Value {
-    discovery::list(&[example_user()])
 }
 
 /// Links from an answer with a user to what can be done with the user.
@@ -147,7 +141,8 @@ pub(super) fn list() -> Operation {
             &format!("Users at most; more than {PAGE} counts as {PAGE}."),
             number(PAGE),
         )
-        .answers::<ListResponse>(StatusCode::OK, "A page.", example_list())
+        .answers::<ListResponse<UserResource>>(StatusCode::OK, "A page.")
+        .such_as(ListResponse::all(vec![example_user()]))
         .refuses_some(
             ["filter=userName%20pr", "count=x"].map(Query::of_address),
             "A parameter is wrong",
@@ -157,33 +152,27 @@ pub(super) fn list() -> Operation {
 
 pub(super) fn search(id: &'static str) -> Operation {
     operation(Method::POST, id, "List users, asked for in a body")
-        .takes::<SearchRequest>([(
+        .takes::<SearchRequest>(
             "One user",
             json!({ "schemas": [schema::SEARCH], "filter": "userName eq \"ann@acme.example\"" }),
-        )])
-        .answers::<ListResponse>(StatusCode::OK, "A page.", example_list())
-        .refuses_some(
-            [json!({}), json!({ "schemas": [schema::SEARCH], "filter": 5 })]
-                .map(|body| Query::of_body(&members(body))),
-            "A member is wrong",
         )
+        .answers::<ListResponse<UserResource>>(StatusCode::OK, "A page.")
+        .refuses_some([Query::of_body(&schema::Attributes::new())], "A field is wrong")
 }
 
 pub(super) fn create() -> Operation {
-    let operation = operation(Method::POST, "createUser", "Make a user")
+    let operation = operation(Method::POST, "createUser", "Create a user")
         .repeatable()
-        .takes::<UserRequest>([("A user", example_request())]);
-    let operation = answers_user(operation, StatusCode::CREATED, "The user was made.");
+        .takes::<UserRequest>("A user", example_request());
+    let operation = answers_user(operation, StatusCode::CREATED, "The user was created.");
     let operation =
         linked(operation).refuses(&ScimError::taken(), "Another user has the `userName`");
     projected(wrong_user(operation))
 }
 
 fn wrong_user(operation: Operation) -> Operation {
-    let wrong = schema::read_user(members(json!({ "userName": 5 })));
-    let missing = schema::check_schemas(&Default::default(), schema::USER);
-    operation
-        .refuses_some([wrong.map(drop), missing], "An attribute is wrong, or the body is no user")
+    let missing = schema::check_schemas(&schema::Attributes::new(), schema::USER);
+    operation.refuses_some([missing], "An attribute is wrong, or the body is no user")
 }
 
 pub(super) fn read() -> Operation {
@@ -201,7 +190,7 @@ pub(super) fn read() -> Operation {
 pub(super) fn replace() -> Operation {
     let operation = operation(Method::PUT, "replaceUser", "Replace a user")
         .about("What the body does not have is gone, and `active` is true again.")
-        .takes::<UserRequest>([("A user", example_request())]);
+        .takes::<UserRequest>("A user", example_request());
     let operation = answers_user(operation, StatusCode::OK, "The user as it is now.")
         .refuses(&ScimError::taken(), "Another user has the `userName`");
     of_user(conditional(projected(wrong_user(operation))))
@@ -216,7 +205,7 @@ pub(super) fn patch() -> Operation {
              filters in it are those of lists, over the members of the value.",
         )
         .repeatable()
-        .takes::<PatchRequest>([(
+        .takes::<PatchRequest>(
             "A department, and a permission less",
             json!({
                 "schemas": [schema::PATCH],
@@ -224,8 +213,7 @@ pub(super) fn patch() -> Operation {
                     { "op": "replace", "path": "department", "value": "Sales" },
                     { "op": "remove", "path": "permissions.companyPermissions[value eq \"admin\"]" },
                 ],
-            }),
-        )]);
+            }));
     let of = |kind, what: &'static str| ScimError::bad(kind, what);
     let operation = answers_user(operation, StatusCode::OK, "The user as it is now.")
         .refuses(&ScimError::taken(), "Another user has the `userName`")
@@ -245,63 +233,4 @@ pub(super) fn delete() -> Operation {
     let operation = operation(Method::DELETE, "deleteUser", "Remove a user")
         .answers_empty(StatusCode::NO_CONTENT, "The user is gone.");
     of_user(conditional(operation))
-}
-
-fn about_service(id: &'static str, summary: &'static str) -> Operation {
-    Operation::new(Method::GET, id, TAG, summary).by(Access::ScimDiscovery)
-}
-
-fn with_id(operation: Operation, example: &str) -> Operation {
-    operation
-        .in_path(
-            "id",
-            "The `id` in the list.",
-            json!({ "type": "string", "minLength": 1, "examples": [example] }),
-        )
-        .refuses(&no_such(), "Nothing has the id")
-}
-
-/// RFC 7644 section 4: lists of these are not filtered.
-fn unfiltered(operation: Operation) -> Operation {
-    operation.refuses(&super::api::no_filter(), "There is a `filter`")
-}
-
-pub(super) fn service_provider_config() -> Operation {
-    about_service("serviceProviderConfig", "What the service can do")
-        .answers::<ServiceProviderConfig>(
-            StatusCode::OK,
-            "It.",
-            discovery::service_provider_config(BASE),
-        )
-}
-
-pub(super) fn resource_types() -> Operation {
-    unfiltered(about_service("resourceTypes", "The kinds of resources"))
-        .answers::<ResourceTypeList>(
-            StatusCode::OK,
-            "All of them.",
-            discovery::list(&discovery::resource_types(BASE)),
-        )
-}
-
-pub(super) fn resource_type() -> Operation {
-    let example = discovery::resource_types(BASE).into_iter().next().unwrap_or_default();
-    with_id(about_service("resourceType", "One kind of resources"), "User")
-        .answers::<ResourceTypeResource>(StatusCode::OK, "It.", example)
-}
-
-pub(super) fn schemas() -> Operation {
-    unfiltered(about_service("schemas", "The attributes of resources"))
-        .about("App groups that there are stand in it as the values that permissions can name.")
-        .answers::<SchemaList>(
-            StatusCode::OK,
-            "All of them.",
-            discovery::list(&discovery::schemas(BASE, &[])),
-        )
-}
-
-pub(super) fn schema_resource() -> Operation {
-    let example = discovery::schemas(BASE, &[]).into_iter().next().unwrap_or_default();
-    with_id(about_service("schema", "The attributes of one kind of resources"), schema::USER)
-        .answers::<SchemaResource>(StatusCode::OK, "It.", example)
 }

@@ -1,28 +1,48 @@
 //! Message objects as they are described: from the tables that they are read by.
 
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::read::{MAX_DEPTH, MAX_VALUES};
 use super::table::{EXPIRE_AT, Kind, MAX_SECONDS, Member, TIME_TO_LIVE, members};
-use crate::gateway::openapi::shapes::{Identifier, or_null, saying, schema_of, shape};
+use crate::gateway::formats::{Identifier, schema_of};
 use crate::workspaces::Channel;
 use template::MAX_SOURCE;
 
-shape! {
-    /// What is sent, by channel. Texts are templates in Liquid, at any depth. What cannot be sent
-    /// is reported in `errors`, and the others go: one must be right.
-    pub Messages = |_| {
+/// The message objects of a call, by channel.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Messages(pub Map<String, Value>);
+
+impl JsonSchema for Messages {
+    fn schema_name() -> Cow<'static, str> {
+        "Messages".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
         let any = Channel::OF_MESSAGES.map(|channel| {
             let about = match channel {
                 Channel::WhatsApp => "Not in what is scheduled.".to_owned(),
-                _ => format!("At most {MAX_VALUES} values in {MAX_DEPTH} levels; unknown members are passed on."),
+                _ => format!(
+                    "At most {MAX_VALUES} values in {MAX_DEPTH} levels; unknown fields are passed \
+                     on."
+                ),
             };
             (channel.name().to_owned(), json!({ "description": about }))
         });
-        let right = Channel::OF_MESSAGES.map(|channel| json!({
-            "properties": { channel.name(): message(channel) }, "required": [channel.name()],
-        }));
-        json!({ "type": "object", "properties": Map::from_iter(any), "anyOf": right })
+        let right = Channel::OF_MESSAGES.map(|channel| {
+            json!({
+                "properties": { channel.name(): message(channel) }, "required": [channel.name()],
+            })
+        });
+        json_schema!({
+            "description": "What is sent, by channel. Texts are templates in Liquid, at any depth. \
+                            What cannot be sent is reported in `errors`, and the others are sent: \
+                            one must be right.",
+            "type": "object", "properties": Map::from_iter(any), "anyOf": right,
+        })
     }
 }
 
@@ -72,9 +92,10 @@ fn value(member: &Member) -> Value {
         Kind::Seconds => json!({ "type": "integer", "minimum": 1, "maximum": MAX_SECONDS }),
     };
     if !member.is_required {
-        value = or_null(value);
+        value = json!({ "anyOf": [value, { "type": "null" }] });
     } else if value["type"] == "string" {
         value["minLength"] = 1.into();
     }
-    saying(member.about, value)
+    value["description"] = member.about.into();
+    value
 }

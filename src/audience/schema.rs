@@ -1,40 +1,53 @@
 //! Connected audiences as they are described: from the tables that they are read by.
 
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
 
+use super::Audience;
 use super::read::{MAX_CONDITIONS, MAX_DEPTH, MAX_NAME};
 use super::test::{
     Comparisons, Kind, MAX_PATTERN, OF_ATTRIBUTES, OF_LAST_USES, OF_SUBSCRIPTIONS, STATUSES,
 };
-use crate::gateway::openapi::shapes::{Time, saying, schema_of, shape};
+use crate::gateway::formats::{Time, schema_of};
 
-shape! {
-    /// A tree of conditions on users. A node is an object with one member.
-    pub ConnectedAudience = |generator| {
-        let nodes = json!({
-            "type": "array", "minItems": 1,
-            "items": generator.subschema_for::<ConnectedAudience>(),
-        });
-        let about = format!("All hold. A tree has at most {MAX_CONDITIONS} conditions in {MAX_DEPTH} levels.");
+impl JsonSchema for Audience {
+    fn schema_name() -> Cow<'static, str> {
+        "ConnectedAudience".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let mut nodes = |about: &str| {
+            let node = generator.subschema_for::<Self>();
+            json!({ "type": "array", "minItems": 1, "items": node, "description": about })
+        };
+        let all = format!(
+            "All hold. A tree has at most {MAX_CONDITIONS} conditions in {MAX_DEPTH} levels."
+        );
         let name = json!({ "type": "string", "minLength": 1, "maxLength": MAX_NAME });
-        let members = [
-            ("AND", saying(&about, nodes.clone())),
-            ("OR", saying("One of them holds.", nodes)),
-            ("custom_attribute", json!({
-                "type": "object",
-                "properties": { "custom_attribute_name": name },
-                "required": ["custom_attribute_name"],
-                "anyOf": tests(OF_ATTRIBUTES),
-            })),
-            ("push_subscription_status", json!({ "type": "object", "anyOf": tests(OF_SUBSCRIPTIONS) })),
-            ("email_subscription_status", json!({ "type": "object", "anyOf": tests(OF_SUBSCRIPTIONS) })),
-            ("last_used_app", json!({ "type": "object", "anyOf": tests(OF_LAST_USES) })),
+        let leaf = |comparisons| json!({ "type": "object", "anyOf": tests(comparisons) });
+        let mut attribute = leaf(OF_ATTRIBUTES);
+        attribute["properties"] = json!({ "custom_attribute_name": name });
+        attribute["required"] = json!(["custom_attribute_name"]);
+        let fields = [
+            ("AND", nodes(&all)),
+            ("OR", nodes("One of them holds.")),
+            ("custom_attribute", attribute),
+            ("push_subscription_status", leaf(OF_SUBSCRIPTIONS)),
+            ("email_subscription_status", leaf(OF_SUBSCRIPTIONS)),
+            ("last_used_app", leaf(OF_LAST_USES)),
         ];
-        let node = |(name, member): (&str, Value)| json!({
-            "type": "object", "properties": { name: member }, "required": [name],
-            "additionalProperties": { "type": "null" },
-        });
-        json!({ "anyOf": members.map(node) })
+        let node = |(name, field): (&str, Value)| {
+            json!({
+                "type": "object", "properties": { name: field }, "required": [name],
+                "additionalProperties": { "type": "null" },
+            })
+        };
+        json_schema!({
+            "description": "A tree of conditions on users. A node is an object with one field.",
+            "anyOf": fields.map(node),
+        })
     }
 }
 

@@ -1,0 +1,54 @@
+//! The codes of errors: what programs can rely on, whatever an error's message says.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// What kind of error it is. A code never changes its meaning. A later version may have more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(rename = "ErrorCode")]
+pub enum Code {
+    /// The body is not JSON in UTF-8, or not an object. A retry does not help.
+    InvalidJson,
+    /// A required field is missing or null. A retry does not help.
+    MissingField,
+    /// A field has a value that is not allowed. A retry does not help.
+    InvalidField,
+    /// The request is not allowed as it is; the message says why. A retry does not help.
+    InvalidRequest,
+    /// The key, the token or the signature is missing, unknown or revoked. A retry does not help.
+    Unauthenticated,
+    /// The sender's address is not on an allowlist. A retry does not help.
+    AddressNotAllowed,
+    /// The key lacks the permission that `permission` names. A retry does not help.
+    PermissionDenied,
+    /// What is asked for must not be had, or not yet; the message says why. A retry helps only
+    /// once that has changed.
+    Forbidden,
+    /// Nothing is at the path, or there is no such resource. A retry does not help.
+    NotFound,
+    /// The path has no such method. A retry does not help.
+    MethodNotAllowed,
+    /// The body did not come in time. A retry can help.
+    RequestTimeout,
+    /// The resource is in a state that does not allow it. A retry does not help.
+    Conflict,
+    /// The first request under the `Idempotency-Key` is still being processed. A retry after
+    /// `Retry-After` helps.
+    InProgress,
+    /// The body has too many bytes. A retry does not help.
+    BodyTooLarge,
+    /// The `Content-Type` is not that of JSON. A retry does not help.
+    UnsupportedMediaType,
+    /// The `Content-Encoding` is not supported. A retry does not help.
+    UnsupportedEncoding,
+    /// The `Idempotency-Key` was used with another body. A retry does not help.
+    KeyReused,
+    /// Too many requests in this window. A retry after `Retry-After` helps.
+    RateLimited,
+    /// The service is overloaded, or something that it needs is down. A retry after `Retry-After`
+    /// helps.
+    Unavailable,
+    /// The service has a bug, or its data is damaged. A retry rarely helps.
+    InternalError,
+}

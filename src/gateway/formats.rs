@@ -1,0 +1,234 @@
+//! Formats that several calls have.
+//!
+//! A type is the only definition of a format: [`fields::read`](super::fields::read) reads it, its
+//! checks run while it is read, and schemars describes it with the limits that are checked.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::Code;
+use kit::clock::parse_time;
+use kit::words::{self, MAX_TEXT};
+
+/// An array of so many elements.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct List<T, const LEAST: usize, const MOST: usize>(pub Vec<T>);
+
+impl<T, const LEAST: usize, const MOST: usize> Default for List<T, LEAST, MOST> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<'de, T: Deserialize<'de>, const LEAST: usize, const MOST: usize> Deserialize<'de>
+    for List<T, LEAST, MOST>
+{
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_seq(ListVisitor(PhantomData))
+    }
+}
+
+struct ListVisitor<T, const LEAST: usize, const MOST: usize>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>, const LEAST: usize, const MOST: usize> Visitor<'de>
+    for ListVisitor<T, LEAST, MOST>
+{
+    type Value = List<T, LEAST, MOST>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an array")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+        let wrong_length = || {
+            serde::de::Error::custom(match LEAST {
+                0 => format!("must have at most {MOST} elements"),
+                _ => format!("must have {LEAST} to {MOST} elements"),
+            })
+        };
+        // Before the elements are read: there may be many.
+        if seq.size_hint().is_some_and(|count| count > MOST) {
+            return Err(wrong_length());
+        }
+        let mut elements = Vec::new();
+        while let Some(element) = seq.next_element()? {
+            elements.push(element);
+        }
+        let is_right = (LEAST..=MOST).contains(&elements.len());
+        if is_right { Ok(List(elements)) } else { Err(wrong_length()) }
+    }
+}
+
+impl<T: JsonSchema, const LEAST: usize, const MOST: usize> JsonSchema for List<T, LEAST, MOST> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        format!("{}List", T::schema_name()).into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let items = generator.subschema_for::<T>();
+        json_schema!({ "type": "array", "items": items, "minItems": LEAST, "maxItems": MOST })
+    }
+}
+
+/// Texts have no NUL character.
+pub const NO_NUL: &str = r"^[^\u0000]*$";
+
+/// Characters of which an identifier has none.
+pub const CONTROLS: &str = r"\u0000-\u001f\u007f-\u009f";
+
+/// What a customer calls a user, or a part of an alias: no control characters.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "String")]
+#[schemars(with = "String", extend(
+    "minLength" = 1, "maxLength" = MAX_TEXT, "pattern" = format!("^[^{CONTROLS}]+$"),
+))]
+pub struct Identifier(pub String);
+
+impl TryFrom<String> for Identifier {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        words::check_identifier(&text)?;
+        Ok(Self(text))
+    }
+}
+
+/// A name of a user in addition to the external id.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct UserAlias {
+    pub alias_name: Identifier,
+    pub alias_label: Identifier,
+}
+
+/// Days that every month has by this number, as `MM-DD`.
+const DAYS: &str = "(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])\
+                    |(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)|02-(?:0[1-9]|1[0-9]|2[0-8]))";
+
+/// ISO 8601, such as `2021-06-28T17:02:43.032Z`, `2021-06-28T19:02:43+0200` or
+/// `2021-06-28T17:02:43`, which is read as UTC, as is the midnight of `2021-06-28`. Or the
+/// pattern `yyyy-MM-dd'T'HH:mm:ss:SSSZ`: `2021-06-28T17:02:43:032+0000`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(try_from = "Cow<str>")]
+#[schemars(with = "String", extend(
+    "anyOf" = [{ "format": "date-time" }, { "format": "date" }, { "pattern": format!(
+        "^[0-9]{{4}}-{DAYS}T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:[.,][0-9]{{1,9}}|:[0-9]{{3}})?\
+         (?:Z|[+-](?:[01][0-9]|2[0-3]):?[0-5][0-9])?$"
+    ) }],
+    "examples" = ["2026-11-21T08:05:00+01:00"],
+))]
+pub struct Time(pub i64);
+
+impl TryFrom<Cow<'_, str>> for Time {
+    type Error = String;
+
+    fn try_from(text: Cow<'_, str>) -> Result<Self, String> {
+        parse_time(&text).map(Self)
+    }
+}
+
+/// The call was successful.
+#[derive(Clone, Copy, Debug, Default, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub enum SuccessText {
+    #[default]
+    #[serde(rename = "success")]
+    Success,
+}
+
+/// The call was successful.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub struct Success {
+    message: SuccessText,
+}
+
+/// What is wrong.
+#[derive(Serialize, JsonSchema)]
+pub struct Error<'a> {
+    /// For people.
+    pub message: &'a str,
+    pub code: Code,
+    /// With 403: the permission that the key lacks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub permission: Option<&'a str>,
+}
+
+/// What is wrong, and with what, if that is more than one thing.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "{T}Errors")]
+pub struct Errors<'a, T> {
+    #[serde(flatten)]
+    pub error: Error<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub errors: Option<&'a [T]>,
+}
+
+/// The schema of a type that names no other, to stand where it is written.
+pub fn schema_of<T: JsonSchema>() -> Value {
+    json!(T::json_schema(&mut SchemaGenerator::default()))
+}
+
+/// Exactly one of these fields of an object is given.
+pub fn exactly_one(names: &'static [&'static str]) -> impl Fn(&mut Schema) {
+    one_of(names, |this, other| this != other)
+}
+
+/// The first of these fields of an object that is given counts; those after it are ignored.
+pub fn first_of(names: &'static [&'static str]) -> impl Fn(&mut Schema) {
+    one_of(names, |this, other| other < this)
+}
+
+/// One of these fields is given where others, by their places, are null.
+fn one_of(
+    names: &'static [&'static str],
+    is_null: fn(usize, usize) -> bool,
+) -> impl Fn(&mut Schema) {
+    move |schema| {
+        let Some(fields) = schema.get_mut("properties").and_then(Value::as_object_mut) else {
+            return;
+        };
+        let given: Vec<Value> =
+            names.iter().filter_map(|name| fields.remove(*name)).map(not_null).collect();
+        let option = |(this, schema): (usize, &Value)| {
+            let others = names.iter().enumerate().filter(|(other, _)| is_null(this, *other));
+            let others = others.map(|(_, name)| ((*name).to_owned(), json!({ "type": "null" })));
+            let mut fields: Map<String, Value> = others.collect();
+            fields.insert(names[this].to_owned(), schema.clone());
+            json!({ "properties": fields, "required": [names[this]] })
+        };
+        let options: Vec<Value> = given.iter().enumerate().map(option).collect();
+        schema.insert("anyOf".into(), options.into());
+    }
+}
+
+/// The schema of a field that may be null, without null.
+pub fn not_null(mut schema: Value) -> Value {
+    let is_null = |kind: &Value| *kind == "null" || *kind == json!({ "type": "null" });
+    if let Some(kinds) = schema.get_mut("anyOf").and_then(Value::as_array_mut) {
+        kinds.retain(|kind| !is_null(kind));
+        if let [Value::Object(only)] = kinds.as_mut_slice() {
+            let mut only = std::mem::take(only);
+            // What is said of the field stands before what is said of its type.
+            if let Some(about) = schema.get("description") {
+                only.insert("description".into(), about.clone());
+            }
+            return only.into();
+        }
+    }
+    if let Some(kinds) = schema.get_mut("type").and_then(Value::as_array_mut) {
+        kinds.retain(|kind| !is_null(kind));
+        if let [kind] = kinds.as_slice() {
+            schema["type"] = kind.clone();
+        }
+    }
+    schema
+}

@@ -1,0 +1,107 @@
+//! Users whom calls name, and properties for their templates.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::order::{Named, Who};
+use crate::gateway::formats::{Identifier, UserAlias};
+use crate::users::identifier;
+use crate::users::profile::Alias;
+use crate::users::rows::Kind;
+use kit::json;
+
+/// Users that one request may name.
+pub const MOST_USERS: usize = 50;
+
+/// Bytes of compact JSON of properties, as of those of events.
+pub const MOST_PROPERTIES: usize = 50 << 10;
+
+/// The fields of a JSON object.
+pub type Members = Map<String, Value>;
+
+/// Properties for templates.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "Members")]
+#[schemars(
+    with = "Members",
+    inline,
+    description = format!("At most {MOST_PROPERTIES} bytes of JSON."),
+)]
+pub struct Properties(pub Members);
+
+impl TryFrom<Members> for Properties {
+    type Error = String;
+
+    fn try_from(properties: Members) -> Result<Self, String> {
+        let text = serde_json::to_string(&properties).map_err(|error| error.to_string())?;
+        if text.len() > MOST_PROPERTIES {
+            return Err(format!("must be at most {MOST_PROPERTIES} bytes of JSON"));
+        }
+        json::check_levels(&text)?;
+        Ok(Self(properties))
+    }
+}
+
+/// A user who is named; kept as JSON of the names that calls have.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum User {
+    ExternalUserId(Identifier),
+    UserAlias(UserAlias),
+}
+
+/// The fields of which a recipient has exactly one.
+pub const NAMES: &[&str] = &["external_user_id", "user_alias"];
+
+impl User {
+    /// The user that a recipient names by exactly one of its two fields.
+    pub fn of(id: Option<Identifier>, alias: Option<UserAlias>) -> Result<Self, String> {
+        match (id, alias) {
+            (Some(id), None) => Ok(Self::ExternalUserId(id)),
+            (None, Some(alias)) => Ok(Self::UserAlias(alias)),
+            _ => Err(format!("must have one of {}", NAMES.join(" and "))),
+        }
+    }
+
+    /// What the user is found by.
+    pub fn key(&self) -> (Kind, String) {
+        match self {
+            Self::ExternalUserId(id) => (Kind::ExternalId, id.0.clone()),
+            Self::UserAlias(UserAlias { alias_name, alias_label }) => {
+                (Kind::Alias, Alias::key_of(&alias_label.0, &alias_name.0))
+            }
+        }
+    }
+
+    /// As attributes name the user.
+    pub fn identifier(&self) -> identifier::Identifier<'_> {
+        match self {
+            Self::ExternalUserId(id) => identifier::Identifier::ExternalId((&id.0).into()),
+            Self::UserAlias(UserAlias { alias_name, alias_label }) => {
+                identifier::Identifier::UserAlias(identifier::UserAlias {
+                    alias_name: (&alias_name.0).into(),
+                    alias_label: (&alias_label.0).into(),
+                })
+            }
+        }
+    }
+}
+
+impl From<User> for Named {
+    /// Who is named and nothing more.
+    fn from(user: User) -> Self {
+        let who = match user {
+            User::ExternalUserId(id) => Who::ExternalId(id.0),
+            User::UserAlias(UserAlias { alias_name, alias_label }) => {
+                Who::Alias { label: alias_label.0, name: alias_name.0 }
+            }
+        };
+        Self {
+            who,
+            trigger_properties: None,
+            canvas_entry_properties: None,
+            event_properties: None,
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! Schemas of what SCIM reads and answers, from the table of what a user has.
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde_json::{Map, Value, json};
+
+use super::filter::{self, Operator};
+use super::query::PAGE;
+use super::schema::{
+    Attribute, COMMON, DEPARTMENT, ENTERPRISE, Kind, LONGEST, MOST_VALUES, PATCH, SEARCH, USER,
+    USER_ATTRIBUTES,
+};
+use super::{patch, projection};
+
+/// The schema, or null, which counts as absent.
+fn or_null(mut schema: Value) -> Value {
+    if schema["type"].is_string() {
+        schema["type"] = json!([schema["type"], "null"]);
+        return schema;
+    }
+    json!({ "anyOf": [schema, { "type": "null" }] })
+}
+
+/// The schema with a description of its own.
+fn saying(about: &str, mut schema: Value) -> Value {
+    schema["description"] = about.into();
+    schema
+}
+
+/// That a body is one of these.
+fn schemas(urn: &str) -> Value {
+    json!({ "type": "array", "contains": { "const": urn }, "description": format!("Has `{urn}`.") })
+}
+
+/// What is read of an attribute.
+fn read(attribute: &Attribute) -> Value {
+    let one = match attribute.kind {
+        Kind::Text => json!({
+            "type": "string", "maxLength": LONGEST,
+            "pattern": r"^[^\u0000-\u001f\u007f-\u009f]*$",
+        }),
+        Kind::Boolean => json!({ "anyOf": [
+            { "type": "boolean" },
+            { "type": "string", "pattern": format!("^(?:{}|{})$", any_case("true"), any_case("false")) },
+        ] }),
+        Kind::Complex(members) => json!({ "type": "object", "properties": readable(members) }),
+    };
+    let all = match (attribute.is_multi_valued, attribute.is_required) {
+        (true, _) => json!({ "anyOf": [
+            { "type": "array", "maxItems": MOST_VALUES, "items": or_null(one.clone()) },
+            or_null(one),
+        ] }),
+        (false, false) => or_null(one),
+        (false, true) => {
+            let mut one = one;
+            one["minLength"] = 1.into();
+            one
+        }
+    };
+    saying(attribute.description, all)
+}
+
+/// What is read of those that a client may write, by their names.
+fn readable(attributes: &[Attribute]) -> Map<String, Value> {
+    let written = attributes.iter().filter(|attribute| !attribute.is_read_only);
+    written.map(|attribute| (attribute.name.to_owned(), read(attribute))).collect()
+}
+
+/// What is read of a user's own attributes, and of the schema that has one of them, too.
+fn writable() -> Map<String, Value> {
+    let mut properties = readable(USER_ATTRIBUTES);
+    let department = properties.get(DEPARTMENT).cloned();
+    properties.insert(ENTERPRISE.into(), json!({ "properties": { DEPARTMENT: department } }));
+    properties
+}
+
+/// What is answered of an attribute.
+fn answered(attribute: &Attribute) -> Value {
+    let one = match attribute.kind {
+        Kind::Text => json!({ "type": "string" }),
+        Kind::Boolean => json!({ "type": "boolean" }),
+        Kind::Complex(members) => json!({ "type": "object", "properties": answerable(members) }),
+    };
+    let all =
+        if attribute.is_multi_valued { json!({ "type": "array", "items": one }) } else { one };
+    saying(attribute.description, all)
+}
+
+fn answerable(attributes: &[Attribute]) -> Map<String, Value> {
+    attributes.iter().map(|attribute| (attribute.name.to_owned(), answered(attribute))).collect()
+}
+
+/// A user as it is written. Null and an empty array are no value. At most 64 KiB all together.
+#[derive(JsonSchema)]
+pub struct UserRequest(#[schemars(schema_with = "user_request")] ());
+
+fn user_request(_: &mut SchemaGenerator) -> Schema {
+    let mut properties = readable(COMMON);
+    properties.extend(writable());
+    properties.insert("schemas".into(), schemas(USER));
+    let required = USER_ATTRIBUTES.iter().filter(|attribute| attribute.is_required);
+    let required: Vec<&str> = ["schemas"].into_iter().chain(required.map(|one| one.name)).collect();
+    json_schema!({ "type": "object", "properties": properties, "required": required })
+}
+
+/// A user. Attributes without a value are absent, and so are those that were not asked for.
+#[derive(JsonSchema)]
+pub struct UserResource(#[schemars(schema_with = "user_resource")] ());
+
+fn user_resource(_: &mut SchemaGenerator) -> Schema {
+    let mut properties = answerable(COMMON);
+    properties.extend(answerable(USER_ATTRIBUTES));
+    properties.insert("schemas".into(), json!({ "const": [USER] }));
+    properties.insert("id".into(), json!({ "type": "string", "format": "uuid" }));
+    properties.insert(
+        "meta".into(),
+        json!({
+            "type": "object",
+            "properties": {
+                "resourceType": { "const": "User" },
+                "created": { "type": "string", "format": "date-time" },
+                "lastModified": { "type": "string", "format": "date-time" },
+                "location": { "type": "string", "format": "uri" },
+                "version": { "type": "string", "pattern": "^W/\"[0-9]+\"$" },
+            },
+        }),
+    );
+    json_schema!({ "type": "object", "properties": properties, "required": ["schemas", "id"] })
+}
+
+/// What a search is for.
+#[derive(JsonSchema)]
+pub struct SearchRequest(#[schemars(schema_with = "search_request")] ());
+
+fn search_request(_: &mut SchemaGenerator) -> Schema {
+    let names = json!({
+        "type": ["array", "null"], "items": { "type": "string" }, "maxItems": projection::MOST,
+    });
+    let some = json!({ "type": "array", "minItems": 1 });
+    let number = json!({ "type": ["integer", "null"] });
+    json_schema!({
+        "type": "object",
+        "properties": {
+            "schemas": schemas(SEARCH),
+            "filter": { "type": ["string", "null"], "pattern": filter_pattern() },
+            "startIndex": saying("From 1; less counts as 1.", number.clone()),
+            "count": saying(&format!("More than {PAGE} counts as {PAGE}."), number),
+            "attributes": names,
+            "excludedAttributes": saying("Not beside `attributes`.", names),
+        },
+        "required": ["schemas"],
+        "not": {
+            "properties": { "attributes": some, "excludedAttributes": some },
+            "required": ["attributes", "excludedAttributes"],
+        },
+    })
+}
+
+/// Changes of a user.
+#[derive(JsonSchema)]
+pub struct PatchRequest(#[schemars(schema_with = "patch_request")] ());
+
+fn patch_request(generator: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "properties": {
+            "schemas": schemas(PATCH),
+            "Operations": {
+                "type": "array", "minItems": 1, "maxItems": patch::MOST,
+                "items": generator.subschema_for::<PatchOperation>(),
+            },
+        },
+        "required": ["schemas", "Operations"],
+    })
+}
+
+/// One change; `op` in any case.
+#[derive(JsonSchema)]
+pub struct PatchOperation(#[schemars(schema_with = "patch_operation")] ());
+
+fn patch_operation(_: &mut SchemaGenerator) -> Schema {
+    let path = json!({ "type": "string", "minLength": 1 });
+    let gives = format!("^(?:{}|{})$", any_case("add"), any_case("replace"));
+    let gives = json!({ "type": "string", "pattern": gives });
+    let takes = format!("^{}$", any_case("remove"));
+    json_schema!({
+        "type": "object",
+        "anyOf": [
+            {
+                "description": "Attributes are added or replaced.",
+                "properties": {
+                    "op": gives, "path": { "type": "null" },
+                    "value": { "type": "object", "properties": writable() },
+                },
+                "required": ["op", "value"],
+            },
+            {
+                "description": "What the path names is added to or replaced.",
+                "properties": { "op": gives, "path": path, "value": true },
+                "required": ["op", "path", "value"],
+            },
+            {
+                "description": "What the path names is removed.",
+                "properties": {
+                    "op": { "type": "string", "pattern": takes },
+                    "path": path, "value": { "type": "null" },
+                },
+                "required": ["op", "path"],
+            },
+        ],
+    })
+}
+
+/// Any word of these letters, in upper or lower case.
+fn any_case(word: &str) -> String {
+    let letters = word.chars().map(|c| match c.is_ascii_alphabetic() {
+        true => format!("[{}{}]", c.to_ascii_lowercase(), c.to_ascii_uppercase()),
+        false => c.to_string(),
+    });
+    letters.collect()
+}
+
+/// What a filter looks like that is taken.
+pub(super) fn filter_pattern() -> String {
+    const GAP: &str = "[ +]*";
+    const STRING: &str = concat!(
+        r#""(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|"#,
+        r#"u(?:[0-9abcefABCEF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2})))*""#
+    );
+    let urn = any_case(USER).replace('.', r"\.");
+    let operators = Operator::ALL.map(|(name, _)| any_case(name)).join("|");
+    let comparison = format!(
+        "{GAP}(?:{urn}:)?{}[ +]{GAP}(?:{operators}){GAP}{STRING}{GAP}",
+        any_case("userName")
+    );
+    let and = any_case("and");
+    format!("^{comparison}(?:{and}[ +]{comparison}){{0,{}}}$", filter::MOST - 1)
+}

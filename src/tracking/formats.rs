@@ -1,0 +1,398 @@
+//! The objects of a request as they are described. How they are read is in the modules next to
+//! this one.
+
+use std::sync::LazyLock;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use super::attributes::REFUSED;
+use super::intake::MOST_OBJECTS;
+use super::object::IDENTIFIERS;
+use super::properties::{MAX_NESTED_BYTES, RESERVED_ON_PURCHASES};
+use super::values::MOST_QUANTITY;
+use crate::gateway::formats::{CONTROLS, Identifier, NO_NUL, Time, UserAlias, first_of};
+use crate::users::profile::{Field, MAX_BYTES, MAX_TEXT, check, codes};
+use kit::money;
+use kit::money::MILLION;
+use kit::words::{MAX_LABEL, MAX_LOCAL};
+
+/// An array of a request: objects that are wrong are left out.
+#[derive(JsonSchema)]
+#[schemars(inline, bound = "T: JsonSchema")]
+pub(super) struct Objects<T>(#[schemars(schema_with = "objects::<T>")] std::marker::PhantomData<T>);
+
+fn objects<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+    let object = generator.subschema_for::<T>();
+    let left_out = "Anything else is left out, and reported in `errors`.";
+    schemars::json_schema!({
+        "type": "array", "maxItems": MOST_OBJECTS,
+        "items": { "anyOf": [object, { "description": left_out }] },
+    })
+}
+
+/// One object at least is valid.
+pub(super) fn one_is_valid(schema: &mut Schema) {
+    let arrays = schema.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
+    let valid = |(name, array): (&String, &Value)| {
+        let object = array["items"]["anyOf"][0].clone();
+        json!({
+            "required": [name],
+            "properties": { name.as_str(): { "type": "array", "contains": object } },
+        })
+    };
+    let valid: Vec<Value> = arrays.iter().map(valid).collect();
+    schema.insert("anyOf".into(), valid.into());
+}
+
+/// The first of `external_id`, `service_id`, `user_alias` and `email` that is given identifies the
+/// user. The others are ignored.
+#[derive(JsonSchema)]
+#[schemars(transform = first_of(&IDENTIFIERS))]
+#[expect(dead_code, reason = "described only")]
+struct Identified {
+    external_id: Option<Identifier>,
+    service_id: Option<Uuid>,
+    user_alias: Option<UserAlias>,
+    email: Option<Email>,
+    /// Whether no user is created; always so of a user who is named by `user_alias` or
+    /// `service_id`.
+    #[serde(rename = "_update_existing_only")]
+    update_existing_only: Option<bool>,
+}
+
+/// An email address by its form, without quotes, comments or address literals.
+#[derive(JsonSchema)]
+#[schemars(with = "String", extend(
+    "maxLength" = MAX_TEXT, "pattern" = email_pattern(), "examples" = ["ann@example.com"],
+))]
+struct Email;
+
+fn email_pattern() -> String {
+    let local = format!(r#"[^\s{CONTROLS}"(),:;<>@\[\\\]]{{1,{MAX_LOCAL}}}"#);
+    // Of ASCII only letters, digits and hyphens; those not at an end.
+    let inside = format!(r"[^\s{CONTROLS}!-,./:-@\[-`{{-~]");
+    let end = format!(r"[^\s{CONTROLS}!-/:-@\[-`{{-~]");
+    let most = MAX_LABEL - 2;
+    let label = format!("{end}(?:{inside}{{0,{most}}}{end})?");
+    format!(r"^{local}@{label}(?:\.{label})*$")
+}
+
+/// A text of so many characters, without NUL.
+fn text(least: usize, most: usize) -> Value {
+    json!({ "type": "string", "minLength": least, "maxLength": most, "pattern": NO_NUL })
+}
+
+/// The schema, or null.
+fn or_null(schema: Value) -> Value {
+    json!({ "anyOf": [schema, { "type": "null" }] })
+}
+
+/// Any JSON; texts in it have no NUL character and no half of a surrogate pair, numbers are
+/// those that a double can hold, and nesting ends at 127 levels.
+#[derive(JsonSchema)]
+struct Json(#[schemars(schema_with = "json")] ());
+
+fn json(generator: &mut SchemaGenerator) -> Schema {
+    let inside = generator.subschema_for::<Json>();
+    schemars::json_schema!({ "anyOf": [
+        { "type": ["null", "boolean", "number"] },
+        { "type": "string", "pattern": NO_NUL },
+        { "type": "array", "items": inside },
+        { "type": "object", "propertyNames": { "pattern": NO_NUL }, "additionalProperties": inside },
+    ] })
+}
+
+/// What is written of a user. Names that the service knows are fields of the profile, all
+/// others are custom attributes. Null and an empty text remove a field. At most 1 MiB.
+#[derive(JsonSchema)]
+pub(super) struct AttributeObject(#[schemars(schema_with = "attribute_object")] ());
+
+fn attribute_object(generator: &mut SchemaGenerator) -> Schema {
+    const { assert!(MAX_BYTES == 1 << 20) };
+    let mut object = attributes(&json!(true), generator);
+    object.insert("allOf".into(), json!([generator.subschema_for::<Identified>()]));
+    object
+}
+
+/// What is written of a user who is named next to it: the same as an object of `attributes` of
+/// `POST /users/track`, without what identifies the user.
+#[derive(JsonSchema)]
+pub(crate) struct AttributesBeside(#[schemars(schema_with = "attributes_beside")] ());
+
+fn attributes_beside(generator: &mut SchemaGenerator) -> Schema {
+    attributes(&refused(), generator)
+}
+
+fn refused() -> Value {
+    json!({ "type": "null", "description": "Cannot be set." })
+}
+
+/// What attributes can be; what identifies the user is of this schema.
+fn attributes(who: &Value, generator: &mut SchemaGenerator) -> Schema {
+    let custom = generator.subschema_for::<CustomAttribute>();
+    let mut properties = Map::new();
+    for field in Field::ALL.iter().filter(|field| !is_identifier(**field)) {
+        if let Some(schema) = field_schema(*field, generator) {
+            let removed = json!({ "enum": [null, ""] });
+            properties.insert(field.name().into(), json!({ "anyOf": [schema, removed] }));
+        }
+    }
+    for name in REFUSED {
+        properties.insert((*name).into(), refused());
+    }
+    let custom_attributes = json!({
+        "type": ["object", "null"], "propertyNames": text(1, MAX_TEXT),
+        "additionalProperties": custom,
+        "description": "Custom attributes, as if they were fields of the attribute object.",
+    });
+    properties.insert("custom_attributes".into(), custom_attributes);
+    for name in IDENTIFIERS.iter().filter(|name| **name != "email") {
+        properties.insert((*name).into(), who.clone());
+    }
+    properties.insert("_update_existing_only".into(), who.clone());
+    schemars::json_schema!({
+        "type": "object",
+        "properties": properties,
+        "propertyNames": text(1, MAX_TEXT),
+        "additionalProperties": custom,
+    })
+}
+
+fn is_identifier(field: Field) -> bool {
+    matches!(field, Field::ExternalId | Field::ServiceId)
+}
+
+/// What a field of the profile may be set to; none of those that are told otherwise.
+fn field_schema(field: Field, generator: &mut SchemaGenerator) -> Option<Value> {
+    let one_of = |about: &str, codes: &mut dyn Iterator<Item = &'static str>| {
+        let codes: Vec<&str> = codes.collect();
+        json!({ "type": "string", "enum": codes, "description": about })
+    };
+    let objects = |properties: Value, required: &[&str]| {
+        json!({ "type": "array", "items": {
+            "type": "object", "properties": properties, "required": required,
+        } })
+    };
+    let degrees =
+        |most: u32| json!({ "type": "number", "minimum": -i64::from(most), "maximum": most });
+    Some(match field {
+        Field::ServiceId
+        | Field::ExternalId
+        | Field::UserAliases
+        | Field::RandomBucket
+        | Field::CreatedAt
+        | Field::CustomAttributes
+        | Field::Apps
+        | Field::Devices
+        | Field::UninstalledAt => return None,
+        Field::Email => json!(generator.subschema_for::<Email>()),
+        Field::Phone => json!({
+            "type": "string", "pattern": r"^\+[1-9][0-9]{6,14}$", "description": "E.164.",
+        }),
+        Field::FirstName
+        | Field::LastName
+        | Field::HomeCity
+        | Field::AttributedCampaign
+        | Field::AttributedSource
+        | Field::AttributedAdgroup
+        | Field::AttributedAd => text(0, MAX_TEXT),
+        Field::Gender => json!({
+            "enum": check::GENDERS,
+            "description": "Male, female, other, not applicable, prefer not to say; `nil` removes.",
+        }),
+        Field::Dob => json!({ "type": "string", "format": "date" }),
+        Field::Country => one_of("ISO 3166-1 alpha-2.", &mut codes::countries()),
+        Field::Language => one_of("ISO 639-1.", &mut codes::languages()),
+        Field::TimeZone => json!({
+            "type": "string", "format": "iana-time-zone", "examples": ["Europe/Oslo"],
+            "description": "A name of the IANA time zone database.",
+        }),
+        Field::LastCoordinates => json!({
+            "type": "array", "prefixItems": [degrees(180), degrees(90)],
+            "minItems": 2, "maxItems": 2, "description": "Longitude, latitude.",
+        }),
+        Field::EmailSubscribe | Field::PushSubscribe => json!({ "enum": check::SUBSCRIPTION }),
+        Field::PushTokens => objects(
+            json!({
+                "app_id": text(1, MAX_TEXT), "token": text(1, MAX_TEXT),
+                "device_id": or_null(text(0, MAX_TEXT)),
+                "kind": or_null(json!({ "enum": check::TOKEN_KINDS })),
+            }),
+            &["app_id", "token"],
+        ),
+        Field::SubscriptionGroups => objects(
+            json!({
+                "subscription_group_id": text(1, MAX_TEXT),
+                "subscription_state": { "enum": check::GROUP_STATES },
+            }),
+            &["subscription_group_id", "subscription_state"],
+        ),
+        Field::CurrentLocation => json!({
+            "type": "object",
+            "properties": { "longitude": degrees(180), "latitude": degrees(90) },
+            "required": ["longitude", "latitude"],
+        }),
+        Field::DateOfFirstSession | Field::DateOfLastSession => {
+            json!(generator.subschema_for::<Time>())
+        }
+    })
+}
+
+/// Any JSON, kept as it is; null removes the attribute. An object of one field `inc`, `add` or
+/// `remove` changes the value that is there instead: adds a number, adds elements to an array, or
+/// removes them.
+#[derive(JsonSchema)]
+struct CustomAttribute(#[schemars(schema_with = "custom_attribute")] ());
+
+fn custom_attribute(generator: &mut SchemaGenerator) -> Schema {
+    let elements = json!({ "type": "array", "items": generator.subschema_for::<Json>() });
+    schemars::json_schema!({
+        "allOf": [generator.subschema_for::<Json>()],
+        "if": {
+            "type": "object", "minProperties": 1,
+            "propertyNames": { "enum": ["inc", "add", "remove"] },
+        },
+        "then": {
+            "maxProperties": 1,
+            "properties": {
+                "inc": { "type": "number" }, "add": elements, "remove": elements,
+            },
+        },
+    })
+}
+
+/// A field of an event or a purchase: what it is read by, and how it is described.
+pub(super) struct Member {
+    pub name: &'static str,
+    is_required: bool,
+    about: &'static str,
+    schema: fn(&mut SchemaGenerator) -> Value,
+}
+
+const fn must(
+    name: &'static str,
+    about: &'static str,
+    schema: fn(&mut SchemaGenerator) -> Value,
+) -> Member {
+    Member { name, is_required: true, about, schema }
+}
+
+const fn may(
+    name: &'static str,
+    about: &'static str,
+    schema: fn(&mut SchemaGenerator) -> Value,
+) -> Member {
+    Member { name, is_required: false, about, schema }
+}
+
+fn name_schema(_: &mut SchemaGenerator) -> Value {
+    text(1, MAX_TEXT)
+}
+
+pub(super) const NAME: Member = must("name", "", name_schema);
+pub(super) const TIME: Member =
+    must("time", "", |generator| json!(generator.subschema_for::<Time>()));
+pub(super) const APP_ID: Member = may("app_id", "", |_| or_null(text(0, MAX_TEXT)));
+pub(super) const PRODUCT_ID: Member =
+    must("product_id", "A product's name or category, or a name of an order.", name_schema);
+pub(super) const CURRENCY: Member =
+    must("currency", "An active code of ISO 4217.", |_| json!({ "enum": *CURRENCIES }));
+pub(super) const PRICE: Member = must(
+    "price",
+    "Of one, in the currency's base unit. A decimal; digits past the sixth after the point are \
+     rounded, half to even. Price times quantity is below the maximum, too.",
+    |_| json!({ "type": "number", "minimum": 0, "exclusiveMaximum": i64::MAX / MILLION }),
+);
+pub(super) const QUANTITY: Member = may(
+    "quantity",
+    "",
+    |_| json!({ "type": ["integer", "null"], "minimum": 1, "maximum": MOST_QUANTITY, "default": 1 }),
+);
+/// Of both, each with names of its own that are reserved.
+pub(super) const PROPERTIES: &str = "properties";
+const OF_EVENT: Member = may(PROPERTIES, "", |generator| properties(&[], generator));
+const OF_PURCHASE: Member =
+    may(PROPERTIES, "", |generator| properties(RESERVED_ON_PURCHASES, generator));
+
+/// An object of one user with these fields.
+fn object(members: &[Member], generator: &mut SchemaGenerator) -> Schema {
+    let identified = generator.subschema_for::<Identified>();
+    let properties = members.iter().map(|member| {
+        let mut schema = (member.schema)(generator);
+        if !member.about.is_empty() {
+            schema["description"] = member.about.into();
+        }
+        (member.name.to_owned(), schema)
+    });
+    let properties: Map<String, Value> = properties.collect();
+    let required = members.iter().filter(|member| member.is_required);
+    let required: Vec<&str> = required.map(|member| member.name).collect();
+    schemars::json_schema!({
+        "type": "object", "allOf": [identified], "properties": properties, "required": required,
+    })
+}
+
+/// Something that a user did. A time that is still to come counts as now.
+#[derive(JsonSchema)]
+pub(super) struct EventObject(#[schemars(schema_with = "event")] ());
+
+fn event(generator: &mut SchemaGenerator) -> Schema {
+    object(&[NAME, TIME, APP_ID, OF_EVENT], generator)
+}
+
+/// One purchase by one user. A quantity counts as so many purchases of one.
+#[derive(JsonSchema)]
+pub(super) struct PurchaseObject(#[schemars(schema_with = "purchase")] ());
+
+fn purchase(generator: &mut SchemaGenerator) -> Schema {
+    let members = [PRODUCT_ID, CURRENCY, PRICE, QUANTITY, TIME, APP_ID, OF_PURCHASE];
+    let mut schema = object(&members, generator);
+    // On the safe side of what the product may be.
+    let several = json!({
+        "properties": { QUANTITY.name: { "type": "integer", "exclusiveMinimum": 1 } },
+        "required": [QUANTITY.name],
+    });
+    let below = i64::MAX / MILLION / i64::from(MOST_QUANTITY);
+    schema.insert("if".into(), several);
+    schema.insert(
+        "then".into(),
+        json!({ "properties": { PRICE.name: { "exclusiveMaximum": below } } }),
+    );
+    schema
+}
+
+/// Every code that is taken.
+static CURRENCIES: LazyLock<Vec<String>> = LazyLock::new(|| {
+    let letters = || 'A'..='Z';
+    let pairs = letters().flat_map(|a| letters().map(move |b| (a, b)));
+    let codes = pairs.flat_map(|(a, b)| letters().map(move |c| format!("{a}{b}{c}")));
+    codes.filter(|code| money::check_currency(code).is_ok()).collect()
+});
+
+/// The properties of an event or a purchase, without those whose names are reserved.
+fn properties(reserved: &[&str], generator: &mut SchemaGenerator) -> Value {
+    let json = generator.subschema_for::<Json>();
+    let mut names = text(1, MAX_TEXT);
+    names["pattern"] = r"^[^$\u0000][^\u0000]*$".into();
+    if !reserved.is_empty() {
+        names["not"] = json!({ "enum": reserved });
+    }
+    json!({
+        "type": ["object", "null"],
+        "description": format!(
+            "Strings have at most {MAX_TEXT} characters, but for those in arrays and objects; \
+             where there are any of these, all properties have at most {MAX_NESTED_BYTES} bytes \
+             as JSON. No array has a date with a time in it, at any depth. What is null is left \
+             out.",
+        ),
+        "propertyNames": names,
+        "additionalProperties": { "anyOf": [
+            text(0, MAX_TEXT),
+            { "type": ["number", "boolean", "null"] },
+            { "type": "array", "items": json },
+            { "type": "object", "propertyNames": { "pattern": NO_NUL }, "additionalProperties": json },
+        ] },
+    })
+}
