@@ -11,6 +11,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::Serialize;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
@@ -49,16 +50,18 @@ pub async fn of_calls(app: &App, workspace: i32) -> Result<Arc<ApiCampaigns>, St
 }
 
 /// A campaign, or a Canvas, as the workspace file declares it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Campaign {
     /// The API identifier, unique in the workspace.
     pub id: Uuid,
+    #[serde(rename = "type")]
     pub kind: Kind,
     pub name: String,
     pub tags: Vec<String>,
     pub archived: bool,
     pub paused: bool,
     /// The other members, by their names in the file; absent ones are not there.
+    #[serde(flatten)]
     pub content: Map<String, Value>,
 }
 

@@ -8,84 +8,50 @@ use super::{Campaign, Kind};
 use store::documents::parsed;
 use store::{StoreError, Tx, execute, from_row, on};
 
-struct CampaignRow {
-    id: Uuid,
-    kind: Kind,
-    name: String,
-    tags: String,
-    archived: bool,
-    paused: bool,
-    content: String,
-}
-from_row! { CampaignRow { id, kind, name, tags, archived, paused, content } }
-
-impl TryFrom<CampaignRow> for Campaign {
-    type Error = StoreError;
-
-    fn try_from(row: CampaignRow) -> Result<Self, StoreError> {
-        Ok(Self {
-            tags: parsed("campaigns.tags", row.id, &row.tags)?,
-            content: parsed("campaigns.content", row.id, &row.content)?,
-            id: row.id,
-            kind: row.kind,
-            name: row.name,
-            archived: row.archived,
-            paused: row.paused,
-        })
-    }
-}
+from_row! { Campaign { id, kind, name, archived, paused } json { tags, content } }
 
 /// All campaigns and Canvases of a workspace, the oldest first.
 pub async fn stored(tx: &mut Tx, workspace: i32) -> Result<Vec<Campaign>, StoreError> {
-    on!(tx, c => sqlx::query_as::<_, CampaignRow>(
+    Ok(on!(tx, c => sqlx::query_as(
         "SELECT id, kind, name, tags, archived, paused, content FROM campaigns
          WHERE workspace_id = $1 ORDER BY created_at, number",
     )
-    .bind(workspace).fetch_all(c).await?)
-    .into_iter()
-    .map(Campaign::try_from)
-    .collect()
+    .bind(workspace).fetch_all(c).await?))
 }
 
 /// The campaigns and Canvases that heed purchases: those that one may start, and those with a
 /// conversion window. A few others may be among them.
 pub async fn heeding_purchases(tx: &mut Tx, workspace: i32) -> Result<Vec<Campaign>, StoreError> {
-    on!(tx, c => sqlx::query_as::<_, CampaignRow>(
+    Ok(on!(tx, c => sqlx::query_as(
         "SELECT id, kind, name, tags, archived, paused, content FROM campaigns
          WHERE workspace_id = $1
            AND (kind = 'triggered' OR content LIKE '%\"conversion_window\":%')",
     )
-    .bind(workspace).fetch_all(c).await?)
-    .into_iter()
-    .map(Campaign::try_from)
-    .collect()
+    .bind(workspace).fetch_all(c).await?))
 }
 
 /// The campaign or Canvas of that id, if the workspace has one.
 pub async fn by_id(tx: &mut Tx, workspace: i32, id: Uuid) -> Result<Option<Campaign>, StoreError> {
-    on!(tx, c => sqlx::query_as::<_, CampaignRow>(
+    Ok(on!(tx, c => sqlx::query_as(
         "SELECT id, kind, name, tags, archived, paused, content FROM campaigns
          WHERE workspace_id = $1 AND id = $2",
     )
-    .bind(workspace).bind(id).fetch_optional(c).await?)
-    .map(Campaign::try_from)
-    .transpose()
+    .bind(workspace).bind(id).fetch_optional(c).await?))
 }
 
 /// The campaigns that calls may name.
 pub(crate) async fn of_calls(tx: &mut Tx, workspace: i32) -> Result<ApiCampaigns, StoreError> {
-    let rows = on!(tx, c => sqlx::query_as::<_, CampaignRow>(
+    let campaigns: Vec<Campaign> = on!(tx, c => sqlx::query_as(
         "SELECT id, kind, name, tags, archived, paused, content FROM campaigns
          WHERE workspace_id = $1 AND kind = 'api'",
     )
     .bind(workspace).fetch_all(c).await?);
-    let campaign = |row| {
-        let campaign = Campaign::try_from(row)?;
+    let campaign = |campaign: Campaign| {
         let variations = campaign.variations().map(str::to_ascii_lowercase).collect();
         let (is_archived, is_paused) = (campaign.archived, campaign.paused);
-        Ok((campaign.id, ApiCampaign { is_archived, is_paused, variations }))
+        (campaign.id, ApiCampaign { is_archived, is_paused, variations })
     };
-    rows.into_iter().map(campaign).collect()
+    Ok(campaigns.into_iter().map(campaign).collect())
 }
 
 /// The number of the youngest.

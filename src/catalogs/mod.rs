@@ -24,7 +24,10 @@ pub mod sweep;
 
 use std::collections::HashMap;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
+
+use crate::workspaces::rules::{one, one_of, rules};
 
 /// The longest name of a catalog, name of a field and id of an item, in characters.
 pub const MAX_NAME: usize = 250;
@@ -70,12 +73,25 @@ impl From<Vec<Field>> for Fields {
     }
 }
 
-/// A field of a catalog's items.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A field of a catalog.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "CatalogField")]
 pub struct Field {
+    /// 1 to 250 characters, no `.`, `$` or control characters.
+    #[serde(deserialize_with = "one::<FieldName, _>")]
     pub name: String,
+    /// What its values are.
     #[serde(rename = "type")]
+    #[schemars(schema_with = "field_type")]
     pub kind: Type,
+}
+
+rules! {
+    FieldName -> String, |name: &str| check_field_name(name).map(|()| name.to_owned());
+}
+
+fn field_type(_: &mut SchemaGenerator) -> Schema {
+    one_of(Type::ALL.map(Type::name))
 }
 
 store::text_enum! {
@@ -87,16 +103,6 @@ store::text_enum! {
         Time = "time",
         Object = "object",
         Array = "array",
-    }
-}
-
-impl Type {
-    /// The type of that name; the error says which there are.
-    pub fn parse(name: &str) -> Result<Self, String> {
-        Self::from_name(name).ok_or_else(|| {
-            let all = Self::ALL.map(Self::name).join(", ");
-            format!("{name:?}: expected one of {all}")
-        })
     }
 }
 

@@ -7,8 +7,8 @@ use crate::config::Config;
 use crate::workspace_file::apply::{Applied, apply};
 use crate::workspace_file::change::Options;
 use crate::workspace_file::company::apply_company;
+use crate::workspace_file::document::json_schema;
 use crate::workspace_file::file;
-use crate::workspace_file::schema::json_schema;
 
 #[derive(clap::Args)]
 #[command(after_help = "\

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::CommandResult;
 use crate::config::{Config, variable};
 use crate::telemetry::metrics::{GROUPS, Group};
-use crate::workspace_file::schema::json_schema;
+use crate::workspace_file::document::json_schema;
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -178,7 +178,7 @@ fn help(page: &mut String, command: &clap::Command, level: usize) {
 fn workspace_file() -> String {
     let schema: Value = serde_json::from_str(&json_schema()).unwrap_or_default();
     let mut page = heading("Fields of the workspace file");
-    for (title, name) in [("A workspace", "WorkspaceFile"), ("The company", "CompanyFile")] {
+    for (title, name) in [("A workspace", "Workspace"), ("The company", "Company")] {
         let _ = write!(page, "\n## {title}\n\n");
         page += "| Field | Type | Meaning |\n|---|---|---|\n";
         fields(&mut page, &schema, &schema["$defs"][name], "");

@@ -392,11 +392,11 @@ async fn prepare(
 }
 
 /// What a delivery is signed with, if the workspace still declares it.
-fn secrets<'a>(settings: &'a Settings, delivery: &Delivery) -> Option<&'a SigningSecrets> {
+fn secrets(settings: &Settings, delivery: &Delivery) -> Option<SigningSecrets> {
     if delivery.kind != STATUS_POSTBACK {
-        return Some(&settings.callbacks);
+        return Some(settings.callbacks.clone());
     }
-    Some(&settings.email.as_ref()?.status_postback.as_ref()?.signing)
+    Some(settings.email.as_ref()?.status_postback.as_ref()?.signing())
 }
 
 /// Writes down what came of an attempt, in one transaction with the claim; answers the

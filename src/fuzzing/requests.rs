@@ -21,17 +21,14 @@ use crate::outbound::{check_address, check_kept};
 use crate::schedules::request::{CanvasRequest, Deletion};
 use crate::sms::PhoneNumber;
 use crate::sms::api::PhoneNumbers;
-use crate::workspaces::settings::{Provider, Secret, Settings};
+use crate::workspaces::settings::{Secret, Settings, SignedAddress};
 use crate::workspaces::{DeclaredApp, Platform};
 
 static CONFIG: LazyLock<Config> = LazyLock::new(Config::default);
 
 /// An app that has live activities, and who takes them.
 static SETTINGS: LazyLock<Settings> = LazyLock::new(|| Settings {
-    push: Some(Provider {
-        url: "https://push.acme.example".into(),
-        signing: Secret(vec![7; 32]).into(),
-    }),
+    push: Some(SignedAddress::new("https://push.acme.example", Secret(vec![7; 32]))),
     apps: vec![DeclaredApp {
         id: Uuid::from_u128(7),
         name: "Acme".into(),

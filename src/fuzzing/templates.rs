@@ -10,15 +10,12 @@ use crate::messages::content;
 use crate::messages::content::{Content, Place, Problem, Rendered};
 use crate::messages::personalization::{NAMES, Scope};
 use crate::workspaces::Channel;
-use crate::workspaces::settings::{Email, Provider, Secret, Settings, SubscriptionGroup};
+use crate::workspaces::settings::{Email, Secret, Settings, SignedAddress, SubscriptionGroup};
 use template::{Data, MAX_OUTPUT, Stop, Template, View, Work};
 
 /// A workspace that has every channel.
 static SETTINGS: LazyLock<Settings> = LazyLock::new(|| {
-    let provider = || Provider {
-        url: "https://provider.example/".into(),
-        signing: Secret(vec![7; 24]).into(),
-    };
+    let provider = || SignedAddress::new("https://provider.example/", Secret(vec![7; 24]));
     let group = |channel| SubscriptionGroup {
         id: Uuid::from_u128(0x5a5a),
         channel,

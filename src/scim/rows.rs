@@ -295,45 +295,17 @@ pub async fn allow_token(tx: &mut Tx, id: Uuid, allow: &[IpNet]) -> Result<(), S
     Ok(())
 }
 
-struct TokenRow {
-    id: Uuid,
-    name: String,
-    hash: Vec<u8>,
-    allow: String,
-    declared: bool,
-    created_at: i64,
-    last_used_at: Option<i64>,
-    revoked_at: Option<i64>,
-}
-from_row! { TokenRow { id, name, hash, allow, declared, created_at, last_used_at, revoked_at } }
-
-impl TryFrom<TokenRow> for TokenInfo {
-    type Error = StoreError;
-
-    fn try_from(row: TokenRow) -> Result<Self, StoreError> {
-        Ok(Self {
-            allow: parsed("scim_tokens.allow", row.id, &row.allow)?,
-            id: row.id,
-            name: row.name,
-            hash: row.hash,
-            declared: row.declared,
-            created_at: row.created_at,
-            last_used_at: row.last_used_at,
-            revoked_at: row.revoked_at,
-        })
-    }
+from_row! {
+    TokenInfo { id, name, hash, declared, created_at, last_used_at, revoked_at } json { allow }
 }
 
 /// Every token, revoked ones too.
 pub async fn tokens(tx: &mut Tx) -> Result<Vec<TokenInfo>, StoreError> {
-    on!(tx, c => sqlx::query_as::<_, TokenRow>(
+    Ok(on!(tx, c => sqlx::query_as(
         "SELECT id, name, hash, allow, declared, created_at, last_used_at, revoked_at
          FROM scim_tokens ORDER BY name, created_at, id",
     )
-    .fetch_all(c).await?)
-    .into_iter()
-    .map(TokenInfo::try_from)
-    .collect()
+    .fetch_all(c).await?))
 }
 
 pub(super) async fn revoke_token(tx: &mut Tx, id: Uuid, now: i64) -> Result<(), StoreError> {

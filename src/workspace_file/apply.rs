@@ -6,34 +6,41 @@
 
 use std::collections::BTreeMap;
 
-use secrecy::ExposeSecret as _;
 use serde::Serialize;
 use uuid::Uuid;
 
 use crate::app::App;
+use crate::campaigns::{self, Campaign};
+use crate::catalogs;
+use crate::config::network::networks;
+use crate::schedules;
 use crate::scim::tokens::TokenError;
+use crate::workspace_file::catalogs::{self as catalog_steps, CatalogSteps, DeclareError, Files};
 use crate::workspace_file::change::{Change, Options};
-use crate::workspace_file::declare_campaigns;
-use crate::workspace_file::declare_catalogs::{self, DeclareError};
-use crate::workspace_file::file::{Declaration, DeclaredKey, FileError};
-pub use crate::workspace_file::plan::unusual;
-use crate::workspace_file::plan::{Current, Plan, Step};
-use crate::workspaces::groups;
-use crate::workspaces::keys::{self, KeyError, NewKey};
+use crate::workspace_file::document::{Declaration, Key};
+use crate::workspace_file::file::FileError;
+use crate::workspace_file::messages;
+use crate::workspace_file::plan::{Declared, Plan, Steps, Target};
+use crate::workspace_file::things::Channel;
+use crate::workspaces::channels::{self, Channels, Created, Part};
+use crate::workspaces::groups::{self, ControlGroup, USUAL_PERCENT};
+use crate::workspaces::keys::{self, KeyError, KeyInfo};
+use crate::workspaces::settings::{self, CappingRule, SubscriptionGroup};
 use crate::workspaces::storage::{self, Settings, StorageError};
-use crate::workspaces::{Workspace, channel_rows, channels, key_rows, rows};
+use crate::workspaces::{DeclaredApp, Limit, Segment, Workspace, channel_rows, rows};
+use kit::money;
 use kit::retry::Retry;
 use objects::{ObjectError, probe};
 use store::{StoreError, Tx};
 
-/// What became of one document.
+/// The result of applying one document.
 #[derive(Serialize)]
 pub struct Applied {
     /// The name of the workspace, or of the company.
     #[serde(rename = "workspace")]
     pub what: String,
     pub changes: Vec<Change>,
-    /// What the operator should know beside the changes.
+    /// What the operator should know in addition to the changes.
     pub notes: Vec<String>,
     /// The callback secret, if it was created just now: shown this once.
     pub callback_secret: Option<String>,
@@ -47,7 +54,7 @@ pub enum ApplyError {
     Storage(#[from] StorageError),
     #[error("key {name}: {error}")]
     Key { name: String, error: KeyError },
-    #[error("key {0}: another key of that name was made by `key create`; revoke it first")]
+    #[error("key {0}: `key create` created another key of that name; revoke it first")]
     NotDeclared(String),
     #[error("app {0}: another workspace has an app of that id")]
     AppTaken(Uuid),
@@ -60,7 +67,7 @@ pub enum ApplyError {
     #[error("scim_token {name}: {error}")]
     Token { name: String, error: TokenError },
     #[error(
-        "scim_token {0}: another one of that name was made by `scim-token create`; revoke it first"
+        "scim_token {0}: `scim-token create` created another one of that name; revoke it first"
     )]
     TokenNotDeclared(String),
     #[error(
@@ -119,54 +126,50 @@ pub async fn apply(
     declaration: &Declaration,
     options: Options,
 ) -> Result<Applied, ApplyError> {
-    let files = declare_catalogs::look(&declaration.catalogs).await?;
+    let files = catalog_steps::read_files(&declaration.catalogs).await?;
     let mut tx = app.store.snapshot().await?;
     let current = Current::read(&mut tx, app, &declaration.name).await?;
     tx.commit().await?;
-    let mut plan = Plan::make(declaration, &current, &files, options, &app.config)?;
-    let mut notes = channels::private_addresses(&declaration.channels, &app.config);
-    if declaration.channels.contains_key(&channels::Part::Email) {
+    let mut plan = WorkspacePlan::make(app, declaration, &current, &files, options)?;
+    let declared = declaration.channels();
+    let mut notes = channels::private_addresses(&declared, &app.config);
+    if declared.contains_key(&Part::Email) {
         notes.extend(channels::unsubscribing(&app.config));
     }
-    if options.dry_run {
-        plan.notes.append(&mut notes);
-        // A secret that was made for nothing is not shown.
-        let secrets = BTreeMap::new();
-        return Ok(Applied { callback_secret: None, secrets, ..plan.finished(declaration) });
-    }
-    if plan.changes.is_empty() {
-        plan.notes.append(&mut notes);
+    if options.dry_run || plan.plan.changes.is_empty() {
+        // A secret that was created for nothing is not shown.
+        plan.created.clear();
+        plan.plan.notes.append(&mut notes);
         return Ok(plan.finished(declaration));
     }
-    let tried: Vec<&Settings> = plan.storages().collect();
+    let tried: Vec<Settings> = plan.storage.put.into_iter().map(|(settings, _)| settings).collect();
     for settings in &tried {
         notes.extend(try_out(settings).await?);
     }
 
     let mut tx = app.store.write().await?;
-    let (workspace, is_new) = make_or_lock(&mut tx, app, declaration).await?;
-    // Looked at again, now that nobody else can change it.
-    let mut current = Current::read(&mut tx, app, &declaration.name).await?;
-    current.is_new = is_new;
-    let mut plan = Plan::make(declaration, &current, &files, options, &app.config)?;
-    if let Some(settings) = plan.storages().find(|settings| !tried.contains(settings)) {
-        return Err(ApplyError::Meanwhile(settings.kind()));
+    let (workspace, is_new) = create_or_lock(&mut tx, app, declaration).await?;
+    // Compared again, now that nobody else can change it.
+    let current = Current { is_new, ..Current::read(&mut tx, app, &declaration.name).await? };
+    let mut plan = WorkspacePlan::make(app, declaration, &current, &files, options)?;
+    if let Some((new, _)) = plan.storage.put.iter().find(|(new, _)| !tried.contains(new)) {
+        return Err(ApplyError::Meanwhile(new.kind()));
     }
-    plan.carry_out(&mut tx, app, workspace, declaration).await?;
+    let (now, prune) = (app.clock.now_ms(), options.prune);
+    plan.carry_out(declaration, &mut Target { tx: &mut tx, app, workspace, now, prune }).await?;
     tx.commit().await?;
-    plan.notes.extend(notes);
+    plan.plan.notes.extend(notes);
     Ok(plan.finished(declaration))
 }
 
-/// The id of the workspace, and whether it was made just now; until the transaction ends
+/// The id of the workspace, and whether it was created just now; until the transaction ends
 /// nobody else applies to it.
-async fn make_or_lock(
+async fn create_or_lock(
     tx: &mut Tx,
     app: &App,
     declaration: &Declaration,
 ) -> Result<(i32, bool), StoreError> {
-    let new = declared_workspace(declaration, None);
-    if let Some(id) = rows::insert(tx, &new, app.clock.now_ms()).await? {
+    if let Some(id) = rows::insert(tx, &declaration.name, app.clock.now_ms()).await? {
         return Ok((id, true));
     }
     let id = rows::by_name(tx, &declaration.name).await?.map(|workspace| workspace.id);
@@ -175,105 +178,267 @@ async fn make_or_lock(
     Ok((id, false))
 }
 
-/// The workspace as declared, with the id and storage that it has.
-fn declared_workspace(declaration: &Declaration, current: Option<&Workspace>) -> Workspace {
-    Workspace {
-        id: current.map_or(0, |workspace| workspace.id),
-        name: declaration.name.clone(),
-        currency: declaration.currency.clone(),
-        exchange_rates: declaration.exchange_rates.clone(),
-        time_zone: declaration.time_zone.clone(),
-        ip_allowlist: declaration.ip_allowlist.clone(),
-        rate_limits: declaration.rate_limits.clone(),
-        frequency_capping: declaration.frequency_capping.clone(),
-        export_users_limit: declaration.export_users_limit,
-        export_bytes_limit: declaration.export_bytes_limit,
-        s3_storage: current.and_then(|workspace| workspace.s3_storage),
-        azure_storage: current.and_then(|workspace| workspace.azure_storage),
-        azure_is_default: declaration
-            .azure_is_default
-            .unwrap_or_else(|| current.is_some_and(|workspace| workspace.azure_is_default)),
+/// What there is of a workspace.
+#[derive(Default)]
+struct Current {
+    is_new: bool,
+    workspace: Option<Workspace>,
+    keys: Vec<KeyInfo>,
+    apps: Vec<DeclaredApp>,
+    storage: Vec<Settings>,
+    group: Option<ControlGroup>,
+    catalogs: Vec<catalogs::rows::Stored>,
+    channels: Channels,
+    groups: Vec<SubscriptionGroup>,
+    segments: Vec<Segment>,
+    campaigns: Vec<Campaign>,
+}
+
+impl Current {
+    async fn read(tx: &mut Tx, app: &App, name: &str) -> Result<Self, StorageError> {
+        let Some(workspace) = rows::by_name(tx, name).await? else {
+            return Ok(Self { is_new: true, ..Self::default() });
+        };
+        let id = workspace.id;
+        let mut keys = keys::list(tx, Some(id)).await?;
+        keys.retain(|key| key.revoked_at.is_none());
+        let mut storage = Vec::new();
+        for kept in [workspace.s3_storage, workspace.azure_storage].into_iter().flatten() {
+            storage.push(storage::settings(tx, &app.secrets, kept).await?);
+        }
+        Ok(Self {
+            is_new: false,
+            keys,
+            apps: rows::apps(tx, id).await?,
+            storage,
+            group: rows::control_group(tx, id).await?,
+            catalogs: catalogs::rows::stored(tx, id).await?,
+            channels: channels::stored(tx, &app.secrets, id).await?,
+            groups: channel_rows::subscription_groups(tx, id).await?,
+            segments: channel_rows::segments(tx, id).await?,
+            campaigns: campaigns::stored(tx, id).await?,
+            workspace: Some(workspace),
+        })
     }
 }
 
-impl Plan<'_> {
+/// The changes of a workspace, and the steps of each kind of thing in it.
+struct WorkspacePlan {
+    plan: Plan,
+    keys: Steps<Key>,
+    apps: Steps<DeclaredApp>,
+    storage: Steps<Settings>,
+    /// The percentage of a control group that is new.
+    group: Option<i32>,
+    catalogs: CatalogSteps,
+    channels: Steps<Channel>,
+    created: Created,
+    groups: Steps<SubscriptionGroup>,
+    segments: Steps<Segment>,
+    campaigns: Steps<Campaign>,
+}
+
+impl WorkspacePlan {
+    fn make(
+        app: &App,
+        declared: &Declaration,
+        current: &Current,
+        files: &Files,
+        options: Options,
+    ) -> Result<Self, ApplyError> {
+        let campaigns = declared.campaigns();
+        let settings = settings_after(app, declared, current, options);
+        messages::check(&campaigns, &declared.places, &settings)?;
+        let mut plan = Plan::new(options);
+        match &current.workspace {
+            Some(workspace) if !current.is_new => compare_workspace(&mut plan, workspace, declared),
+            _ => plan.change('+', format!("workspace {}", declared.name), ""),
+        }
+        let is_declared = |name: &String| declared.keys.iter().any(|key| key.name == *name);
+        let (keys, others): (Vec<_>, Vec<_>) =
+            current.keys.iter().cloned().partition(|key| key.declared);
+        if let Some(other) = others.into_iter().find(|key| is_declared(&key.name)) {
+            return Err(ApplyError::NotDeclared(other.name));
+        }
+        let storage: Vec<Settings> = declared.storage.settings().collect();
+        let (parts, created) = channels::completed(&declared.channels(), &current.channels);
+        let after = after(&parts, &current.channels, options);
+        if let Some(part) = channels::shares_with_webhooks(&after) {
+            return Err(ApplyError::SharedSecret(part.path()));
+        }
+        let none = Created::new();
+        Ok(Self {
+            keys: plan.compare(&declared.keys, &keys)?,
+            apps: plan.compare(&declared.apps, &current.apps)?,
+            storage: plan.compare(&storage, &current.storage)?,
+            group: compare_group(&mut plan, declared, current)?,
+            catalogs: CatalogSteps::make(&mut plan, &declared.catalogs, files, &current.catalogs)?,
+            channels: plan.compare(
+                &Channel::all(&parts, &created),
+                &Channel::all(&current.channels, &none),
+            )?,
+            groups: plan.compare(&declared.subscription_groups, &current.groups)?,
+            segments: plan.compare(&declared.segments, &current.segments)?,
+            campaigns: plan.compare(&campaigns, &current.campaigns)?,
+            created,
+            plan,
+        })
+    }
+
     async fn carry_out(
         &self,
-        tx: &mut Tx,
-        app: &App,
-        id: i32,
         declared: &Declaration,
+        to: &mut Target<'_>,
     ) -> Result<(), ApplyError> {
-        let now = app.clock.now_ms();
-        let is = rows::by_id(tx, id).await?;
-        let mut workspace = declared_workspace(declared, is.as_ref());
-        // Files of items can be long: before anything is locked that calls wait for.
-        declare_catalogs::carry_out(tx, id, &self.catalogs, now).await?;
-        for step in &self.steps {
-            match step {
-                Step::NewKey(key) => key.insert(tx, app, id).await?,
-                Step::UpdateKey(id, key) => {
-                    key_rows::update(tx, *id, &key.permissions, &key.allow).await?;
-                }
-                Step::RevokeKey(id) => {
-                    key_rows::revoke(tx, *id, now).await?;
-                }
-                Step::PutApp(new) => {
-                    if !rows::put_app(tx, id, new).await? {
-                        return Err(ApplyError::AppTaken(new.id));
-                    }
-                }
-                Step::DeleteApp(app) => rows::delete_app(tx, id, *app).await?,
-                Step::PutStorage(kind, settings) => {
-                    let new = storage::insert(tx, &app.secrets, id, settings, now).await?;
-                    *kind.of(&mut workspace) = Some(new);
-                }
-                Step::DropStorage(kind) => *kind.of(&mut workspace) = None,
-                Step::PutChannel(part, channel) => {
-                    channels::put(tx, &app.secrets, id, *part, channel).await?;
-                }
-                Step::DeleteChannel(part) => {
-                    channel_rows::delete_channel(tx, id, part.path()).await?;
-                }
-                Step::PutSubscriptionGroup(group) => {
-                    channel_rows::put_subscription_group(tx, id, group).await?;
-                }
-                Step::DeleteSubscriptionGroup(group) => {
-                    channel_rows::delete_subscription_group(tx, id, *group).await?;
-                }
-                Step::PutSegment(segment) => channel_rows::put_segment(tx, id, segment).await?,
-                Step::DeleteSegment(segment) => {
-                    channel_rows::delete_segment(tx, id, *segment).await?;
-                }
-                Step::MakeGroup(percent) => {
-                    groups::renew(tx, id, *percent, now).await?;
-                }
-            }
+        // Files of items can be long: before anything is locked that requests wait for.
+        self.catalogs.carry_out(to).await?;
+        self.keys.carry_out(to).await?;
+        self.apps.carry_out(to).await?;
+        self.storage.carry_out(to).await?;
+        if let Some(percent) = self.group {
+            groups::renew(to.tx, to.workspace, percent, to.now).await?;
         }
-        rows::update(tx, &workspace).await?;
-        declare_campaigns::carry_out(tx, id, &self.campaigns, now).await?;
+        self.channels.carry_out(to).await?;
+        self.groups.carry_out(to).await?;
+        self.segments.carry_out(to).await?;
+        if let Some(is) = rows::by_id(to.tx, to.workspace).await? {
+            rows::update(to.tx, &declared_workspace(declared, is)).await?;
+        }
+        self.campaigns.carry_out(to).await?;
+        if !self.campaigns.is_empty() {
+            // What waits to be sent of a Canvas that is gone is cancelled.
+            schedules::rows::cancel_orphans(to.tx, to.workspace, to.now).await?;
+        }
         Ok(())
+    }
+
+    fn finished(self, declared: &Declaration) -> Applied {
+        Applied {
+            what: declared.name.clone(),
+            changes: self.plan.changes,
+            notes: self.plan.notes,
+            callback_secret: self.created.get(Part::Callbacks.path()).cloned(),
+            secrets: self.created,
+        }
     }
 }
 
-impl DeclaredKey {
-    async fn insert(&self, tx: &mut Tx, app: &App, workspace: i32) -> Result<(), ApplyError> {
-        let key = NewKey {
-            workspace,
-            name: &self.name,
-            permissions: &self.permissions,
-            allow: &self.allow,
-            declared: true,
-        };
-        keys::create_with_secret(tx, &app.clock, key, self.secret.expose_secret())
-            .await
-            .map_err(|error| ApplyError::Key { name: self.name.clone(), error })?;
-        Ok(())
+/// The workspace as declared, with what it has beyond that.
+fn declared_workspace(declared: &Declaration, is: Workspace) -> Workspace {
+    let azure = declared.storage.azure.as_ref();
+    Workspace {
+        currency: declared.currency.clone(),
+        exchange_rates: declared.exchange_rates.clone(),
+        time_zone: declared.time_zone.clone(),
+        ip_allowlist: declared.ip_allowlist.clone(),
+        rate_limits: declared.rate_limits.clone(),
+        frequency_capping: declared.frequency_capping.clone(),
+        export_users_limit: declared.export_limits.users,
+        export_bytes_limit: declared.export_limits.bytes,
+        // Where the file declares no Azure storage, what is kept keeps its switch.
+        azure_is_default: azure.map_or(is.azure_is_default, |it| it.default_export_destination),
+        ..is
     }
 }
 
-/// Tries storage with real requests: one that cannot be written is refused, and what goes
-/// without is noted.
+fn compare_workspace(plan: &mut Plan, is: &Workspace, declared: &Declaration) {
+    let new = declared_workspace(declared, is.clone());
+    let shown = |of: &Workspace| {
+        [
+            ("currency", of.currency.clone()),
+            ("exchange_rates", rates(&of.exchange_rates)),
+            ("time_zone", of.time_zone.clone()),
+            ("ip_allowlist", networks(&of.ip_allowlist)),
+            ("rate_limits", limits(&of.rate_limits)),
+            ("export_limits.users", of.export_users_limit.to_string()),
+            ("export_limits.bytes", of.export_bytes_limit.to_string()),
+            ("frequency_capping", capping(&of.frequency_capping)),
+            ("storage.azure.default_export_destination", of.azure_is_default.to_string()),
+        ]
+    };
+    for ((what, is), (_, new)) in shown(is).into_iter().zip(shown(&new)) {
+        plan.compare_value(what, &is, &new);
+    }
+}
+
+/// The percentage of a group that is to be created.
+fn compare_group(
+    plan: &mut Plan,
+    declared: &Declaration,
+    current: &Current,
+) -> Result<Option<i32>, ApplyError> {
+    let Some(wanted) = declared.control_group.as_ref().map(|group| group.percent) else {
+        return Ok(None);
+    };
+    match current.group.as_ref().map(|group| group.percent) {
+        Some(active) if active != wanted => Err(ApplyError::Percent { active, wanted }),
+        Some(_) => Ok(None),
+        None => {
+            plan.change('+', "control_group", format!("{wanted}%"));
+            plan.notes.extend(unusual(wanted));
+            Ok(Some(wanted))
+        }
+    }
+}
+
+/// What the workspace will send by: what is declared, and without `--prune` what there is besides.
+fn settings_after(
+    app: &App,
+    declared: &Declaration,
+    current: &Current,
+    options: Options,
+) -> settings::Settings {
+    let groups = all_after(&declared.subscription_groups, &current.groups, options);
+    let apps = all_after(&declared.apps, &current.apps, options);
+    let channels = after(&declared.channels(), &current.channels, options);
+    channels::assemble(&channels, declared.frequency_capping.clone(), groups, apps, &app.config)
+}
+
+fn all_after<D: Declared<Stored = D>>(declared: &[D], stored: &[D], options: Options) -> Vec<D> {
+    let is_kept = |is: &&D| !options.prune && !declared.iter().any(|new| new.key() == is.key());
+    declared.iter().chain(stored.iter().filter(is_kept)).cloned().collect()
+}
+
+/// The channels that there will be.
+fn after(declared: &Channels, current: &Channels, options: Options) -> Channels {
+    let mut after = if options.prune { Channels::new() } else { current.clone() };
+    after.extend(declared.clone());
+    after
+}
+
+/// What is to be noted of a group larger than live ones are.
+pub fn unusual(percent: i32) -> Option<String> {
+    (percent > USUAL_PERCENT).then(|| {
+        format!("a control group of {percent}% is large: a live one has 1 to {USUAL_PERCENT}%")
+    })
+}
+
+fn rates(rates: &BTreeMap<String, i64>) -> String {
+    or("none", rates.iter().map(|(code, rate)| format!("{code} {}", money::format(*rate))))
+}
+
+fn limits(limits: &BTreeMap<String, Limit>) -> String {
+    let each = limits
+        .iter()
+        .map(|(budget, Limit { requests, seconds })| format!("{budget} {requests} in {seconds} s"));
+    or("the default ones", each)
+}
+
+fn capping(rules: &[CappingRule]) -> String {
+    let rule = |CappingRule { messages, days, channel }: &CappingRule| {
+        let by = channel.map(|channel| format!(" by {}", channel.name())).unwrap_or_default();
+        format!("{messages} in {days} days{by}")
+    };
+    or("none", rules.iter().map(rule))
+}
+
+fn or(nothing: &str, each: impl Iterator<Item = String>) -> String {
+    let text = each.collect::<Vec<_>>().join(", ");
+    if text.is_empty() { nothing.into() } else { text }
+}
+
+/// Tries storage with real requests: one that cannot be written is refused, and what it lacks
+/// is noted.
 async fn try_out(settings: &Settings) -> Result<Vec<String>, ApplyError> {
     let kind = settings.kind();
     let refused = |error| ApplyError::Probe { kind, error };

@@ -1,15 +1,23 @@
 //! The workspace file: read and checked, compared with what is stored, and applied.
 //!
-//! [`file`](mod@file) reads and checks it, [`apply`] brings the store to it, and [`company`] does
-//! both with the document that is of no workspace.
+//! | module | is about |
+//! |---|---|
+//! | [`document`] | the types of the file, which are its JSON Schema and what is stored |
+//! | [`file`](mod@file) | reads the documents, and checks what their fields are together |
+//! | [`apply`] | brings a workspace to its document; [`company`] the installation to its own |
+//! | `plan` | compares what is declared and stored by keys: changes, and steps |
+//! | `things`, `catalogs` | how each kind of thing is compared, written and deleted |
+//! | `messages` | what campaigns send, checked with what the workspace sends by |
+//! | `values`, `expand` | single values, and `${NAME}` in them |
 
 pub mod apply;
+mod catalogs;
 pub mod change;
 pub mod company;
-pub mod declare_campaigns;
-pub mod declare_catalogs;
-pub mod expand;
+pub mod document;
+mod expand;
 pub mod file;
-pub mod plan;
-pub mod schema;
-pub mod values;
+mod messages;
+mod plan;
+mod things;
+mod values;

@@ -1,398 +1,209 @@
-//! What is declared, compared with what there is: the changes to print and the steps to take.
+//! Compares what is declared with what is stored, by keys: the changes to print, and the steps
+//! that bring them about.
 
-mod channels;
-mod messages;
+use std::collections::{HashMap, HashSet};
 
-use std::collections::BTreeMap;
-
-use secrecy::ExposeSecret as _;
-use uuid::Uuid;
-
-use self::channels::CurrentChannels;
 use crate::app::App;
-use crate::campaigns::{self, Campaign};
-use crate::catalogs;
-use crate::config::Config;
-use crate::config::network::networks;
-use crate::workspace_file::apply::{Applied, ApplyError};
+use crate::workspace_file::apply::ApplyError;
 use crate::workspace_file::change::{Change, Options};
-use crate::workspace_file::declare_campaigns;
-use crate::workspace_file::declare_catalogs;
-use crate::workspace_file::file::{Declaration, DeclaredKey};
-use crate::workspaces::channels::{Created, DeclaredPart, Part};
-use crate::workspaces::groups::{ControlGroup, USUAL_PERCENT};
-use crate::workspaces::keys::{self, KeyInfo};
-use crate::workspaces::settings::SubscriptionGroup;
-use crate::workspaces::storage::{self, Settings, StorageError};
-use crate::workspaces::{DeclaredApp, Limit, Segment, Workspace, rows};
-use kit::money;
 use store::Tx;
 
-/// What there is of a workspace.
-pub(crate) struct Current {
-    pub is_new: bool,
-    workspace: Option<Workspace>,
-    keys: Vec<KeyInfo>,
-    apps: Vec<DeclaredApp>,
-    s3: Option<Settings>,
-    azure: Option<Settings>,
-    group: Option<ControlGroup>,
-    catalogs: Vec<catalogs::rows::Stored>,
-    channels: CurrentChannels,
-    campaigns: Vec<Campaign>,
+/// Something that is declared or stored, as the list of changes has it.
+pub(crate) struct Entry {
+    /// What is declared and what is stored are the same thing if they have the same one.
+    key: String,
+    /// Such as `segment VIP`.
+    what: String,
+    /// What stands next to it when it is created or deleted; may be empty.
+    detail: String,
 }
 
-impl Current {
-    pub async fn read(tx: &mut Tx, app: &App, name: &str) -> Result<Self, StorageError> {
-        let Some(workspace) = rows::by_name(tx, name).await? else {
-            return Ok(Self {
-                is_new: true,
-                workspace: None,
-                keys: Vec::new(),
-                apps: Vec::new(),
-                s3: None,
-                azure: None,
-                group: None,
-                catalogs: Vec::new(),
-                channels: CurrentChannels::default(),
-                campaigns: Vec::new(),
-            });
-        };
-        let id = workspace.id;
-        let mut keys = keys::list(tx, Some(id)).await?;
-        keys.retain(|key| key.revoked_at.is_none());
-        Ok(Self {
-            is_new: false,
-            keys,
-            apps: rows::apps(tx, id).await?,
-            s3: settings(tx, app, workspace.s3_storage).await?,
-            azure: settings(tx, app, workspace.azure_storage).await?,
-            group: rows::control_group(tx, id).await?,
-            catalogs: catalogs::rows::stored(tx, id).await?,
-            channels: CurrentChannels::read(tx, &app.secrets, id).await?,
-            campaigns: campaigns::stored(tx, id).await?,
-            workspace: Some(workspace),
-        })
+impl Entry {
+    pub fn new(key: &impl ToString, what: impl ToString, detail: impl ToString) -> Self {
+        Self { key: key.to_string(), what: what.to_string(), detail: detail.to_string() }
     }
 }
 
-async fn settings(
-    tx: &mut Tx,
-    app: &App,
-    id: Option<Uuid>,
-) -> Result<Option<Settings>, StorageError> {
-    match id {
-        Some(id) => Ok(Some(storage::settings(tx, &app.secrets, id).await?)),
-        None => Ok(None),
+pub(crate) trait Item {
+    fn entry(&self) -> Entry;
+
+    fn key(&self) -> String {
+        self.entry().key
+    }
+
+    fn detail(&self) -> String {
+        self.entry().detail
     }
 }
 
-/// One thing to do.
-pub(crate) enum Step<'a> {
-    NewKey(&'a DeclaredKey),
-    UpdateKey(Uuid, &'a DeclaredKey),
-    RevokeKey(Uuid),
-    PutApp(&'a DeclaredApp),
-    DeleteApp(Uuid),
-    PutStorage(StorageKind, &'a Settings),
-    DropStorage(StorageKind),
-    PutChannel(Part, DeclaredPart),
-    DeleteChannel(Part),
-    PutSubscriptionGroup(&'a SubscriptionGroup),
-    DeleteSubscriptionGroup(Uuid),
-    PutSegment(&'a Segment),
-    DeleteSegment(Uuid),
-    MakeGroup(i32),
+/// A kind of thing that the file declares.
+pub(crate) trait Declared: Item + Clone {
+    /// How it is stored.
+    type Stored: Item + Clone;
+
+    /// What a note says of one that the file does not have, without `--prune`.
+    const GONE: &str = "is no longer in the file: --prune removes it";
+
+    /// What changes on the way from what is stored, in words, without credentials; none where
+    /// nothing does.
+    fn difference(&self, is: &Self::Stored, plan: &mut Plan) -> Result<Option<String>, ApplyError>;
+
+    /// Gives up what is unique of the stored one, so that others can have it before this one is
+    /// written.
+    async fn give_up(&self, _is: &Self::Stored, _to: &mut Target<'_>) -> Result<(), ApplyError> {
+        Ok(())
+    }
+
+    /// Writes it, over the stored one where there is one.
+    async fn put(&self, is: Option<&Self::Stored>, to: &mut Target<'_>) -> Result<(), ApplyError>;
+
+    async fn delete(is: &Self::Stored, to: &mut Target<'_>) -> Result<(), ApplyError>;
 }
 
-#[derive(Clone, Copy)]
-pub(crate) enum StorageKind {
-    S3,
-    Azure,
+/// What steps write to.
+pub(crate) struct Target<'a> {
+    pub tx: &'a mut Tx,
+    pub app: &'a App,
+    /// Zero for the company.
+    pub workspace: i32,
+    /// Milliseconds since the epoch.
+    pub now: i64,
+    pub prune: bool,
 }
 
+/// What changes, and what the operator should know in addition.
 #[derive(Default)]
-pub(crate) struct Plan<'a> {
+pub(crate) struct Plan {
+    pub prune: bool,
     pub changes: Vec<Change>,
-    pub steps: Vec<Step<'a>>,
-    pub catalogs: Vec<declare_catalogs::Step<'a>>,
-    pub campaigns: Vec<declare_campaigns::Step<'a>>,
     pub notes: Vec<String>,
-    created: Created,
 }
 
-impl<'a> Plan<'a> {
-    pub fn make(
-        declared: &'a Declaration,
-        current: &Current,
-        files: &declare_catalogs::Files,
-        options: Options,
-        config: &Config,
-    ) -> Result<Self, ApplyError> {
-        messages::check(declared, &channels::settings_after(declared, current, options, config))?;
-        let mut plan = Self::default();
-        if current.is_new {
-            plan.change('+', format!("workspace {}", declared.name), "");
-        }
-        if let Some(workspace) = current.workspace.as_ref().filter(|_| !current.is_new) {
-            plan.compare_workspace(workspace, declared);
-        }
-        plan.compare_keys(declared, current, options)?;
-        plan.compare_apps(declared, current, options);
-        plan.compare_storage(StorageKind::S3, declared.s3.as_ref(), current.s3.as_ref(), options);
-        plan.compare_storage(
-            StorageKind::Azure,
-            declared.azure.as_ref(),
-            current.azure.as_ref(),
-            options,
-        );
-        plan.compare_group(declared, current)?;
-        plan.compare_catalogs(declared, current, files, options)?;
-        plan.compare_channels(declared, &current.channels, options)?;
-        plan.compare_subscription_groups(declared, &current.channels, options);
-        plan.compare_segments(declared, &current.channels, options);
-        plan.compare_campaigns(declared, current, options);
-        Ok(plan)
+impl Plan {
+    pub fn new(options: Options) -> Self {
+        Self { prune: options.prune, ..Self::default() }
     }
 
-    fn change(&mut self, sign: char, what: impl Into<String>, detail: impl Into<String>) {
+    pub fn change(&mut self, sign: char, what: impl Into<String>, detail: impl Into<String>) {
         self.changes.push(Change { sign, what: what.into(), detail: detail.into() });
     }
 
-    fn compare_workspace(&mut self, is: &Workspace, declared: &Declaration) {
-        let mut compare = |what: &str, is: String, declared: String| {
-            if is != declared {
-                self.change('~', what, format!("{is} -> {declared}"));
+    /// A change of a single value.
+    pub fn compare_value(&mut self, what: &str, is: &str, declared: &str) {
+        if is != declared {
+            self.change('~', what, format!("{is} -> {declared}"));
+        }
+    }
+
+    /// Whether what the file no longer has is to be deleted.
+    pub fn prunes(&mut self, is: &impl Item, gone: &str) -> bool {
+        let Entry { what, detail, .. } = is.entry();
+        match self.prune {
+            true => self.change('-', what, detail),
+            false => self.notes.push(format!("{what} {gone}")),
+        }
+        self.prune
+    }
+
+    /// Compares all of a kind.
+    pub fn compare<D: Declared>(
+        &mut self,
+        declared: &[D],
+        stored: &[D::Stored],
+    ) -> Result<Steps<D>, ApplyError> {
+        let mut steps = Steps { put: Vec::new(), delete: Vec::new() };
+        let keys: HashSet<String> = declared.iter().map(D::key).collect();
+        for is in stored.iter().filter(|is| !keys.contains(&is.key())) {
+            if self.prunes(is, D::GONE) {
+                steps.delete.push(is.clone());
             }
+        }
+        let stored: HashMap<String, &D::Stored> = stored.iter().map(|is| (is.key(), is)).collect();
+        for new in declared {
+            let Entry { key, what, detail } = new.entry();
+            let is = stored.get(&key).copied();
+            match is {
+                None => self.change('+', what, detail),
+                Some(is) => match new.difference(is, self)? {
+                    Some(detail) => self.change('~', what, detail),
+                    None => continue,
+                },
+            }
+            steps.put.push((new.clone(), is.cloned()));
+        }
+        Ok(steps)
+    }
+}
+
+/// What is to be done with all of a kind.
+pub(crate) struct Steps<D: Declared> {
+    /// What is new or changed, with what is stored of it.
+    pub put: Vec<(D, Option<D::Stored>)>,
+    pub delete: Vec<D::Stored>,
+}
+
+impl<D: Declared> Steps<D> {
+    pub fn is_empty(&self) -> bool {
+        self.put.is_empty() && self.delete.is_empty()
+    }
+
+    pub async fn carry_out(&self, to: &mut Target<'_>) -> Result<(), ApplyError> {
+        for is in &self.delete {
+            D::delete(is, to).await?;
+        }
+        for (new, is) in &self.put {
+            if let Some(is) = is {
+                new.give_up(is, to).await?;
+            }
+        }
+        for (new, is) in &self.put {
+            new.put(is.as_ref(), to).await?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl Item for (u8, &'static str) {
+        fn entry(&self) -> Entry {
+            Entry::new(&self.0, format!("thing {}", self.0), self.1)
+        }
+    }
+
+    impl Declared for (u8, &'static str) {
+        type Stored = Self;
+
+        fn difference(&self, is: &Self, _: &mut Plan) -> Result<Option<String>, ApplyError> {
+            Ok((self != is).then(|| format!("{} -> {}", is.1, self.1)))
+        }
+
+        async fn put(&self, _: Option<&Self>, _: &mut Target<'_>) -> Result<(), ApplyError> {
+            Ok(())
+        }
+
+        async fn delete(_: &Self, _: &mut Target<'_>) -> Result<(), ApplyError> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn what_differs_is_put_and_what_is_gone_deleted_by_prune_alone() {
+        let (declared, stored) = ([(1, "a"), (2, "b"), (3, "c")], [(2, "b"), (3, "x"), (4, "d")]);
+        let said = |prune| {
+            let mut plan = Plan::new(Options { dry_run: false, prune });
+            let steps = plan.compare(&declared, &stored).unwrap();
+            assert_eq!(steps.put, [(declared[0], None), (declared[2], Some(stored[1]))]);
+            assert_eq!(steps.delete, if prune { &stored[2..] } else { &[] });
+            let changes = plan.changes.iter().map(ToString::to_string);
+            changes.chain(plan.notes).collect::<Vec<_>>()
         };
-        let number = |number: i64| number.to_string();
-        compare("currency", is.currency.clone(), declared.currency.clone());
-        compare("exchange_rates", rates(&is.exchange_rates), rates(&declared.exchange_rates));
-        compare("time_zone", is.time_zone.clone(), declared.time_zone.clone());
-        compare("ip_allowlist", networks(&is.ip_allowlist), networks(&declared.ip_allowlist));
-        compare("rate_limits", limits(&is.rate_limits), limits(&declared.rate_limits));
-        compare(
-            "export_limits.users",
-            number(is.export_users_limit),
-            number(declared.export_users_limit),
-        );
-        compare(
-            "export_limits.bytes",
-            number(is.export_bytes_limit),
-            number(declared.export_bytes_limit),
-        );
-        compare(
-            "frequency_capping",
-            channels::capping(&is.frequency_capping),
-            channels::capping(&declared.frequency_capping),
-        );
-        compare(
-            "storage.azure.default_export_destination",
-            is.azure_is_default.to_string(),
-            declared.azure_is_default.unwrap_or(is.azure_is_default).to_string(),
-        );
+        let kept = "thing 4 is no longer in the file: --prune removes it";
+        assert_eq!(said(false), ["+ thing 1 (a)", "~ thing 3 (x -> c)", kept]);
+        assert_eq!(said(true), ["- thing 4 (d)", "+ thing 1 (a)", "~ thing 3 (x -> c)"]);
+        let mut plan = Plan::default();
+        assert!(plan.compare(&stored, &stored).unwrap().is_empty() && plan.changes.is_empty());
     }
-
-    fn compare_keys(
-        &mut self,
-        declared: &'a Declaration,
-        current: &Current,
-        options: Options,
-    ) -> Result<(), ApplyError> {
-        let is_declared = |key: &KeyInfo| declared.keys.iter().any(|new| new.name == key.name);
-        // First what ends, so that a secret can move to another name.
-        for key in current.keys.iter().filter(|key| key.declared && !is_declared(key)) {
-            let what = format!("key {}", key.name);
-            if options.prune {
-                self.change('-', what, "revoked");
-                self.steps.push(Step::RevokeKey(key.id));
-            } else {
-                self.notes.push(format!("{what} is no longer in the file: --prune revokes it"));
-            }
-        }
-        let mut made = Vec::new();
-        for new in &declared.keys {
-            let what = format!("key {}", new.name);
-            match current.keys.iter().find(|key| key.name == new.name) {
-                None => {
-                    self.change('+', what, new.permissions.join(", "));
-                    made.push(Step::NewKey(new));
-                }
-                Some(key) if !key.declared => {
-                    return Err(ApplyError::NotDeclared(new.name.clone()));
-                }
-                Some(key) if !new.is_secret_of(key) => {
-                    self.change('~', what, "another secret; the former one is revoked");
-                    self.steps.push(Step::RevokeKey(key.id));
-                    made.push(Step::NewKey(new));
-                }
-                Some(key) if key.permissions != new.permissions || key.allow != new.allow => {
-                    let detail =
-                        format!("{}; from {}", new.permissions.join(", "), networks(&new.allow));
-                    self.change('~', what, detail);
-                    self.steps.push(Step::UpdateKey(key.id, new));
-                }
-                Some(_) => {}
-            }
-        }
-        self.steps.extend(made);
-        Ok(())
-    }
-
-    fn compare_apps(&mut self, declared: &'a Declaration, current: &Current, options: Options) {
-        for new in &declared.apps {
-            let sign = match current.apps.iter().find(|app| app.id == new.id) {
-                Some(app) if app == new => continue,
-                Some(_) => '~',
-                None => '+',
-            };
-            self.change(sign, format!("app {}", new.name), new.id.to_string());
-            self.steps.push(Step::PutApp(new));
-        }
-        let gone = |app: &&DeclaredApp| !declared.apps.iter().any(|new| new.id == app.id);
-        for app in current.apps.iter().filter(gone) {
-            let what = format!("app {}", app.name);
-            if options.prune {
-                self.change('-', what, app.id.to_string());
-                self.steps.push(Step::DeleteApp(app.id));
-            } else {
-                self.notes.push(format!("{what} is no longer in the file: --prune removes it"));
-            }
-        }
-    }
-
-    fn compare_catalogs(
-        &mut self,
-        declared: &'a Declaration,
-        current: &Current,
-        files: &declare_catalogs::Files,
-        options: Options,
-    ) -> Result<(), ApplyError> {
-        let (new, is) = (&declared.catalogs, &current.catalogs);
-        let plan = declare_catalogs::Plan::make(new, files, is, options.prune)?;
-        self.changes.extend(plan.changes);
-        self.notes.extend(plan.notes);
-        self.catalogs = plan.steps;
-        Ok(())
-    }
-
-    fn compare_campaigns(
-        &mut self,
-        declared: &'a Declaration,
-        current: &Current,
-        options: Options,
-    ) {
-        let (new, is) = (&declared.campaigns, &current.campaigns);
-        let plan = declare_campaigns::Plan::make(new, is, options.prune);
-        self.changes.extend(plan.changes);
-        self.notes.extend(plan.notes);
-        self.campaigns = plan.steps;
-    }
-
-    fn compare_storage(
-        &mut self,
-        kind: StorageKind,
-        new: Option<&'a Settings>,
-        current: Option<&Settings>,
-        options: Options,
-    ) {
-        let what = match kind {
-            StorageKind::S3 => "storage.s3",
-            StorageKind::Azure => "storage.azure",
-        };
-        match (new, current) {
-            (Some(new), Some(current)) if new == current => {}
-            (Some(new), Some(current)) => {
-                self.change('~', what, current.difference(new));
-                self.steps.push(Step::PutStorage(kind, new));
-            }
-            (Some(new), None) => {
-                self.change('+', what, new.place());
-                self.steps.push(Step::PutStorage(kind, new));
-            }
-            (None, Some(current)) if options.prune => {
-                self.change('-', what, current.place());
-                self.steps.push(Step::DropStorage(kind));
-            }
-            (None, Some(_)) => {
-                self.notes.push(format!("{what} is no longer in the file: --prune removes it"));
-            }
-            (None, None) => {}
-        }
-    }
-
-    fn compare_group(
-        &mut self,
-        declared: &Declaration,
-        current: &Current,
-    ) -> Result<(), ApplyError> {
-        match (declared.percent, &current.group) {
-            (Some(wanted), Some(group)) if group.percent != wanted => {
-                return Err(ApplyError::Percent { active: group.percent, wanted });
-            }
-            (Some(percent), None) => {
-                self.change('+', "control_group", format!("{percent}%"));
-                self.notes.extend(unusual(percent));
-                self.steps.push(Step::MakeGroup(percent));
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-
-    /// The storages that are new or changed.
-    pub fn storages(&self) -> impl Iterator<Item = &'a Settings> + '_ {
-        self.steps.iter().filter_map(|step| match step {
-            Step::PutStorage(_, settings) => Some(*settings),
-            _ => None,
-        })
-    }
-
-    pub fn finished(self, declared: &Declaration) -> Applied {
-        Applied {
-            what: declared.name.clone(),
-            changes: self.changes,
-            notes: self.notes,
-            callback_secret: self.created.get(Part::Callbacks.path()).cloned(),
-            secrets: self.created,
-        }
-    }
-}
-
-impl StorageKind {
-    pub fn of(self, workspace: &mut Workspace) -> &mut Option<Uuid> {
-        match self {
-            Self::S3 => &mut workspace.s3_storage,
-            Self::Azure => &mut workspace.azure_storage,
-        }
-    }
-}
-
-impl DeclaredKey {
-    fn is_secret_of(&self, key: &KeyInfo) -> bool {
-        key.has_secret(self.secret.expose_secret())
-    }
-}
-
-/// What is to be said of a group larger than live ones are.
-pub fn unusual(percent: i32) -> Option<String> {
-    (percent > USUAL_PERCENT).then(|| {
-        format!("a control group of {percent}% is large: a live one has 1 to {USUAL_PERCENT}%")
-    })
-}
-
-fn rates(rates: &BTreeMap<String, i64>) -> String {
-    let each = rates.iter().map(|(code, rate)| format!("{code} {}", money::format(*rate)));
-    or(each.collect::<Vec<_>>().join(", "), "none")
-}
-
-fn limits(limits: &BTreeMap<String, Limit>) -> String {
-    let each = limits
-        .iter()
-        .map(|(budget, Limit { requests, seconds })| format!("{budget} {requests} in {seconds} s"));
-    or(each.collect::<Vec<_>>().join(", "), "the default ones")
-}
-
-fn or(text: String, nothing: &str) -> String {
-    if text.is_empty() { nothing.into() } else { text }
 }

@@ -1,24 +1,55 @@
-//! The single values of the workspace file: what each may look like, and in words what is
-//! wrong with it. No error repeats a secret.
+//! The single values of the workspace file that nothing but it has: what each may look like, and
+//! what is wrong with it. No error repeats a secret.
+
+use std::path::PathBuf;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use jiff::tz::TimeZone;
-use lettre::message::Mailbox;
-use uuid::Uuid;
+use ipnet::IpNet;
+use jiff::tz::TimeZone as Zone;
+use secrecy::SecretString;
 
+use crate::campaigns::Kind;
 use crate::catalogs;
-use crate::outbound;
-use crate::workspaces::Channel;
-use crate::workspaces::budgets::DAY;
-use crate::workspaces::settings::WHSEC;
+use crate::config::network::network;
+use crate::workspaces::keys;
+use crate::workspaces::rules::rules;
 use kit::money;
 use objects::settings::parse_endpoint;
 
-const MOST_REQUESTS: u32 = 1_000_000_000;
-
 type Checked<T> = Result<T, String>;
 
-pub(crate) fn workspace_name(text: &str) -> Checked<String> {
+rules! {
+    WorkspaceName -> String, workspace_name;
+    Currency -> String, currency, else "USD";
+    Rate -> i64, millionths;
+    TimeZone -> String, time_zone, else "UTC";
+    Network -> IpNet, network;
+    Percent -> i32, percent;
+    Count -> i64, count, else "500000";
+    Bytes -> i64, bytes, else "5GiB";
+    KeyName -> String, |text| stated(text, keys::check_name(text));
+    KeySecret -> SecretString, |text| stated(text, keys::check_secret(text)).map(Into::into);
+    Permission -> String, |text: &str| stated(text, keys::check_permissions(&[text.to_owned()]));
+    CatalogName -> String, catalog_name;
+    File -> PathBuf, |text| Ok(PathBuf::from(text));
+    CampaignType -> Kind, Kind::of_campaign;
+    Duration -> String, duration;
+    Bucket -> String, bucket;
+    Region -> String, region;
+    Endpoint -> String, endpoint;
+    Credential -> String, credential;
+    Account -> String, account;
+    Container -> String, container;
+    AzureKey -> String, azure_key;
+    SasToken -> String, |text: &str| credential(text.strip_prefix('?').unwrap_or(text));
+}
+
+/// A text that a check has accepted.
+fn stated(text: &str, checked: Result<(), keys::KeyError>) -> Checked<String> {
+    checked.map(|()| text.to_owned()).map_err(|error| error.to_string())
+}
+
+fn workspace_name(text: &str) -> Checked<String> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if (1..=100).contains(&text.len()) && text.chars().all(allowed) {
         Ok(text.to_owned())
@@ -27,7 +58,7 @@ pub(crate) fn workspace_name(text: &str) -> Checked<String> {
     }
 }
 
-pub(crate) fn catalog_name(text: &str) -> Checked<String> {
+fn catalog_name(text: &str) -> Checked<String> {
     if catalogs::is_plain_name(text) {
         Ok(text.to_owned())
     } else {
@@ -36,19 +67,11 @@ pub(crate) fn catalog_name(text: &str) -> Checked<String> {
     }
 }
 
-pub(crate) fn name(text: &str) -> Checked<String> {
-    if (1..=255).contains(&text.chars().count()) && !text.contains(char::is_control) {
-        Ok(text.to_owned())
-    } else {
-        Err("expected 1 to 255 characters, no control characters among them".into())
-    }
-}
-
-pub(crate) fn currency(text: &str) -> Checked<String> {
+fn currency(text: &str) -> Checked<String> {
     money::check_currency(text).map(|()| text.to_owned())
 }
 
-pub(crate) fn millionths(text: &str) -> Checked<i64> {
+fn millionths(text: &str) -> Checked<i64> {
     let wrong = || format!("{text:?}: expected a number above 0 with at most six decimals");
     let (whole, decimals) = text.split_once('.').unwrap_or((text, "0"));
     let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
@@ -63,51 +86,29 @@ pub(crate) fn millionths(text: &str) -> Checked<i64> {
     }
 }
 
-pub(crate) fn time_zone(text: &str) -> Checked<String> {
-    match TimeZone::get(text) {
+fn time_zone(text: &str) -> Checked<String> {
+    match Zone::get(text) {
         Ok(_) => Ok(text.to_owned()),
         Err(_) => Err(format!("{text:?} is no IANA time zone, such as America/New_York")),
     }
 }
 
-pub(crate) fn id(text: &str) -> Checked<Uuid> {
-    Uuid::parse_str(text).map_err(|_| format!("{text:?} is no UUID (make one with: uuidgen)"))
-}
-
-pub(crate) fn percent(text: &str) -> Checked<i32> {
+fn percent(text: &str) -> Checked<i32> {
     match text.parse::<i32>() {
         Ok(percent) if (1..=100).contains(&percent) => Ok(percent),
         _ => Err(format!("{text:?}: expected a whole number from 1 to 100")),
     }
 }
 
-pub(crate) fn count(text: &str) -> Checked<i64> {
+fn count(text: &str) -> Checked<i64> {
     match text.parse::<i64>() {
         Ok(count) if count > 0 => Ok(count),
         _ => Err(format!("{text:?}: expected a whole number above 0")),
     }
 }
 
-/// Requests in a window.
-pub(crate) fn requests(text: &str) -> Checked<u32> {
-    match text.parse::<u32>() {
-        Ok(requests) if (1..=MOST_REQUESTS).contains(&requests) => Ok(requests),
-        _ => Err(format!("{text:?}: expected a whole number from 1 to {MOST_REQUESTS}")),
-    }
-}
-
-/// Seconds of a window.
-pub(crate) fn window(text: &str) -> Checked<u32> {
-    match text.parse::<u32>() {
-        Ok(seconds) if seconds > 0 && DAY.is_multiple_of(seconds) => Ok(seconds),
-        _ => Err(format!(
-            "{text:?}: expected whole seconds that divide a day ({DAY}), such as 1, 60 or 3600"
-        )),
-    }
-}
-
 /// A length of time: a whole number of minutes, hours or days, as in `3d`.
-pub(crate) fn duration(text: &str) -> Checked<String> {
+fn duration(text: &str) -> Checked<String> {
     let number = text.strip_suffix(['m', 'h', 'd']).unwrap_or_default();
     let is_number = (1..=6).contains(&number.len()) && number.bytes().all(|b| b.is_ascii_digit());
     if is_number && number.parse::<u32>().is_ok_and(|number| number > 0) {
@@ -118,7 +119,7 @@ pub(crate) fn duration(text: &str) -> Checked<String> {
 }
 
 /// Bytes: a whole number, or one with a unit as in `5GiB`.
-pub(crate) fn bytes(text: &str) -> Checked<i64> {
+fn bytes(text: &str) -> Checked<i64> {
     const UNITS: &[(&str, i64)] = &[
         ("", 1),
         ("B", 1),
@@ -147,7 +148,7 @@ pub(crate) fn bytes(text: &str) -> Checked<i64> {
         })
 }
 
-pub(crate) fn bucket(text: &str) -> Checked<String> {
+fn bucket(text: &str) -> Checked<String> {
     let bytes = text.as_bytes();
     let ends = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
     let inner = |byte: &u8| {
@@ -168,7 +169,7 @@ pub(crate) fn bucket(text: &str) -> Checked<String> {
     }
 }
 
-pub(crate) fn container(text: &str) -> Checked<String> {
+fn container(text: &str) -> Checked<String> {
     if bucket(text).is_ok() && !text.contains('.') && !text.contains("--") {
         Ok(text.to_owned())
     } else {
@@ -179,7 +180,7 @@ pub(crate) fn container(text: &str) -> Checked<String> {
     }
 }
 
-pub(crate) fn account(text: &str) -> Checked<String> {
+fn account(text: &str) -> Checked<String> {
     let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     if (3..=24).contains(&text.len()) && text.bytes().all(allowed) {
         Ok(text.to_owned())
@@ -188,7 +189,7 @@ pub(crate) fn account(text: &str) -> Checked<String> {
     }
 }
 
-pub(crate) fn region(text: &str) -> Checked<String> {
+fn region(text: &str) -> Checked<String> {
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
         Ok(text.to_owned())
     } else {
@@ -197,7 +198,7 @@ pub(crate) fn region(text: &str) -> Checked<String> {
 }
 
 /// An http(s) address that carries nothing secret.
-pub(crate) fn endpoint(text: &str) -> Checked<String> {
+fn endpoint(text: &str) -> Checked<String> {
     match parse_endpoint(text) {
         Some(url) => Ok(url.as_str().trim_end_matches('/').to_owned()),
         None => Err("expected an http or https address, without credentials and query".into()),
@@ -205,7 +206,7 @@ pub(crate) fn endpoint(text: &str) -> Checked<String> {
 }
 
 /// A credential: anything but nothing.
-pub(crate) fn credential(text: &str) -> Checked<String> {
+fn credential(text: &str) -> Checked<String> {
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic()) {
         Ok(text.to_owned())
     } else {
@@ -214,97 +215,11 @@ pub(crate) fn credential(text: &str) -> Checked<String> {
 }
 
 /// An account's access key, which is base64.
-pub(crate) fn azure_key(text: &str) -> Checked<String> {
+fn azure_key(text: &str) -> Checked<String> {
     match BASE64_STANDARD.decode(text) {
         Ok(bytes) if !bytes.is_empty() => Ok(text.to_owned()),
         _ => Err("an access key is base64, as the portal shows it".into()),
     }
-}
-
-/// A whole number from 1 to `most`.
-pub(crate) fn up_to(text: &str, most: u32) -> Checked<u32> {
-    match text.parse::<u32>() {
-        Ok(number) if (1..=most).contains(&number) => Ok(number),
-        _ => Err(format!("{text:?}: expected a whole number from 1 to {most}")),
-    }
-}
-
-/// A channel of the messages object.
-pub(crate) fn message_channel(text: &str) -> Checked<Channel> {
-    let found = Channel::OF_MESSAGES.into_iter().find(|channel| channel.name() == text);
-    found.ok_or_else(|| {
-        let names = Channel::OF_MESSAGES.map(Channel::name).join(", ");
-        format!("{text:?}: expected one of {names}")
-    })
-}
-
-/// A channel that goes to phone numbers.
-pub(crate) fn number_channel(text: &str) -> Checked<Channel> {
-    match text {
-        "sms" => Ok(Channel::Sms),
-        "whats_app" => Ok(Channel::WhatsApp),
-        _ => Err(format!("{text:?}: expected sms or whats_app")),
-    }
-}
-
-/// What messages to phone numbers come from: a number, or of SMS alone a short code or a name.
-pub(crate) fn sender(text: &str, is_sms: bool) -> Checked<String> {
-    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    let is_number = text
-        .strip_prefix('+')
-        .is_some_and(|number| (7..=15).contains(&number.len()) && digits(number));
-    let is_short_code = (3..=8).contains(&text.len()) && digits(text);
-    let is_name = (1..=11).contains(&text.len())
-        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b' ')
-        && text.bytes().any(|byte| byte.is_ascii_alphabetic());
-    match is_sms {
-        _ if is_number => Ok(text.to_owned()),
-        true if is_short_code || is_name => Ok(text.to_owned()),
-        true => Err(format!(
-            "{text:?}: expected + and 7 to 15 digits, a short code of 3 to 8 digits, or a name of at most \
-             11 letters, digits and spaces"
-        )),
-        false => Err(format!("{text:?}: expected + and 7 to 15 digits")),
-    }
-}
-
-/// A sender of emails, with a name or without.
-pub(crate) fn mailbox(text: &str) -> Checked<String> {
-    match text.parse::<Mailbox>() {
-        Ok(_) if !text.contains(char::is_control) => Ok(text.to_owned()),
-        _ => Err(format!("{text:?} is no sender, such as Acme <hello@acme.example>")),
-    }
-}
-
-/// An http(s) address, which may hold a password or a token. No error repeats it.
-pub(crate) fn address(text: &str) -> Checked<String> {
-    outbound::read_address(text).map(|_| text.to_owned())
-}
-
-/// What requests are signed with: the bytes behind `whsec_…`, or a text as it is.
-pub(crate) fn signing_secret(text: &str) -> Checked<Vec<u8>> {
-    if text.starts_with(WHSEC) {
-        return callback_secret(text);
-    }
-    match (20..=255).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic()) {
-        true => Ok(text.into()),
-        false => Err("a secret that signs is whsec_ and 24 to 64 bytes in base64 (make one with: \
-                      echo whsec_$(openssl rand -base64 32)), or 20 to 255 printable ASCII \
-                      characters without spaces"
-            .into()),
-    }
-}
-
-/// The bytes behind `whsec_…`.
-pub(crate) fn callback_secret(text: &str) -> Checked<Vec<u8>> {
-    text.strip_prefix(WHSEC)
-        .and_then(|text| BASE64_STANDARD.decode(text).ok())
-        .filter(|bytes| (24..=64).contains(&bytes.len()))
-        .ok_or_else(|| {
-            "such a secret is whsec_ and 24 to 64 bytes in base64 (make one with: \
-             echo whsec_$(openssl rand -base64 32))"
-                .into()
-        })
 }
 
 #[cfg(test)]
@@ -312,7 +227,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::config::network::network;
 
     #[test]
     fn rates_are_exact() {
@@ -389,55 +303,12 @@ mod tests {
         }
     }
 
-    #[test]
-    fn senders_are_numbers_and_of_sms_names_too() {
-        for text in ["+15550100", "+491701234567"] {
-            assert!(sender(text, true).is_ok() && sender(text, false).is_ok(), "{text}");
-        }
-        for text in ["12345", "Acme", "Acme 24"] {
-            assert!(sender(text, true).is_ok() && sender(text, false).is_err(), "{text}");
-        }
-        for text in ["", "+123", "12", "+1 555 0100", "A name that is long", "+1234567890123456"] {
-            assert!(sender(text, true).is_err(), "{text}");
-        }
-        for text in ["hello@acme.example", "Acme <hello@acme.example>", "\"A, B\" <a@b.example>"] {
-            assert_eq!(mailbox(text).as_deref(), Ok(text));
-        }
-        for text in ["", "Acme", "Acme <hello>", "a@b.example, c@d.example", "A\n<a@b.example>"] {
-            assert!(mailbox(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn a_signing_secret_is_bytes_or_a_text() {
-        let bytes = format!("whsec_{}", BASE64_STANDARD.encode([7; 32]));
-        assert_eq!(signing_secret(&bytes), Ok(vec![7; 32]));
-        let text = "a-secret-that-is-long-enough";
-        assert_eq!(signing_secret(text), Ok(text.into()));
-        for text in ["", "short", "whsec_", "whsec_c2hvcnQ=", "twenty spaces and more"] {
-            let error = signing_secret(text).unwrap_err();
-            assert!(error.contains("openssl rand"), "{error}");
-        }
-    }
-
-    #[test]
-    fn a_callback_secret_has_one_form() {
-        let text = format!("whsec_{}", BASE64_STANDARD.encode([7; 32]));
-        assert_eq!(callback_secret(&text), Ok(vec![7; 32]));
-        for text in ["secret", "whsec_", "whsec_c2hvcnQ=", "whsec_***"] {
-            let error = callback_secret(text).unwrap_err();
-            assert!(error.contains("openssl rand"), "{error}");
-        }
-    }
-
     proptest! {
         #[test]
         fn nothing_panics(text in "\\PC*") {
             let _ = (millionths(&text), bytes(&text), bucket(&text), container(&text));
-            let _ = (endpoint(&text), network(&text), time_zone(&text), callback_secret(&text));
+            let _ = (endpoint(&text), network(&text), time_zone(&text), duration(&text));
             let _ = (workspace_name(&text), account(&text), currency(&text), percent(&text));
-            let _ = (duration(&text), sender(&text, true), mailbox(&text), address(&text));
-            let _ = (signing_secret(&text), message_channel(&text), up_to(&text, 30));
         }
 
         #[test]

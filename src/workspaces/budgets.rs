@@ -1,14 +1,22 @@
 //! How many requests a workspace may make: the budgets, and their limits
 //! (src/gateway/README.md, Rate limits).
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// So many requests in each window of so many seconds. Windows are aligned to the clock: they
-/// begin at the whole multiples of their length since the Unix epoch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+use super::rules::{self, number};
+
+/// A limit of requests, in windows that are aligned to the clock: they begin at the whole
+/// multiples of their length since the Unix epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Limit {
+    /// Requests in a window.
+    #[serde(deserialize_with = "rules::requests")]
+    #[schemars(schema_with = "number")]
     pub requests: u32,
-    /// Divides a day, so that windows are aligned to it as well.
+    /// The length of a window; it divides a day.
+    #[serde(deserialize_with = "rules::window")]
+    #[schemars(schema_with = "number")]
     pub seconds: u32,
 }
 

@@ -4,20 +4,25 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::Segment;
-use crate::workspaces::Channel;
 use crate::workspaces::settings::SubscriptionGroup;
 use store::documents::parsed;
-use store::{StoreError, Tx, execute, on};
+use store::{StoreError, Tx, execute, from_row, on};
+
+from_row! { SubscriptionGroup { id, channel, from } }
+from_row! { Segment { id, name } json { audience } }
 
 /// The parts of a workspace's channels, by their paths, sealed.
-pub async fn channels(tx: &mut Tx, workspace: i32) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
+pub(crate) async fn channels(
+    tx: &mut Tx,
+    workspace: i32,
+) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
     Ok(on!(tx, c => sqlx::query_as(
         "SELECT path, config FROM channels WHERE workspace_id = $1 ORDER BY path",
     )
     .bind(workspace).fetch_all(c).await?))
 }
 
-pub async fn put_channel(
+pub(crate) async fn put_channel(
     tx: &mut Tx,
     workspace: i32,
     path: &str,
@@ -36,7 +41,11 @@ pub async fn put_channel(
     Ok(())
 }
 
-pub async fn delete_channel(tx: &mut Tx, workspace: i32, path: &str) -> Result<(), StoreError> {
+pub(crate) async fn delete_channel(
+    tx: &mut Tx,
+    workspace: i32,
+    path: &str,
+) -> Result<(), StoreError> {
     execute!(
         tx,
         sqlx::query("DELETE FROM channels WHERE workspace_id = $1 AND path = $2")
@@ -50,15 +59,14 @@ pub async fn subscription_groups(
     tx: &mut Tx,
     workspace: i32,
 ) -> Result<Vec<SubscriptionGroup>, StoreError> {
-    let rows: Vec<(Uuid, Channel, String)> = on!(tx, c => sqlx::query_as(
-        "SELECT id, channel, sender FROM subscription_groups WHERE workspace_id = $1 ORDER BY id",
+    Ok(on!(tx, c => sqlx::query_as(
+        "SELECT id, channel, sender AS \"from\" FROM subscription_groups
+         WHERE workspace_id = $1 ORDER BY id",
     )
-    .bind(workspace).fetch_all(c).await?);
-    let group = |(id, channel, from)| SubscriptionGroup { id, channel, from };
-    Ok(rows.into_iter().map(group).collect())
+    .bind(workspace).fetch_all(c).await?))
 }
 
-pub async fn put_subscription_group(
+pub(crate) async fn put_subscription_group(
     tx: &mut Tx,
     workspace: i32,
     group: &SubscriptionGroup,
@@ -79,7 +87,7 @@ pub async fn put_subscription_group(
     Ok(())
 }
 
-pub async fn delete_subscription_group(
+pub(crate) async fn delete_subscription_group(
     tx: &mut Tx,
     workspace: i32,
     id: Uuid,
@@ -95,19 +103,14 @@ pub async fn delete_subscription_group(
 
 /// All segments of a workspace, by name.
 pub async fn segments(tx: &mut Tx, workspace: i32) -> Result<Vec<Segment>, StoreError> {
-    let rows: Vec<(Uuid, String, String)> = on!(tx, c => sqlx::query_as(
+    Ok(on!(tx, c => sqlx::query_as(
         "SELECT id, name, audience FROM segments WHERE workspace_id = $1 ORDER BY name, id",
     )
-    .bind(workspace).fetch_all(c).await?);
-    rows.into_iter()
-        .map(|(id, name, audience)| {
-            Ok(Segment { audience: parsed("segments.audience", id, &audience)?, id, name })
-        })
-        .collect()
+    .bind(workspace).fetch_all(c).await?))
 }
 
 /// The ids of a workspace's segments.
-pub async fn segment_ids(tx: &mut Tx, workspace: i32) -> Result<Vec<Uuid>, StoreError> {
+pub(crate) async fn segment_ids(tx: &mut Tx, workspace: i32) -> Result<Vec<Uuid>, StoreError> {
     Ok(on!(tx, c => sqlx::query_scalar("SELECT id FROM segments WHERE workspace_id = $1")
         .bind(workspace).fetch_all(c).await?))
 }
@@ -121,7 +124,11 @@ pub async fn segment(tx: &mut Tx, workspace: i32, id: Uuid) -> Result<Option<Val
     audience.map(|audience| parsed("segments.audience", id, &audience)).transpose()
 }
 
-pub async fn put_segment(tx: &mut Tx, workspace: i32, segment: &Segment) -> Result<(), StoreError> {
+pub(crate) async fn put_segment(
+    tx: &mut Tx,
+    workspace: i32,
+    segment: &Segment,
+) -> Result<(), StoreError> {
     execute!(
         tx,
         sqlx::query(
@@ -137,7 +144,11 @@ pub async fn put_segment(tx: &mut Tx, workspace: i32, segment: &Segment) -> Resu
     Ok(())
 }
 
-pub async fn delete_segment(tx: &mut Tx, workspace: i32, id: Uuid) -> Result<(), StoreError> {
+pub(crate) async fn delete_segment(
+    tx: &mut Tx,
+    workspace: i32,
+    id: Uuid,
+) -> Result<(), StoreError> {
     execute!(
         tx,
         sqlx::query("DELETE FROM segments WHERE workspace_id = $1 AND id = $2")

@@ -7,11 +7,11 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 use serde::{Deserialize, Serialize};
 use url::{Host, Url};
 
-use super::{DeclaredApp, channel_rows, rows};
+use super::{DeclaredApp, channel_rows, differing, rows};
 use crate::config::Config;
 use crate::outbound;
 use crate::workspaces::settings::{
-    CappingRule, Email, Provider, Secret, Settings, SigningSecrets, SubscriptionGroup, WHSEC,
+    CappingRule, Email, Secret, Settings, SignedAddress, SigningSecrets, SubscriptionGroup, WHSEC,
 };
 use kit::secrets::{SecretError, SecretKey, random_bytes};
 use store::documents::parsed_secret;
@@ -87,42 +87,34 @@ impl Part {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum DeclaredPart {
     Email(Email),
-    Provider(Provider),
+    Provider(SignedAddress),
     Secret(Secret),
     Signing(SigningSecrets),
 }
 
 impl DeclaredPart {
-    /// What its requests are signed with, where it makes any.
-    fn signing(&self) -> Option<&SigningSecrets> {
+    /// The current secret and the former one that its requests are signed with, where it makes
+    /// any.
+    fn signing(&mut self) -> Option<[&mut Option<Secret>; 2]> {
         match self {
-            Self::Email(email) => email.status_postback.as_ref().map(|postback| &postback.signing),
-            Self::Provider(provider) => Some(&provider.signing),
-            Self::Signing(signing) => Some(signing),
-            Self::Secret(_) => None,
-        }
-    }
-
-    fn signing_mut(&mut self) -> Option<&mut SigningSecrets> {
-        match self {
-            Self::Email(email) => {
-                email.status_postback.as_mut().map(|postback| &mut postback.signing)
+            Self::Email(Email { status_postback: Some(address), .. }) | Self::Provider(address) => {
+                Some([&mut address.secret, &mut address.secret_old])
             }
-            Self::Provider(provider) => Some(&mut provider.signing),
-            Self::Signing(signing) => Some(signing),
-            Self::Secret(_) => None,
+            Self::Signing(signing) => Some([&mut signing.secret, &mut signing.secret_old]),
+            Self::Email(_) | Self::Secret(_) => None,
         }
     }
 
     /// Every secret in it.
-    fn secrets(&self) -> impl Iterator<Item = &[u8]> {
+    fn secrets(&self) -> Vec<Secret> {
         let reports = match self {
-            Self::Email(email) => email.events_secret.as_ref(),
-            Self::Secret(secret) => Some(secret),
+            Self::Email(email) => email.events_secret.clone(),
+            Self::Secret(secret) => Some(secret.clone()),
             Self::Provider(_) | Self::Signing(_) => None,
         };
-        let signing = self.signing().into_iter().flat_map(SigningSecrets::each);
-        signing.chain(reports.map(|secret| secret.0.as_slice()))
+        let mut signing = self.clone();
+        let signing = signing.signing().into_iter().flatten().filter_map(Option::take);
+        signing.chain(reports).collect()
     }
 
     /// Where messages go, without what is secret of it.
@@ -134,29 +126,14 @@ impl DeclaredPart {
         }
     }
 
-    /// The members that differ.
+    /// The names of the fields that differ.
     pub(crate) fn difference(&self, new: &Self) -> String {
-        let members = match (self, new) {
-            (Self::Email(is), Self::Email(new)) => vec![
-                ("smtp", Email { smtp: new.smtp.clone(), ..is.clone() } != *is),
-                ("from", is.from != new.from),
-                ("status_postback", is.status_postback != new.status_postback),
-                ("events_secret", is.events_secret != new.events_secret),
-            ],
-            (Self::Provider(is), Self::Provider(new)) => {
-                vec![
-                    ("url", is.url != new.url),
-                    ("secret", is.signing.secret != new.signing.secret),
-                    ("secret_old", is.signing.secret_old != new.signing.secret_old),
-                ]
-            }
-            (Self::Signing(is), Self::Signing(new)) => {
-                vec![("secret_old", is.secret_old != new.secret_old)]
-            }
-            _ => Vec::new(),
-        };
-        let different = members.iter().filter(|(_, differs)| *differs).map(|(name, _)| *name);
-        different.collect::<Vec<_>>().join(", ")
+        match (self, new) {
+            (Self::Email(is), Self::Email(new)) => differing(is, new),
+            (Self::Provider(is), Self::Provider(new)) => differing(is, new),
+            (Self::Signing(is), Self::Signing(new)) => differing(is, new),
+            _ => String::new(),
+        }
     }
 
     /// The address that requests go to, and the member that has it.
@@ -185,11 +162,10 @@ pub(crate) fn completed(declared: &Channels, current: &Channels) -> (Channels, C
         channels.entry(part).or_insert_with(|| DeclaredPart::Signing(SigningSecrets::default()));
     }
     for (part, channel) in &mut channels {
-        let Some(SigningSecrets { secret: secret @ None, .. }) = channel.signing_mut() else {
-            continue;
-        };
-        let current = current.get(part).and_then(DeclaredPart::signing);
-        *secret = current.and_then(|current| current.secret.clone());
+        let Some([secret @ None, _]) = channel.signing() else { continue };
+        let mut current = current.get(part).cloned();
+        let current = current.as_mut().and_then(DeclaredPart::signing);
+        *secret = current.and_then(|[secret, _]| secret.take());
         secret.get_or_insert_with(|| {
             let bytes = random_bytes::<32>();
             let text = format!("{}{}", WHSEC, BASE64_STANDARD.encode(bytes));
@@ -204,9 +180,9 @@ pub(crate) fn completed(declared: &Channels, current: &Channels) -> (Channels, C
 /// like, so with a shared secret they could pass for whatever it signs besides.
 pub(crate) fn shares_with_webhooks(channels: &Channels) -> Option<Part> {
     let webhooks = channels.get(&Part::Webhooks)?;
-    let is_shared = |channel: &DeclaredPart| {
-        channel.secrets().any(|secret| webhooks.secrets().any(|own| own == secret))
-    };
+    let own = webhooks.secrets();
+    let is_shared =
+        |channel: &DeclaredPart| channel.secrets().iter().any(|secret| own.contains(secret));
     let mut others = channels.iter().filter(|(part, _)| **part != Part::Webhooks);
     others.find(|(_, channel)| is_shared(channel)).map(|(part, _)| *part)
 }
@@ -293,8 +269,8 @@ pub(crate) async fn stored(
         let corrupt =
             |error| StoreError::Corrupt(format!("callback secret of {workspace}: {error}"));
         let secret = Some(Secret(plain.map_err(corrupt)?));
-        let kept = channels.get(&Part::Callbacks).and_then(DeclaredPart::signing);
-        let secret_old = kept.and_then(|kept| kept.secret_old.clone());
+        let kept = channels.get_mut(&Part::Callbacks).and_then(DeclaredPart::signing);
+        let secret_old = kept.and_then(|[_, secret_old]| secret_old.take());
         let signing = SigningSecrets { secret, secret_old };
         channels.insert(Part::Callbacks, DeclaredPart::Signing(signing));
     }
@@ -379,20 +355,16 @@ fn is_loopback(url: &Url) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workspaces::settings::StatusPostback;
 
-    fn provider(url: &str, secret: &str) -> Provider {
-        Provider { url: url.into(), signing: Secret(secret.as_bytes().into()).into() }
+    fn provider(url: &str, secret: &str) -> SignedAddress {
+        SignedAddress::new(url, Secret(secret.as_bytes().into()))
     }
 
     fn email(smtp: &str, postback: &str) -> Email {
         Email {
             smtp: smtp.to_owned().into(),
             from: None,
-            status_postback: Some(StatusPostback {
-                url: postback.into(),
-                signing: Secret(b"hidden".into()).into(),
-            }),
+            status_postback: Some(provider(postback, "hidden")),
             events_secret: None,
         }
     }
@@ -420,7 +392,8 @@ mod tests {
 
     #[test]
     fn a_secret_that_is_left_out_is_kept_or_created() {
-        let unsigned = Provider { url: "https://a.example/".into(), signing: Default::default() };
+        let unsigned =
+            SignedAddress { secret: None, ..provider("https://a.example/", "no secret") };
         let declared = Channels::from([(Part::Push, DeclaredPart::Provider(unsigned))]);
         let (first, created) = completed(&declared, &Channels::new());
         let paths: Vec<_> = created.keys().copied().collect();

@@ -73,57 +73,22 @@ pub(crate) async fn update(
     Ok(())
 }
 
-struct KeyRow {
-    id: Uuid,
-    workspace: String,
-    name: String,
-    hash: Vec<u8>,
-    permissions: String,
-    allow: String,
-    declared: bool,
-    created_at: i64,
-    last_used_at: Option<i64>,
-    revoked_at: Option<i64>,
-}
 from_row! {
-    KeyRow {
-        id, workspace, name, hash, permissions, allow, declared, created_at, last_used_at,
-        revoked_at,
-    }
-}
-
-impl TryFrom<KeyRow> for KeyInfo {
-    type Error = StoreError;
-
-    fn try_from(row: KeyRow) -> Result<Self, StoreError> {
-        Ok(Self {
-            permissions: parsed("api_keys.permissions", row.id, &row.permissions)?,
-            allow: parsed("api_keys.allow", row.id, &row.allow)?,
-            id: row.id,
-            workspace: row.workspace,
-            name: row.name,
-            hash: row.hash,
-            declared: row.declared,
-            created_at: row.created_at,
-            last_used_at: row.last_used_at,
-            revoked_at: row.revoked_at,
-        })
-    }
+    KeyInfo {
+        id, workspace, name, hash, declared, created_at, last_used_at, revoked_at,
+    } json { permissions, allow }
 }
 
 /// The keys of one workspace, or of all, revoked ones too.
 pub async fn list(tx: &mut Tx, workspace: Option<i32>) -> Result<Vec<KeyInfo>, StoreError> {
-    on!(tx, c => sqlx::query_as::<_, KeyRow>(
+    Ok(on!(tx, c => sqlx::query_as(
         "SELECT k.id, w.name AS workspace, k.name, k.hash, k.permissions, k.allow, k.declared,
                 k.created_at, k.last_used_at, k.revoked_at
          FROM api_keys k JOIN workspaces w ON w.id = k.workspace_id
          WHERE $1 IS NULL OR k.workspace_id = $1
          ORDER BY w.name, k.name, k.created_at, k.id",
     )
-    .bind(workspace).fetch_all(c).await?)
-    .into_iter()
-    .map(KeyInfo::try_from)
-    .collect()
+    .bind(workspace).fetch_all(c).await?))
 }
 
 /// Ends a key; false where it has been ended already.

@@ -8,13 +8,15 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ipnet::IpNet;
-use serde::Serialize;
-use serde_json::Value;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use uuid::Uuid;
 
+use crate::workspaces::rules::{Id, Name, one, optional};
 use crate::workspaces::settings::CappingRule;
 use kit::retry::Retry;
-use store::{StoreError, Tx};
+use store::{StoreError, Tx, text_enum};
 
 pub mod budgets;
 pub mod channel;
@@ -25,6 +27,7 @@ pub mod key_rows;
 pub mod keys;
 pub mod relay;
 pub mod rows;
+pub(crate) mod rules;
 pub mod settings;
 pub mod storage;
 
@@ -78,52 +81,54 @@ impl Workspace {
     }
 }
 
-/// An app of a workspace.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// An app.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[schemars(rename = "App")]
 pub struct DeclaredApp {
-    /// The app's API identifier.
+    /// The app's API identifier, a UUID.
+    #[serde(deserialize_with = "one::<Id, _>")]
+    #[schemars(with = "String")]
     pub id: Uuid,
+    #[serde(deserialize_with = "one::<Name, _>")]
     pub name: String,
+    /// What the app runs on.
+    #[schemars(schema_with = "platform")]
     pub platform: Platform,
+    /// Such as com.acme.app.
+    #[serde(default, deserialize_with = "optional::<Name, _>")]
     pub bundle_id: Option<String>,
     /// Activity attributes types that the app has registered for push-to-start.
+    #[serde(default, deserialize_with = "rules::list::<Name, _>")]
     pub activity_types: Vec<String>,
 }
 
-/// What an app runs on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Platform {
-    Ios,
-    Android,
-    Kindle,
-    Web,
-}
-
-impl Platform {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Ios => "ios",
-            Self::Android => "android",
-            Self::Kindle => "kindle",
-            Self::Web => "web",
-        }
-    }
-
-    /// The platform of that name; the error says which there are.
-    pub fn parse(name: &str) -> Result<Self, String> {
-        [Self::Ios, Self::Android, Self::Kindle, Self::Web]
-            .into_iter()
-            .find(|platform| platform.name() == name)
-            .ok_or_else(|| format!("{name:?}: expected ios, android, kindle or web"))
+text_enum! {
+    /// What an app runs on.
+    pub enum Platform {
+        Ios = "ios",
+        Android = "android",
+        Kindle = "kindle",
+        Web = "web",
     }
 }
 
-/// Users whom messages can go to by its id.
-#[derive(Clone, Debug, PartialEq)]
+fn platform(_: &mut SchemaGenerator) -> Schema {
+    use Platform::{Android, Ios, Kindle, Web};
+    rules::one_of([Ios, Android, Kindle, Web].map(Platform::name))
+}
+
+/// A segment. `audience` is kept as it is written: `${…}` there is not read from the environment.
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 pub struct Segment {
+    /// What messages name it by, a UUID.
+    #[serde(deserialize_with = "one::<Id, _>")]
+    #[schemars(with = "String")]
     pub id: Uuid,
+    #[serde(deserialize_with = "one::<Name, _>")]
     pub name: String,
-    /// JSON that [`Audience`](crate::audience::Audience) reads.
+    /// A connected audience.
+    #[serde(deserialize_with = "rules::verbatim")]
+    #[schemars(with = "Map<String, Value>")]
     pub audience: Value,
 }
 
@@ -135,6 +140,18 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// JSON of values that always have some: texts, numbers, lists and maps of them.
 pub(crate) fn to_json<T: Serialize + ?Sized>(value: &T) -> String {
     serde_json::to_string(value).expect("plain values are JSON")
+}
+
+/// The names of the fields that differ.
+pub(crate) fn differing<T: Serialize>(is: &T, new: &T) -> String {
+    let fields = |of: &T| match serde_json::to_value(of) {
+        Ok(Value::Object(fields)) => fields,
+        _ => Map::new(),
+    };
+    let (is, new) = (fields(is), fields(new));
+    let added = new.keys().filter(|name| !is.contains_key(*name));
+    let names = is.keys().chain(added).filter(|name| is.get(*name) != new.get(*name));
+    names.map(String::as_str).collect::<Vec<_>>().join(", ")
 }
 
 /// Why a command does not know which workspace is meant.

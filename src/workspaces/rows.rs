@@ -4,56 +4,14 @@ use std::collections::HashMap;
 
 use uuid::Uuid;
 
-use super::{ControlGroup, DeclaredApp, Platform, Workspace, to_json};
-use store::documents::{parsed, unknown};
+use super::{ControlGroup, DeclaredApp, Workspace, to_json};
 use store::{StoreError, Tx, from_row, on};
 
-struct WorkspaceRow {
-    id: i32,
-    name: String,
-    currency: String,
-    exchange_rates: String,
-    time_zone: String,
-    ip_allowlist: String,
-    rate_limits: String,
-    frequency_capping: String,
-    export_users_limit: i64,
-    export_bytes_limit: i64,
-    s3_storage: Option<Uuid>,
-    azure_storage: Option<Uuid>,
-    azure_is_default: bool,
-}
 from_row! {
-    WorkspaceRow {
-        id, name, currency, exchange_rates, time_zone, ip_allowlist, rate_limits, frequency_capping,
-        export_users_limit, export_bytes_limit, s3_storage, azure_storage, azure_is_default,
-    }
-}
-
-impl TryFrom<WorkspaceRow> for Workspace {
-    type Error = StoreError;
-
-    fn try_from(row: WorkspaceRow) -> Result<Self, StoreError> {
-        Ok(Self {
-            exchange_rates: parsed("workspaces.exchange_rates", &row.name, &row.exchange_rates)?,
-            ip_allowlist: parsed("workspaces.ip_allowlist", &row.name, &row.ip_allowlist)?,
-            rate_limits: parsed("workspaces.rate_limits", &row.name, &row.rate_limits)?,
-            frequency_capping: parsed(
-                "workspaces.frequency_capping",
-                &row.name,
-                &row.frequency_capping,
-            )?,
-            id: row.id,
-            name: row.name,
-            currency: row.currency,
-            time_zone: row.time_zone,
-            export_users_limit: row.export_users_limit,
-            export_bytes_limit: row.export_bytes_limit,
-            s3_storage: row.s3_storage,
-            azure_storage: row.azure_storage,
-            azure_is_default: row.azure_is_default,
-        })
-    }
+    Workspace {
+        name, id, currency, time_zone, export_users_limit, export_bytes_limit, s3_storage,
+        azure_storage, azure_is_default,
+    } json { exchange_rates, ip_allowlist, rate_limits, frequency_capping }
 }
 
 macro_rules! workspaces {
@@ -69,17 +27,12 @@ macro_rules! workspaces {
 }
 
 pub async fn by_id(tx: &mut Tx, id: i32) -> Result<Option<Workspace>, StoreError> {
-    on!(tx, c => sqlx::query_as::<_, WorkspaceRow>(workspaces!("WHERE id = $1"))
-        .bind(id).fetch_optional(c).await?)
-    .map(Workspace::try_from)
-    .transpose()
+    Ok(on!(tx, c => sqlx::query_as(workspaces!("WHERE id = $1")).bind(id).fetch_optional(c).await?))
 }
 
 pub async fn by_name(tx: &mut Tx, name: &str) -> Result<Option<Workspace>, StoreError> {
-    on!(tx, c => sqlx::query_as::<_, WorkspaceRow>(workspaces!("WHERE name = $1"))
-        .bind(name).fetch_optional(c).await?)
-    .map(Workspace::try_from)
-    .transpose()
+    Ok(on!(tx, c => sqlx::query_as(workspaces!("WHERE name = $1"))
+        .bind(name).fetch_optional(c).await?))
 }
 
 /// The ids of all workspaces, by their names.
@@ -91,53 +44,53 @@ pub async fn ids(tx: &mut Tx) -> Result<HashMap<String, i32>, StoreError> {
 
 /// All workspaces, by name.
 pub async fn list(tx: &mut Tx) -> Result<Vec<Workspace>, StoreError> {
-    on!(tx, c => sqlx::query_as::<_, WorkspaceRow>(workspaces!("ORDER BY name"))
-        .fetch_all(c).await?)
-    .into_iter()
-    .map(Workspace::try_from)
-    .collect()
+    Ok(on!(tx, c => sqlx::query_as(workspaces!("ORDER BY name")).fetch_all(c).await?))
 }
 
-/// Makes a workspace that has nothing yet, with the defaults of `workspace` beside its id;
-/// answers the id, or none where one of that name was just made by somebody else.
-pub(crate) async fn insert(
-    tx: &mut Tx,
-    workspace: &Workspace,
-    now: i64,
-) -> Result<Option<i32>, StoreError> {
+/// Creates a workspace that has nothing yet, for [`update`] to fill; answers the id, or none where
+/// somebody else just created one of that name.
+pub(crate) async fn insert(tx: &mut Tx, name: &str, now: i64) -> Result<Option<i32>, StoreError> {
     Ok(on!(tx, c => sqlx::query_scalar(
         "INSERT INTO workspaces
              (name, currency, exchange_rates, time_zone, ip_allowlist, export_users_limit,
-              export_bytes_limit, azure_is_default, callback_secret, created_at, rate_limits,
-              frequency_capping)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+              export_bytes_limit, azure_is_default, callback_secret, created_at)
+         VALUES ($1, 'USD', '{}', 'UTC', '[]', 1, 1, FALSE, $2, $3)
          ON CONFLICT (name) DO NOTHING
          RETURNING id",
     )
-    .bind(&workspace.name).bind(&workspace.currency).bind(to_json(&workspace.exchange_rates))
-    .bind(&workspace.time_zone).bind(to_json(&workspace.ip_allowlist))
-    .bind(workspace.export_users_limit).bind(workspace.export_bytes_limit)
-    .bind(workspace.azure_is_default).bind(&[] as &[u8]).bind(now)
-    .bind(to_json(&workspace.rate_limits)).bind(to_json(&workspace.frequency_capping))
-    .fetch_optional(c).await?))
+    .bind(name).bind(&[] as &[u8]).bind(now).fetch_optional(c).await?))
 }
 
-/// Writes what a workspace is, under its id.
+/// Writes what a workspace is, under its id; its storage is [set by itself](set_storage).
 pub(crate) async fn update(tx: &mut Tx, workspace: &Workspace) -> Result<(), StoreError> {
     on!(tx, c => sqlx::query(
         "UPDATE workspaces SET
              currency = $2, exchange_rates = $3, time_zone = $4, ip_allowlist = $5,
-             export_users_limit = $6, export_bytes_limit = $7, s3_storage = $8,
-             azure_storage = $9, azure_is_default = $10, rate_limits = $11,
-             frequency_capping = $12
+             export_users_limit = $6, export_bytes_limit = $7, azure_is_default = $8,
+             rate_limits = $9, frequency_capping = $10
          WHERE id = $1",
     )
     .bind(workspace.id).bind(&workspace.currency).bind(to_json(&workspace.exchange_rates))
     .bind(&workspace.time_zone).bind(to_json(&workspace.ip_allowlist))
     .bind(workspace.export_users_limit).bind(workspace.export_bytes_limit)
-    .bind(workspace.s3_storage).bind(workspace.azure_storage).bind(workspace.azure_is_default)
-    .bind(to_json(&workspace.rate_limits)).bind(to_json(&workspace.frequency_capping))
+    .bind(workspace.azure_is_default).bind(to_json(&workspace.rate_limits))
+    .bind(to_json(&workspace.frequency_capping))
     .execute(c).await?.rows_affected());
+    Ok(())
+}
+
+/// Has exports go to another storage of a kind, or to none of it.
+pub(crate) async fn set_storage(
+    tx: &mut Tx,
+    workspace: i32,
+    kind: &str,
+    id: Option<Uuid>,
+) -> Result<(), StoreError> {
+    let sql = match kind {
+        "azure" => "UPDATE workspaces SET azure_storage = $2 WHERE id = $1",
+        _ => "UPDATE workspaces SET s3_storage = $2 WHERE id = $1",
+    };
+    on!(tx, c => sqlx::query(sql).bind(workspace).bind(id).execute(c).await?.rows_affected());
     Ok(())
 }
 
@@ -206,20 +159,17 @@ pub(crate) async fn insert_storage(
     Ok(())
 }
 
+from_row! { ControlGroup { segment_id, percent } json { slices } }
+
 /// The active control group of a workspace.
 pub async fn control_group(
     tx: &mut Tx,
     workspace: i32,
 ) -> Result<Option<ControlGroup>, StoreError> {
-    let row: Option<(Uuid, i32, String)> = on!(tx, c => sqlx::query_as(
+    Ok(on!(tx, c => sqlx::query_as(
         "SELECT segment_id, percent, slices FROM control_groups WHERE workspace_id = $1 AND active",
     )
-    .bind(workspace).fetch_optional(c).await?);
-    row.map(|(segment_id, percent, slices)| {
-        let slices = parsed("control_groups.slices", segment_id, &slices)?;
-        Ok(ControlGroup { segment_id, percent, slices })
-    })
-    .transpose()
+    .bind(workspace).fetch_optional(c).await?))
 }
 
 /// Makes `group` the one active group of the workspace.
@@ -255,33 +205,14 @@ pub(crate) async fn users_in_slice(
     .bind(slice).bind(workspace).fetch_one(c).await?))
 }
 
-struct AppRow {
-    id: Uuid,
-    name: String,
-    platform: String,
-    bundle_id: Option<String>,
-    activity_types: String,
-}
-from_row! { AppRow { id, name, platform, bundle_id, activity_types } }
+from_row! { DeclaredApp { id, name, platform, bundle_id } json { activity_types } }
 
 pub(crate) async fn apps(tx: &mut Tx, workspace: i32) -> Result<Vec<DeclaredApp>, StoreError> {
-    on!(tx, c => sqlx::query_as::<_, AppRow>(
+    Ok(on!(tx, c => sqlx::query_as(
         "SELECT id, name, platform, bundle_id, activity_types FROM apps
          WHERE workspace_id = $1 ORDER BY name, id",
     )
-    .bind(workspace).fetch_all(c).await?)
-    .into_iter()
-    .map(|row| {
-        Ok(DeclaredApp {
-            activity_types: parsed("apps.activity_types", row.id, &row.activity_types)?,
-            platform: Platform::parse(&row.platform)
-                .map_err(|_| unknown("apps.platform", row.id, &row.platform))?,
-            id: row.id,
-            name: row.name,
-            bundle_id: row.bundle_id,
-        })
-    })
-    .collect()
+    .bind(workspace).fetch_all(c).await?))
 }
 
 /// Writes an app; false where another workspace has one of that id.

@@ -6,6 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use ipnet::IpNet;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize, Serializer};
 use uuid::Uuid;
@@ -15,6 +16,10 @@ use crate::app::declared::Declared;
 use crate::outbound::shown;
 use crate::workspaces::Channel;
 use crate::workspaces::relay::Relay;
+use crate::workspaces::rules::{
+    self, Address, CallbackSecret, Id, MessageChannel, NumberChannel, RelayAddress, Sender,
+    SigningSecret, number, one, optional, up_to,
+};
 use crate::workspaces::{self, DeclaredApp};
 use store::StoreError;
 
@@ -36,9 +41,9 @@ async fn read(app: App, workspace: i32) -> Result<Settings, StoreError> {
 pub struct Settings {
     pub email: Option<Email>,
     /// For all four kinds of push and for live activities.
-    pub push: Option<Provider>,
-    pub sms: Option<Provider>,
-    pub whats_app: Option<Provider>,
+    pub push: Option<SignedAddress>,
+    pub sms: Option<SignedAddress>,
+    pub whats_app: Option<SignedAddress>,
     /// The bytes that providers sign their reports with.
     pub feedback_secret: Option<Secret>,
     /// What export callbacks are signed with, and nothing else.
@@ -68,14 +73,18 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// What requests of one purpose are signed with. Each purpose has its own, so that a signature
-/// obtained for one is worth nothing for another.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// What requests of one purpose are signed with (Standard Webhooks). Each purpose has its own, so
+/// that a signature obtained for one is worth nothing for another.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SigningSecrets {
-    /// None where the file leaves it out, until `apply` creates one.
+    /// `whsec_` and 24 to 64 bytes in base64. Created when absent, and shown once. No other
+    /// secret of the file may be that of webhooks.
+    #[serde(default, deserialize_with = "rules::secret::<CallbackSecret, _>")]
+    #[schemars(with = "Option<String>")]
     pub secret: Option<Secret>,
-    /// The former one, which signs too while receivers change to the new one.
-    #[serde(default)]
+    /// The former secret: requests are signed with both while receivers change to the new one.
+    #[serde(default, deserialize_with = "rules::secret::<CallbackSecret, _>")]
+    #[schemars(with = "Option<String>")]
     pub secret_old: Option<Secret>,
 }
 
@@ -91,16 +100,24 @@ impl From<Secret> for SigningSecrets {
     }
 }
 
-/// The relay that emails are handed to.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+/// How emails are sent.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Email {
-    /// `smtp://user:password@host:587` or `smtps://…`: see [`Relay::parse`].
-    #[serde(serialize_with = "exposed")]
+    /// The relay: `smtp://user:password@host:587`, with STARTTLS, or `smtps://…`. A password is
+    /// sent under TLS alone, unless `?tls=none` is added; `?tls=required` requires TLS without a
+    /// password, too.
+    #[serde(serialize_with = "exposed", deserialize_with = "one::<RelayAddress, _>")]
+    #[schemars(with = "String")]
     pub smtp: SecretString,
-    /// The sender of transactional campaigns that name none: `Acme <hello@acme.example>`.
+    /// The sender of transactional campaigns that name none, such as `Acme <hello@acme.example>`.
+    /// Every other email names its own.
+    #[serde(default, deserialize_with = "optional::<Sender, _>")]
     pub from: Option<String>,
-    pub status_postback: Option<StatusPostback>,
-    /// What reports to `/email/events` are signed with.
+    /// Where the states of transactional emails are reported.
+    pub status_postback: Option<SignedAddress>,
+    /// What the relay's reports are signed with: see `providers.feedback_secret`.
+    #[serde(default, deserialize_with = "rules::secret::<SigningSecret, _>")]
+    #[schemars(with = "Option<String>")]
     pub events_secret: Option<Secret>,
 }
 
@@ -126,53 +143,80 @@ impl PartialEq for Email {
     }
 }
 
-/// Where the states of transactional emails are told.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StatusPostback {
+/// An address that signed requests go to.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SignedAddress {
+    /// http or https.
+    #[serde(deserialize_with = "one::<Address, _>")]
     pub url: String,
-    #[serde(flatten)]
-    pub signing: SigningSecrets,
+    /// What requests are signed with (Standard Webhooks): `whsec_` and 24 to 64 bytes in base64,
+    /// or 20 to 255 printable characters, which sign as they are. Created when absent, and shown
+    /// once.
+    #[serde(default, deserialize_with = "rules::secret::<SigningSecret, _>")]
+    #[schemars(with = "Option<String>")]
+    pub secret: Option<Secret>,
+    /// The former secret: requests are signed with both while the receiver changes to the new one.
+    #[serde(default, deserialize_with = "rules::secret::<SigningSecret, _>")]
+    #[schemars(with = "Option<String>")]
+    pub secret_old: Option<Secret>,
 }
 
-/// Who takes messages of a channel over HTTP.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Provider {
-    pub url: String,
+impl SignedAddress {
+    pub fn new(url: impl Into<String>, secret: Secret) -> Self {
+        Self { url: url.into(), secret: Some(secret), secret_old: None }
+    }
+
     /// What requests to it are signed with.
-    #[serde(flatten)]
-    pub signing: SigningSecrets,
+    pub fn signing(&self) -> SigningSecrets {
+        SigningSecrets { secret: self.secret.clone(), secret_old: self.secret_old.clone() }
+    }
 }
 
 // Of the address, too, something may be secret.
-
-impl fmt::Debug for StatusPostback {
+impl fmt::Debug for SignedAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StatusPostback").field("url", &shown(&self.url)).finish_non_exhaustive()
+        f.debug_struct("SignedAddress").field("url", &shown(&self.url)).finish_non_exhaustive()
     }
 }
 
-impl fmt::Debug for Provider {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Provider").field("url", &shown(&self.url)).finish_non_exhaustive()
-    }
-}
-
-/// No more than so many messages in so many days, by one channel or by all.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// No more than so many messages to a user in so many days, by a channel or by all together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CappingRule {
+    #[serde(deserialize_with = "up_to::<1_000_000, _>")]
+    #[schemars(schema_with = "number")]
     pub messages: u32,
+    /// 1 to 30.
+    #[serde(deserialize_with = "up_to::<30, _>")]
+    #[schemars(schema_with = "number")]
     pub days: u32,
+    /// Of the messages object; absent: all channels together.
+    #[serde(default, deserialize_with = "optional::<MessageChannel, _>")]
+    #[schemars(schema_with = "message_channel")]
     pub channel: Option<Channel>,
 }
 
+fn message_channel(_: &mut SchemaGenerator) -> Schema {
+    let names = Channel::OF_MESSAGES.map(|channel| Some(channel.name()));
+    let names = [names.as_slice(), &[None]].concat();
+    json_schema!({"enum": names})
+}
+
 /// Users who get messages of a sender by SMS or WhatsApp.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 pub struct SubscriptionGroup {
+    /// What messages and profiles name it by, a UUID.
+    #[serde(deserialize_with = "one::<Id, _>")]
+    #[schemars(with = "String")]
     pub id: Uuid,
-    /// SMS or WhatsApp.
+    #[serde(deserialize_with = "one::<NumberChannel, _>")]
+    #[schemars(schema_with = "number_channel")]
     pub channel: Channel,
-    /// The number that messages come from.
+    /// A phone number such as +15550100; of SMS a short code or a sender's name, too.
     pub from: String,
+}
+
+fn number_channel(_: &mut SchemaGenerator) -> Schema {
+    rules::one_of(["sms", "whats_app"])
 }
 
 impl Settings {
@@ -191,7 +235,7 @@ impl Settings {
         }
     }
 
-    pub fn provider(&self, channel: Channel) -> Option<&Provider> {
+    pub fn provider(&self, channel: Channel) -> Option<&SignedAddress> {
         match channel {
             Channel::Sms => self.sms.as_ref(),
             Channel::WhatsApp => self.whats_app.as_ref(),

@@ -10,9 +10,34 @@ use sqlx::error::BoxDynError;
 /// ```text
 /// from_row! { Place { consumer_group, partition, log_id, next } }
 /// from_row! { PartToDo { plan } flatten { job, part } }
+/// from_row! { KeyInfo { id, name } json { allow } }
 /// ```
+///
+/// Fields behind `json` are [documents](crate::documents) in columns of that name; errors name
+/// the row by the first field.
 #[macro_export]
 macro_rules! from_row {
+    ($name:ident { $first:ident $(, $field:ident)* $(,)? } json { $($json:ident),+ $(,)? }) => {
+        $crate::from_row!(# sqlx::postgres::PgRow, $name, $first [$($field)*] [$($json)+]);
+        $crate::from_row!(# sqlx::sqlite::SqliteRow, $name, $first [$($field)*] [$($json)+]);
+    };
+    (# $row:ty, $name:ident, $first:ident [$($field:ident)*] [$($json:ident)+]) => {
+        impl sqlx::FromRow<'_, $row> for $name {
+            fn from_row(row: &$row) -> Result<Self, sqlx::Error> {
+                use sqlx::Row as _;
+                let $first = row.try_get(stringify!($first))?;
+                Ok(Self {
+                    $($json: $crate::documents::column(
+                        concat!(stringify!($name), ".", stringify!($json)),
+                        &$first,
+                        row.try_get(stringify!($json))?,
+                    )?,)*
+                    $($field: row.try_get(stringify!($field))?,)*
+                    $first,
+                })
+            }
+        }
+    };
     ($name:ident { $($field:ident),* $(,)? } $(flatten { $($flat:ident),+ $(,)? })?) => {
         $crate::from_row!(@ sqlx::postgres::PgRow, $name, [$($field)*], [$($($flat)+)?]);
         $crate::from_row!(@ sqlx::sqlite::SqliteRow, $name, [$($field)*], [$($($flat)+)?]);

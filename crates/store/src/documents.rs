@@ -54,6 +54,20 @@ pub fn parsed<'a, T: Deserialize<'a>>(
     }
 }
 
+/// The same while a row is read.
+pub fn column<'a, T: Deserialize<'a>>(
+    column: &str,
+    row: &impl Display,
+    text: &'a str,
+) -> Result<T, sqlx::Error> {
+    parsed(column, row, text).map_err(|error| match error {
+        StoreError::Newer(_) => {
+            sqlx::Error::ColumnDecode { index: column.to_owned(), source: error.into() }
+        }
+        error => sqlx::Error::Decode(error.into()),
+    })
+}
+
 /// Whether JSON could not be read for a word that this program does not know, such as the kind of
 /// something: another release's. serde tells it by its text alone, which the tests below hold.
 pub fn is_unknown_word(error: &serde_json::Error) -> bool {

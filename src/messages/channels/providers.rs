@@ -180,7 +180,7 @@ pub async fn send(app: &App, message: &Outgoing<'_>) -> Outcome {
         Err(error) => return Outcome::Failed(format!("the message cannot be written: {error}")),
     };
     let (id, now) = (message.id.to_string(), app.clock.now().as_second());
-    let headers = signature::sign_with_each(provider.signing.each(), id, now, &body).headers();
+    let headers = signature::sign_with_each(provider.signing().each(), id, now, &body).headers();
     let request = Request { method: Method::POST, url, headers, body };
     let answer = match app.kept::<Sender>().request(request, &app.clock, ANSWER_BYTES).await {
         Ok(answer) => answer,

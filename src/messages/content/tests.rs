@@ -4,13 +4,12 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::*;
-use crate::workspaces::settings::{Email, Provider, Secret, Settings, SubscriptionGroup};
+use crate::workspaces::settings::{Email, Secret, Settings, SignedAddress, SubscriptionGroup};
 
 const GROUP: Uuid = Uuid::from_u128(0x5a5a);
 
 fn settings() -> Settings {
-    let provider =
-        || Provider { url: "https://provider.example".into(), signing: Secret(vec![1; 24]).into() };
+    let provider = || SignedAddress::new("https://provider.example", Secret(vec![1; 24]));
     let group = |channel| SubscriptionGroup { id: GROUP, channel, from: "+15550100".into() };
     Settings {
         email: Some(Email {

@@ -238,7 +238,7 @@ mod tests {
 
     use super::*;
     use crate::messages::order::Who;
-    use crate::workspaces::settings::{Provider, Secret};
+    use crate::workspaces::settings::{Secret, SignedAddress};
 
     const APP: &str = "7d1f3c1a-54b1-4c0e-9b1e-2f6f8a1d0c33";
     /// A segment, and an Android app.
@@ -252,9 +252,9 @@ mod tests {
             bundle_id: None,
             activity_types: vec!["DeliveryAttributes".into()],
         };
-        let url = "https://push.acme.example".into();
+        let url = "https://push.acme.example";
         Settings {
-            push: Some(Provider { url, signing: Secret(vec![7; 32]).into() }),
+            push: Some(SignedAddress::new(url, Secret(vec![7; 32]))),
             apps: vec![app(APP, Platform::Ios), app(KNOWN, Platform::Android)],
             segments: [KNOWN.parse().unwrap()].into(),
             ..Settings::default()

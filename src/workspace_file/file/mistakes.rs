@@ -1,11 +1,11 @@
-//! What the YAML reader found, for who writes the file and not for who wrote this program.
+//! What is wrong with the form of the file, in the words of who writes it.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 use serde_saphyr::{Error, UserMessageFormatter};
 
-use crate::workspace_file::schema::json_schema;
+use crate::workspace_file::document::json_schema;
 use kit::words::{beginning, nearest};
 
 /// The most characters of a name that are repeated.
@@ -16,34 +16,22 @@ const INDENTATION: &str = "is it indented as it should be? Fields of one object 
                            column, after spaces and no tabs, and a text with `: ` or ` #` in it \
                            stands in quotes";
 
-pub fn in_words(error: &Error) -> String {
-    match error {
-        Error::Unexpected { expected: "mapping start", .. } => {
-            "expected fields, each as `name: value`; are they indented as they should be?".into()
-        }
-        Error::Unexpected { expected: "sequence start", .. } => {
-            "expected a list, such as [a, b]".into()
-        }
-        Error::SerdeUnknownField { field, expected, .. } => unknown_field(field, expected),
-        Error::SerdeMissingField { field, .. } => {
-            format!("missing field `{field}`; if it is there, is it indented as the others are?")
-        }
-        error => {
-            let text = error.render_with_formatter(&UserMessageFormatter);
-            match is_of_structure(error) {
-                true => format!("{}; {INDENTATION}", super::without_position(&text)),
-                false => text,
-            }
-        }
+pub(super) fn in_words(error: &Error) -> String {
+    let text = error.render_with_formatter(&UserMessageFormatter);
+    // The position stands before it.
+    let text = text.rsplit_once(" at line ").map_or(text.as_str(), |(text, _)| text);
+    match is_of_structure(error) {
+        true => format!("{text}; {INDENTATION}"),
+        false => text.to_owned(),
     }
 }
 
-/// Whether the file is no YAML.
+/// Whether the file is not YAML.
 fn is_of_structure(error: &Error) -> bool {
     matches!(error, Error::ContainerEndMismatch { .. } | Error::ExternalMessage { .. })
 }
 
-fn unknown_field(field: &str, expected: &[&'static str]) -> String {
+pub(super) fn unknown_field(field: &str, expected: &[&'static str]) -> String {
     let shown = format!("unknown field `{}`", beginning(field, SHOWN));
     if let Some(meant) = nearest(field, expected.iter().copied()) {
         return format!("{shown}; did you mean {meant}?");

@@ -1,11 +1,17 @@
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use proptest::prelude::*;
+use secrecy::ExposeSecret as _;
 use serde_json::json;
 
 use super::*;
+use crate::audience::Audience;
 use crate::campaigns::Kind;
 use crate::workspaces::channels::{DeclaredPart, Part};
-use crate::workspaces::settings::Secret;
+use crate::workspaces::settings::{CappingRule, Secret};
+use crate::workspaces::storage::Settings;
+use crate::workspaces::{Channel, Platform};
+
+const ID: &str = "7b1f8a34-8f4e-4d0e-9a55-0c5a2f3f6d02";
 
 const GOOD: &str = r#"
 workspace: acme
@@ -40,6 +46,8 @@ fn environment(name: &str) -> Option<String> {
     match name {
         "ACME_KEY" => Some("a-secret-of-the-environment".into()),
         "EMPTY" => Some(String::new()),
+        "PASSWORD" => Some("p%2Fss".into()),
+        "SIGNING" => Some(format!("whsec_{}", BASE64_STANDARD.encode([7; 32]))),
         _ => None,
     }
 }
@@ -68,17 +76,18 @@ fn a_file_is_read_whole() {
     assert_eq!(acme.exchange_rates["JPY"], 6_700);
     assert_eq!(acme.time_zone, "America/New_York");
     assert_eq!(acme.ip_allowlist.len(), 2);
-    assert_eq!((acme.export_users_limit, acme.export_bytes_limit), (1000, 5 << 30));
+    assert_eq!((acme.export_limits.users, acme.export_limits.bytes), (1000, 5 << 30));
     assert!(acme.keys.len() == 1 && acme.keys[0].permissions.len() == 2);
     assert!(acme.apps.len() == 1 && acme.apps[0].platform == Platform::Ios);
-    let Some(Settings::S3(s3)) = &acme.s3 else { panic!("s3") };
+    let storage: Vec<Settings> = acme.storage.settings().collect();
+    let [Settings::S3(s3), Settings::Azure(_)] = storage.as_slice() else { panic!("both") };
     assert_eq!(s3.secret_access_key.as_deref(), Some("a-secret-of-the-environment"));
     assert_eq!((&s3.session_token, &s3.endpoint), (&None, &None));
-    assert!(acme.azure.is_some() && acme.azure_is_default == Some(true));
-    assert_eq!(acme.percent, Some(5));
+    assert!(acme.storage.azure.as_ref().is_some_and(|azure| azure.default_export_destination));
+    assert_eq!(acme.control_group.as_ref().map(|group| group.percent), Some(5));
     assert_eq!(other.currency, "USD");
-    assert_eq!(other.export_bytes_limit, EXPORT_BYTES);
-    assert!(other.keys.is_empty() && other.s3.is_none() && other.percent.is_none());
+    assert_eq!((other.export_limits.users, other.export_limits.bytes), (500_000, 5 << 30));
+    assert!(other.keys.is_empty() && other.storage.s3.is_none() && other.control_group.is_none());
 }
 
 #[test]
@@ -96,7 +105,7 @@ campaigns:
 canvases:
   - {id: 7b1f8a34-8f4e-4d0e-9a55-0c5a2f3f6d03, name: Onboarding, conversion_window: 12h}
 "#;
-    let declared = read(text, &environment).unwrap().workspaces.remove(0).campaigns;
+    let declared = read(text, &environment).unwrap().workspaces.remove(0).campaigns();
     let [receipt, onboarding] = declared.as_slice() else { panic!("{declared:?}") };
     assert_eq!((receipt.kind, onboarding.kind), (Kind::Transactional, Kind::Canvas));
     assert_eq!(receipt.name, "a-secret-of-the-environment");
@@ -110,7 +119,6 @@ canvases:
 
 #[test]
 fn each_mistake_in_a_campaign_is_named() {
-    const ID: &str = "7b1f8a34-8f4e-4d0e-9a55-0c5a2f3f6d02";
     let campaign = |rest: &str| {
         format!("workspace: a\ncampaigns:\n  - {{id: {ID}, name: n, type: api{rest}}}\n")
     };
@@ -119,7 +127,7 @@ fn each_mistake_in_a_campaign_is_named() {
             campaign("").replace("api", "ap"),
             "line 3: campaigns[0].type: \"ap\": expected api, transactional",
         ),
-        (campaign("").replace(ID, "7"), "line 3: campaigns[0].id: \"7\" is no UUID"),
+        (campaign("").replace(ID, "7"), "line 3: campaigns[0].id: \"7\" is not a UUID"),
         (campaign(", tags: [a, b, a]"), "line 3: campaigns[0].tags[2]: an earlier one"),
         (
             campaign(", sla_per_hour: 0, email: {body: x}").replace("api", "transactional"),
@@ -173,8 +181,8 @@ fn each_mistake_in_a_campaign_is_named() {
         ),
         (campaign(", conversion_window: 3w"), "line 3: campaigns[0].conversion_window: \"3w\""),
         (campaign(", variations: [{id: 7}]"), "line 3: campaigns[0].variations[0].id: "),
-        (campaign(", messages: [a]"), "line 3: expected fields"),
-        (campaign(", trigger: now"), "line 3: expected fields"),
+        (campaign(", messages: [a]"), "line 3: campaigns[0].messages: expected fields"),
+        (campaign(", trigger: now"), "line 3: campaigns[0].trigger: expected fields"),
         (campaign(", email: {a: {b: 1}, a: 2}"), "line 3: duplicate mapping key"),
         (
             format!("{}canvases:\n  - {{id: {ID}, name: m}}\n", campaign("")),
@@ -184,6 +192,156 @@ fn each_mistake_in_a_campaign_is_named() {
         let problem = problem(&text);
         assert!(problem.starts_with(expected), "{text}\n{problem}");
     }
+}
+
+/// The one workspace of a file.
+fn workspace(text: &str) -> Declaration {
+    read(text, &environment).map(|mut file| file.workspaces.remove(0)).unwrap()
+}
+
+#[test]
+fn channels_are_read_whole() {
+    let text = format!(
+        "workspace: a
+frequency_capping: [{{messages: 5, days: 7, channel: email}}, {{messages: 20, days: 30}}]
+segments:
+  - id: {ID}
+    name: VIP
+    audience: {{AND: [{{push_subscription_status: {{comparison: is, value: opted_in}}}}]}}
+subscription_groups: [{{id: {ID}, channel: sms, from: '+15550100'}}]
+email:
+  smtp: smtp://user:${{PASSWORD}}@relay:2525
+  from: Acme <hello@acme.example>
+  status_postback: {{url: https://acme.example/hook, secret: '${{SIGNING}}'}}
+  events_secret: a-secret-that-is-long-enough
+providers:
+  push: {{url: http://10.0.0.1/push, secret: '${{SIGNING}}'}}
+  whats_app: {{url: https://wa.example, secret: '${{SIGNING}}'}}
+  feedback_secret: '${{EMPTY}}'
+"
+    );
+    let declared = workspace(&text);
+    let email = Some(Channel::Email);
+    let capping = [
+        CappingRule { messages: 5, days: 7, channel: email },
+        CappingRule { messages: 20, days: 30, channel: None },
+    ];
+    assert_eq!(declared.frequency_capping, capping);
+    assert_eq!(declared.segments[0].name, "VIP");
+    assert!(Audience::read_segment(&declared.segments[0].audience).is_ok());
+    let [group] = declared.subscription_groups.as_slice() else { panic!("one group") };
+    assert_eq!((group.channel, group.from.as_str()), (Channel::Sms, "+15550100"));
+    let channels = declared.channels();
+    let parts: Vec<Part> = channels.keys().copied().collect();
+    assert_eq!(parts, [Part::Email, Part::Push, Part::WhatsApp]);
+    let DeclaredPart::Email(email) = &channels[&Part::Email] else { panic!("email") };
+    assert_eq!(email.smtp.expose_secret(), "smtp://user:p%2Fss@relay:2525");
+    let postback = email.status_postback.as_ref().unwrap();
+    assert_eq!(postback.secret, Some(Secret(vec![7; 32])));
+    assert_eq!(email.events_secret, Some(Secret(b"a-secret-that-is-long-enough".into())));
+    let DeclaredPart::Provider(push) = &channels[&Part::Push] else { panic!("push") };
+    assert_eq!(push.url, "http://10.0.0.1/push");
+}
+
+#[test]
+fn channels_that_are_left_out_are_not_declared() {
+    let declared = workspace("workspace: a\nproviders: {}\nsegments: []\n");
+    assert!(declared.channels().is_empty() && declared.frequency_capping.is_empty());
+    assert!(declared.segments.is_empty() && declared.subscription_groups.is_empty());
+}
+
+#[test]
+fn each_mistake_in_channels_is_named() {
+    const SECRET: &str = "secret: a-secret-that-is-long-enough";
+    let segment = |audience: &str| {
+        format!("segments:\n  - id: {ID}\n    name: s\n    audience:\n      {audience}\n")
+    };
+    for (text, expected) in [
+        ("email: {}\n".to_owned(), "line 2: email: missing field `smtp`"),
+        ("email: {from: a@acme.example}\n".into(), "line 2: email: missing field `smtp`"),
+        ("email: {smtp: relay}\n".into(), "line 2: email.smtp: it is no address"),
+        (
+            "email: {smtp: 'http://hidden@r'}\n".into(),
+            "line 2: email.smtp: expected smtp://host:port",
+        ),
+        (
+            "email:\n  smtp: smtp://relay\n  from: Acme\n".into(),
+            "line 4: email.from: \"Acme\" is not a sender",
+        ),
+        (
+            format!("email: {{smtp: smtp://r, status_postback: {{url: ftp://x, {SECRET}}}}}\n"),
+            "line 2: email.status_postback.url: must be an http or https URL",
+        ),
+        (
+            format!("email: {{smtp: smtp://r, status_postback: {{{SECRET}}}}}\n"),
+            "line 2: email.status_postback: missing field `url`",
+        ),
+        (
+            format!(
+                "providers:\n  push: {{url: 'https://x', {}}}\n",
+                SECRET.replace("secret:", "secret_old:")
+            ),
+            "line 3: providers.push.secret_old: there must be a new secret",
+        ),
+        (
+            "email:\n  smtp: smtp://r\n  events_secret: hidden\n".into(),
+            "line 4: email.events_secret: a secret that signs is whsec_",
+        ),
+        (
+            "providers:\n  push: {url: 'https://x', secret: hidden}\n".into(),
+            "line 3: providers.push.secret: a secret that signs",
+        ),
+        (
+            format!("providers:\n  whats_app: {{url: /hidden, {SECRET}}}\n"),
+            "line 3: providers.whats_app.url: must be a valid URL",
+        ),
+        (
+            "providers: {feedback_secret: whsec_hidden}\n".into(),
+            "line 2: providers.feedback_secret: such a secret is whsec_",
+        ),
+        (
+            format!("providers:\n  fax: {{url: 'https://x', {SECRET}}}\n"),
+            "line 3: providers.fax: unknown field `fax`",
+        ),
+        (
+            "frequency_capping: [{messages: 0, days: 1}]\n".into(),
+            "line 2: frequency_capping[0].messages: \"0\": expected a whole number from 1",
+        ),
+        (
+            "frequency_capping:\n  - {messages: 1, days: 31}\n".into(),
+            "line 3: frequency_capping[0].days: \"31\": expected a whole number from 1 to 30",
+        ),
+        (
+            "frequency_capping: [{messages: 1, days: 1, channel: fax}]\n".into(),
+            "line 2: frequency_capping[0].channel: \"fax\": expected one of apple_push,",
+        ),
+        (
+            format!("subscription_groups: [{{id: {ID}, channel: email, from: '12345'}}]\n"),
+            "line 2: subscription_groups[0].channel: \"email\": expected sms or whats_app",
+        ),
+        (
+            format!("subscription_groups: [{{id: {ID}, channel: whats_app, from: Acme}}]\n"),
+            "line 2: subscription_groups[0].from: \"Acme\": expected + and 7 to 15 digits",
+        ),
+        ("segments: [{id: 7, name: s}]\n".into(), "line 2: segments[0].id: \"7\" is not a UUID"),
+        (segment("[]"), "line 6: segments[0].audience: expected fields"),
+        (segment("{}"), "line 6: segments[0].audience: a node has one member"),
+        (
+            segment("AND:\n        - {last_used_app: {comparison: is}}"),
+            "line 6: segments[0].audience.AND[0].last_used_app.comparison: expected one of",
+        ),
+    ] {
+        let text = format!("workspace: a\n{text}");
+        let error = read(&text, &environment).map(|_| ()).expect_err(&text);
+        let [problem] = error.problems.as_slice() else { panic!("{text}\n{error}") };
+        let problem = problem.to_string();
+        assert!(problem.starts_with(expected), "{text}\n{problem}");
+        assert!(!problem.contains("hidden"), "{text}\n{problem}");
+    }
+    let twice = format!("{{id: {ID}, channel: sms, from: '12345'}}");
+    let text = format!("workspace: a\nsubscription_groups: [{twice}, {twice}]\n");
+    let error = read(&text, &environment).map(|_| ()).unwrap_err().to_string();
+    assert!(error.contains("subscription_groups[1].id: an earlier one has the same"), "{error}");
 }
 
 #[test]
@@ -199,16 +357,16 @@ fn the_published_example_is_taken() {
 #[test]
 fn another_shape_is_said_in_words_of_the_file() {
     for (text, wanted) in [
-        ("workspace: ~\n", "line 1: null is not allowed here"),
+        ("workspace: ~\n", "line 1: workspace: null is not allowed here"),
         (
             "workspace: a\nworkspace: b\n",
             "line 2: duplicate mapping key: workspace not allowed here",
         ),
         (
             "workspace: a\nstorage: s3\n",
-            "line 2: expected fields, each as `name: value`; are they indented as they should be?",
+            "line 2: storage: expected fields, each as `name: value`; are they indented as they should be?",
         ),
-        ("workspace: a\nkeys: {}\n", "line 2: expected a list, such as [a, b]"),
+        ("workspace: a\nkeys: {}\n", "line 2: keys: expected a list, such as [a, b]"),
     ] {
         assert_eq!(problem(text), wanted);
     }
@@ -325,14 +483,14 @@ fn each_bad_value_is_named_with_its_line_and_path() {
         ("workspace: a\ncallbacks: {secret: hush}\n".into(), "line 2: callbacks.secret: "),
         (key("    secret: short\n    permissions: [users.track]\n"), "line 4: keys[0].secret: "),
         (key(&format!("{secret}    permissions: [users.trak]\n")), "line 5: keys[0].permissions[0]: no such permission: users.trak;"),
-        (key(&format!("{secret}    permissions: []\n")), "line 3: keys[0].permissions: "),
+        (key(&format!("{secret}    permissions: []\n")), "line 5: keys[0].permissions: "),
         (
             key("    secret: ${NOT_SET}\n    permissions: [users.track]\n"),
             "line 4: keys[0].secret: the environment has no NOT_SET",
         ),
         (
             "workspace: a\napps:\n  - {id: 7, name: x, platform: ios}\n".into(),
-            "line 3: apps[0].id: \"7\" is no UUID",
+            "line 3: apps[0].id: \"7\" is not a UUID",
         ),
         (
             "workspace: a\napps:\n  - {id: 7b1f8a34-8f4e-4d0e-9a55-0c5a2f3f6d01, name: x, platform: os2}\n".into(),
@@ -340,11 +498,11 @@ fn each_bad_value_is_named_with_its_line_and_path() {
         ),
         (s3("    bucket: Acme\n    region: eu-west-1\n"), "line 4: storage.s3.bucket: \"Acme\""),
         (s3("    bucket: acme\n"), "line 4: storage.s3.region: "),
-        (s3("    bucket: acme\n    region: e\n    access_key_id: A\n"), "line 4: storage.s3: "),
+        (s3("    bucket: acme\n    region: e\n    access_key_id: A\n"), "line 6: storage.s3.access_key_id: "),
         (s3("    bucket: acme\n    region: e\n    endpoint: ftp://x\n"), "line 6: storage.s3.endpoint: "),
         (
             "workspace: a\nstorage:\n  azure: {account: acme, container: exports}\n".into(),
-            "line 3: storage.azure: expected one of access_key and sas_token",
+            "line 3: storage.azure.access_key: exactly one of access_key and sas_token",
         ),
         (
             "workspace: a\nstorage:\n  azure: {account: acme, container: a--b, sas_token: x}\n".into(),
@@ -383,7 +541,7 @@ fn each_bad_value_is_named_with_its_line_and_path() {
         ),
         (
             "company: A\ndashboard_users:\n  - user_name: a\n    permissions: {workspaces: [{workspace: b, teams: [{}]}]}\n".into(),
-            "line 4: dashboard_users[0].permissions.workspaces[0].teams[0]: ",
+            "line 4: dashboard_users[0].permissions.workspaces[0].teams[0].id: ",
         ),
         ("".into(), "it declares no workspace"),
     ] {
@@ -396,10 +554,11 @@ fn each_bad_value_is_named_with_its_line_and_path() {
 fn all_that_is_wrong_is_said_at_once_and_no_secret_with_it() {
     let text = "workspace: a\ncurrency: usd\ncallbacks: {secret: hidden-one}\n\
                 keys:\n  - {name: k, secret: hidden-two, permissions: [x], allow: [y]}\n\
-                storage: {azure: {account: acme, container: e, access_key: 'hidden three'}}\n";
+                storage: {azure: {account: acme, container: e, access_key: 'hidden three'}}\n\
+                segments: [{nme: hidden}, {id: 7}]\n";
     let problems = problems(text);
     let lines: Vec<u64> = problems.iter().map(|problem| problem.line).collect();
-    assert_eq!(lines, [2, 3, 5, 5, 5, 6, 6], "{problems:?}");
+    assert_eq!(lines, [2, 3, 5, 5, 5, 6, 6, 7, 7], "{problems:?}");
     assert!(!format!("{problems:?}").contains("hidden"), "{problems:?}");
 }
 
@@ -408,7 +567,7 @@ fn what_is_no_yaml_is_refused_with_its_line_and_without_its_text() {
     for text in [
         "workspace: a\nkeys:\n  - name: k\n    secret: [hidden\n",
         "workspace: a\nkeys:\n  - name: k\n    secret: {hidden: hidden}\n    permissions: []\n",
-        "workspace: a\nstorage: {s3: {bucket: b, region: r, path_style: hidden}}\n",
+        "workspace: a\nstorage: {s3: {bucket: bucket, region: r, path_style: hidden}}\n",
         "workspace: a\nkeys: hidden\n",
         "workspace: a\ncurrency: USD\ncurrency: EUR\n",
         "currency: USD\n",
@@ -425,8 +584,8 @@ fn an_empty_variable_stands_for_absent() {
     let text = "workspace: a\nstorage:\n  s3: {bucket: acme, region: e, access_key_id: AKIA, \
                 secret_access_key: s, session_token: \"${EMPTY}\"}\n";
     let declared = read(text, &environment).unwrap();
-    let Some(Settings::S3(s3)) = &declared.workspaces[0].s3 else { panic!("s3") };
-    assert_eq!(s3.session_token, None);
+    let s3 = declared.workspaces[0].storage.s3.as_ref();
+    assert_eq!(s3.map(|s3| &s3.session_token), Some(&None));
 }
 
 #[test]
@@ -434,7 +593,7 @@ fn a_callback_secret_of_the_one_form_is_taken() {
     let secret = BASE64_STANDARD.encode([9; 24]);
     let text = format!("workspace: a\ncallbacks: {{secret: whsec_{secret}}}\n");
     let declared = read(&text, &environment).unwrap();
-    let declared = &declared.workspaces[0].channels[&Part::Callbacks];
+    let declared = &declared.workspaces[0].channels()[&Part::Callbacks];
     assert_eq!(*declared, DeclaredPart::Signing(Secret(vec![9; 24]).into()));
 }
 

@@ -217,7 +217,7 @@ async fn applying_twice_changes_nothing_and_prune_ends_what_is_gone(world: World
         lines(&said),
         [
             "~ frequency_capping (5 in 7 days by email -> 9 in 1 days)",
-            "~ email (smtp, from)",
+            "~ email (from, smtp)",
             "~ providers.sms (url)",
             &format!("~ subscription_group {GROUP} (sms from +15550100 -> sms from 12345)"),
             "~ segment Very important (was VIP)",
@@ -276,8 +276,8 @@ async fn secrets_are_neither_printed_nor_stored_as_they_are(world: World) {
     let email = found.email.as_ref().unwrap();
     assert!(email.smtp.expose_secret().contains(PASSWORD));
     assert_eq!(
-        email.status_postback.as_ref().unwrap().signing,
-        settings::Secret(SECRET.into()).into()
+        email.status_postback.as_ref().unwrap().secret,
+        Some(settings::Secret(SECRET.into()))
     );
     // Whoever reads with the former key is told so, and told no more.
     let error = settings::of(&world.app, workspace).await.unwrap_err().to_string();
@@ -295,8 +295,8 @@ async fn who_sends_follows_what_is_applied(world: World) {
     let relay = found.email.as_ref().unwrap().relay().unwrap();
     assert_eq!(relay.login.unwrap().password.expose_secret(), PASSWORD);
     assert_eq!(
-        found.provider(Channel::WebPush).unwrap().signing,
-        settings::Secret(SECRET.into()).into()
+        found.provider(Channel::WebPush).unwrap().secret,
+        Some(settings::Secret(SECRET.into()))
     );
     assert_eq!(found.feedback_secret.as_ref().unwrap().0, SECRET.as_bytes());
     assert!(found.without(Channel::Sms).is_none() && found.without(Channel::WhatsApp).is_some());

@@ -2,7 +2,7 @@
 
 use longshore::messages::Outcome;
 use longshore::workspaces::Channel;
-use longshore::workspaces::settings::{Provider, Secret, SubscriptionGroup};
+use longshore::workspaces::settings::{Secret, SignedAddress, SubscriptionGroup};
 use longshore::workspaces::{DeclaredApp, Platform};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -26,9 +26,7 @@ const GROUP: Uuid = Uuid::from_u128(3);
 
 async fn world(store: TestStore, receiver: &Receiver) -> World {
     let mut world = World::new(store).await;
-    let provider = || {
-        Some(Provider { url: receiver.url("/provider"), signing: Secret(SECRET.to_vec()).into() })
-    };
+    let provider = || Some(SignedAddress::new(receiver.url("/provider"), Secret(SECRET.to_vec())));
     let app = |id, platform| DeclaredApp {
         id,
         name: "Acme".into(),
@@ -160,8 +158,7 @@ async fn answers_decide(store: TestStore) {
     // A private network that nobody has allowed is for an operator to allow.
     let place = crate::support::stores::TestStore::sqlite().await;
     let mut world = World::with(place, |config| config.allow_private.clear()).await;
-    world.settings.sms =
-        Some(Provider { url: receiver.url("/"), signing: Secret(Vec::new()).into() });
+    world.settings.sms = Some(SignedAddress::new(receiver.url("/"), Secret(Vec::new())));
     world.settings.subscription_groups =
         vec![SubscriptionGroup { id: GROUP, channel: Channel::Sms, from: "+15550100".into() }];
     let outcome = world.send(&message).await;

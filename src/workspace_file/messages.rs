@@ -4,12 +4,17 @@ use serde_json::{Map, Value};
 
 use crate::campaigns::{Campaign, Kind};
 use crate::messages::content::{self, Content};
-use crate::workspace_file::file::{Declaration, FileError, Place, Problem};
+use crate::workspace_file::document::Place;
+use crate::workspace_file::file::{FileError, Problem};
 use crate::workspaces::settings::Settings;
 
 /// Says everything that is wrong at once.
-pub(crate) fn check(declared: &Declaration, settings: &Settings) -> Result<(), FileError> {
-    let all = declared.campaigns.iter().zip(&declared.contents);
+pub(crate) fn check(
+    campaigns: &[Campaign],
+    places: &[Place],
+    settings: &Settings,
+) -> Result<(), FileError> {
+    let all = campaigns.iter().zip(places);
     let mut problems: Vec<Problem> =
         all.flat_map(|(campaign, place)| check_one(campaign, place, settings)).collect();
     if problems.is_empty() {

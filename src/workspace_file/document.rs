@@ -1,0 +1,505 @@
+//! The workspace's document: one type for each thing in it, which reads and checks itself, and is
+//! compared and stored as it is. What is said of a field here is its description in the JSON
+//! Schema.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use ipnet::IpNet;
+use schemars::transform::{RecursiveTransform, Transform as _};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use secrecy::SecretString;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+pub mod company;
+
+use crate::campaigns::{Campaign, Kind};
+use crate::catalogs::Field;
+use crate::workspace_file::values::{
+    Account, AzureKey, Bucket, Bytes, CampaignType, CatalogName, Container, Count, Credential,
+    Currency, Duration, Endpoint, KeyName, KeySecret, Network, Percent, Permission, Rate, Region,
+    SasToken, TimeZone, WorkspaceName,
+};
+use crate::workspaces::channels::{Channels, DeclaredPart, Part};
+use crate::workspaces::keys::PERMISSIONS;
+use crate::workspaces::rules::{
+    self, Id, Name, Read, SigningSecret, default_of, list, number, one, one_of, optional,
+    optional_number, or_default,
+};
+use crate::workspaces::settings::{
+    CappingRule, Email, Secret, SignedAddress, SigningSecrets, SubscriptionGroup,
+};
+use crate::workspaces::storage::Settings;
+use crate::workspaces::{Budget, DeclaredApp, Limit, Segment};
+use company::Company;
+use objects::{AzureSettings, S3Settings};
+
+/// A workspace of Longshore, created and changed by `longshore apply FILE`. In every value
+/// `${NAME}` is read from the environment; `$${` stands for `${` itself.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(title = "Workspace", rename = "Workspace")]
+pub struct Declaration {
+    /// The name of the workspace: 1 to 100 letters, digits, hyphens, underscores and dots.
+    #[serde(rename = "workspace", deserialize_with = "one::<WorkspaceName, _>")]
+    pub name: String,
+    /// ISO 4217 code of the currency that revenue is summed in; USD when absent.
+    #[serde(default = "default_of::<Currency>", deserialize_with = "or_default::<Currency, _>")]
+    #[schemars(with = "Option<String>")]
+    pub currency: String,
+    /// What one of the other currency is worth in `currency`, with at most six decimals.
+    // Kept in millionths.
+    #[serde(default, deserialize_with = "rates")]
+    #[schemars(schema_with = "rates_schema")]
+    pub exchange_rates: BTreeMap<String, i64>,
+    /// IANA name, such as America/New_York; UTC when absent.
+    #[serde(default = "default_of::<TimeZone>", deserialize_with = "or_default::<TimeZone, _>")]
+    #[schemars(with = "Option<String>")]
+    pub time_zone: String,
+    /// Addresses or networks (CIDRs) that requests may come from; empty: everywhere.
+    #[serde(default, deserialize_with = "list::<Network, _>")]
+    #[schemars(with = "Vec<String>")]
+    pub ip_allowlist: Vec<IpNet>,
+    /// How many requests the workspace may make, by budget, where it is not the default.
+    #[serde(default)]
+    #[schemars(schema_with = "rate_limits")]
+    pub rate_limits: BTreeMap<String, Limit>,
+    /// What an export without own storage may have.
+    #[serde(default)]
+    pub export_limits: ExportLimits,
+    /// How many messages a user may get; as many as are sent when absent.
+    #[serde(default)]
+    pub frequency_capping: Vec<CappingRule>,
+    /// API keys, in addition to those created by `longshore key create`.
+    #[serde(default)]
+    pub keys: Vec<Key>,
+    /// The apps of the workspace.
+    #[serde(default)]
+    pub apps: Vec<DeclaredApp>,
+    /// Catalogs, whose items `PATCH /catalogs/{catalog_name}/items` edits.
+    #[serde(default)]
+    pub catalogs: Vec<DeclaredCatalog>,
+    /// Users whom messages can be sent to by an id.
+    #[serde(default)]
+    pub segments: Vec<Segment>,
+    /// Numbers that SMS and WhatsApp messages come from, which users subscribe to.
+    #[serde(default)]
+    pub subscription_groups: Vec<SubscriptionGroup>,
+    /// Campaigns, in the order in which new ones are listed.
+    #[serde(default)]
+    pub(crate) campaigns: Vec<DeclaredCampaign>,
+    /// Canvases, which `POST /canvas/trigger/schedule/create` schedules.
+    #[serde(default)]
+    pub(crate) canvases: Vec<DeclaredCanvas>,
+    /// How emails are sent.
+    pub(crate) email: Option<Email>,
+    /// Who accepts the other messages, over HTTP.
+    #[serde(default)]
+    pub(crate) providers: Providers,
+    /// Own storage for exports: Azure if it is the default destination, else S3.
+    #[serde(default)]
+    pub(crate) storage: Storage,
+    /// The global control group. Created once; `longshore control-group renew` changes it.
+    pub(crate) control_group: Option<DeclaredGroup>,
+    /// Callbacks when exports are ready.
+    pub(crate) callbacks: Option<SigningSecrets>,
+    /// Webhooks that messages send.
+    pub(crate) webhooks: Option<SigningSecrets>,
+    /// Where what campaigns and Canvases send is in the file, in their order.
+    #[serde(skip)]
+    pub(crate) places: Vec<Place>,
+}
+
+/// Where something is in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub line: u64,
+    /// Such as `campaigns[0]`.
+    pub path: String,
+}
+
+impl Declaration {
+    /// Has the files that it names lie in a directory: the workspace file's.
+    pub fn relative_to(&mut self, directory: &Path) {
+        for items in self.catalogs.iter_mut().filter_map(|catalog| catalog.items.as_mut()) {
+            *items = directory.join(&*items);
+        }
+    }
+
+    /// The parts that hold secrets.
+    pub fn channels(&self) -> Channels {
+        let Providers { push, sms, whats_app, feedback_secret } = self.providers.clone();
+        let has_relay = |email: &Email| email.relay().is_ok();
+        let parts = [
+            (Part::Callbacks, self.callbacks.clone().map(DeclaredPart::Signing)),
+            (Part::Webhooks, self.webhooks.clone().map(DeclaredPart::Signing)),
+            (Part::Email, self.email.clone().filter(has_relay).map(DeclaredPart::Email)),
+            (Part::Push, push.map(DeclaredPart::Provider)),
+            (Part::Sms, sms.map(DeclaredPart::Provider)),
+            (Part::WhatsApp, whats_app.map(DeclaredPart::Provider)),
+            (Part::FeedbackSecret, feedback_secret.map(DeclaredPart::Secret)),
+        ];
+        parts.into_iter().filter_map(|(part, is)| Some((part, is?))).collect()
+    }
+
+    /// The campaigns, then the Canvases.
+    pub fn campaigns(&self) -> Vec<Campaign> {
+        let canvases = self.canvases.iter().map(DeclaredCanvas::campaign);
+        self.campaigns.iter().map(DeclaredCampaign::campaign).chain(canvases).collect()
+    }
+}
+
+fn rates<'de, D: Deserializer<'de>>(rates: D) -> Result<BTreeMap<String, i64>, D::Error> {
+    let rates = BTreeMap::<String, Read<Rate>>::deserialize(rates)?;
+    Ok(rates.into_iter().map(|(currency, rate)| (currency, rate.0)).collect())
+}
+
+fn rates_schema(generator: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "object", "additionalProperties": number(generator)})
+}
+
+fn rate_limits(generator: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "propertyNames": {"enum": Budget::OF_WORKSPACES.map(Budget::name)},
+        "additionalProperties": generator.subschema_for::<Limit>(),
+    })
+}
+
+/// What an export without own storage may have.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+pub struct ExportLimits {
+    /// Users in one export; 500000 when absent.
+    #[serde(default = "default_of::<Count>", deserialize_with = "or_default::<Count, _>")]
+    #[schemars(schema_with = "optional_number")]
+    pub users: i64,
+    /// Bytes of one export, such as 5GiB; that when absent.
+    #[serde(default = "default_of::<Bytes>", deserialize_with = "or_default::<Bytes, _>")]
+    #[schemars(schema_with = "optional_number")]
+    pub bytes: i64,
+}
+
+impl Default for ExportLimits {
+    fn default() -> Self {
+        Self { users: default_of::<Count>(), bytes: default_of::<Bytes>() }
+    }
+}
+
+/// An API key.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+pub struct Key {
+    /// 1 to 100 characters, unique in the workspace.
+    #[serde(deserialize_with = "one::<KeyName, _>")]
+    pub name: String,
+    /// What requests carry as bearer: at least 20 printable characters. Another secret is
+    /// a rotation: the former one ends.
+    #[serde(deserialize_with = "one::<KeySecret, _>")]
+    #[schemars(with = "String")]
+    pub secret: SecretString,
+    /// What the key may be used for.
+    #[serde(deserialize_with = "list::<Permission, _>")]
+    #[schemars(schema_with = "permissions")]
+    pub permissions: Vec<String>,
+    /// Addresses or networks (CIDRs) that the key may be used from; empty: everywhere.
+    #[serde(default, deserialize_with = "list::<Network, _>")]
+    #[schemars(with = "Vec<String>")]
+    pub allow: Vec<IpNet>,
+}
+
+fn permissions(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "array",
+        "minItems": 1,
+        "items": {"anyOf": [{"enum": PERMISSIONS}, {"type": "string", "pattern": "\\$\\{"}]},
+    })
+}
+
+/// A catalog.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[schemars(rename = "Catalog")]
+pub struct DeclaredCatalog {
+    /// 1 to 250 letters, digits, hyphens and underscores, unique in the workspace.
+    #[serde(deserialize_with = "one::<CatalogName, _>")]
+    pub name: String,
+    /// What its items may have next to their id; at most 500.
+    #[serde(default)]
+    pub fields: Vec<Field>,
+    /// Its items: a file of newline-delimited JSON, from the workspace file's directory on.
+    /// Loaded when its content has changed since it was loaded last.
+    #[serde(default, deserialize_with = "optional::<crate::workspace_file::values::File, _>")]
+    #[schemars(with = "Option<String>")]
+    pub items: Option<PathBuf>,
+}
+
+/// A campaign. `messages`, `variations`, `email`, `trigger` and `audience` are kept as they are
+/// written: `${…}` there belongs to a template, and is not read from the environment.
+/// They are not encrypted.
+#[derive(Deserialize, Serialize, JsonSchema)]
+#[schemars(rename = "Campaign")]
+pub(crate) struct DeclaredCampaign {
+    /// The campaign's API identifier, a UUID.
+    #[serde(skip_serializing, deserialize_with = "one::<Id, _>")]
+    #[schemars(with = "String")]
+    pub id: Uuid,
+    #[serde(skip_serializing, deserialize_with = "one::<Name, _>")]
+    pub name: String,
+    /// What sends its messages: a request that names it, a transactional request, or an event.
+    #[serde(rename = "type", skip_serializing, deserialize_with = "one::<CampaignType, _>")]
+    #[schemars(schema_with = "campaign_type")]
+    pub kind: Kind,
+    /// Names that the list of campaigns shows.
+    #[serde(default, skip_serializing, deserialize_with = "list::<Name, _>")]
+    pub tags: Vec<String>,
+    /// Whether it is over: left out of the list unless that is asked for.
+    #[serde(default, skip_serializing)]
+    pub archived: bool,
+    #[serde(default, skip_serializing)]
+    pub paused: bool,
+    /// Objects, each with an `id`, a UUID, which messages name as `message_variation_id`; not of a
+    /// transactional campaign.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub variations: Vec<Map<String, Value>>,
+    /// The message objects of the API, by channel; not of a transactional campaign, and needed by
+    /// a triggered one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub messages: Option<Map<String, Value>>,
+    /// What a transactional campaign sends, and only that: `body`, and what else the email object
+    /// of the API has; without `from` that of the workspace's `email` is used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub email: Option<Map<String, Value>>,
+    /// Emails of a transactional campaign that are covered in an hour.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "optional::<Count, _>"
+    )]
+    #[schemars(schema_with = "optional_number")]
+    pub sla_per_hour: Option<i64>,
+    /// What starts a triggered campaign, and only that: `purchase`, an object with `product_id`
+    /// and `properties` that the purchase must have, and `max_age`, how long ago the purchase may
+    /// have been made, such as 90d, 12h or 30m; 3d when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trigger: Option<Map<String, Value>>,
+    /// To whom a triggered campaign is sent: a connected audience; everybody when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub audience: Option<Map<String, Value>>,
+    /// How long after a message a purchase counts as its result, such as 3d, 12h or 30m.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "optional::<Duration, _>"
+    )]
+    pub conversion_window: Option<String>,
+}
+
+fn campaign_type(_: &mut SchemaGenerator) -> Schema {
+    one_of(Kind::CAMPAIGNS.map(Kind::name))
+}
+
+impl DeclaredCampaign {
+    fn campaign(&self) -> Campaign {
+        let Self { id, kind, archived, paused, .. } = *self;
+        let (name, tags) = (self.name.clone(), self.tags.clone());
+        Campaign { id, kind, name, tags, archived, paused, content: content(self) }
+    }
+}
+
+/// What of a campaign has no column of its own.
+fn content(campaign: &impl Serialize) -> Map<String, Value> {
+    match serde_json::to_value(campaign) {
+        Ok(Value::Object(content)) => content,
+        other => unreachable!("a campaign is an object: {other:?}"),
+    }
+}
+
+/// A Canvas. `messages` are kept as they are written, as those of a campaign.
+#[derive(Deserialize, Serialize, JsonSchema)]
+#[schemars(rename = "Canvas")]
+pub(crate) struct DeclaredCanvas {
+    /// The Canvas's API identifier, a UUID that no campaign has.
+    #[serde(skip_serializing, deserialize_with = "one::<Id, _>")]
+    #[schemars(with = "String")]
+    pub id: Uuid,
+    #[serde(skip_serializing, deserialize_with = "one::<Name, _>")]
+    pub name: String,
+    /// By channel.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub messages: Option<Map<String, Value>>,
+    /// As of a campaign.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "optional::<Duration, _>"
+    )]
+    pub conversion_window: Option<String>,
+}
+
+impl DeclaredCanvas {
+    fn campaign(&self) -> Campaign {
+        let (id, name, content) = (self.id, self.name.clone(), content(self));
+        let (kind, tags) = (Kind::Canvas, Vec::new());
+        Campaign { id, kind, name, tags, archived: false, paused: false, content }
+    }
+}
+
+/// Who accepts messages over HTTP.
+#[derive(Clone, Default, Deserialize, JsonSchema)]
+pub(crate) struct Providers {
+    /// Of all four kinds of push and of live activities.
+    pub push: Option<SignedAddress>,
+    pub sms: Option<SignedAddress>,
+    pub whats_app: Option<SignedAddress>,
+    /// What the providers' reports are signed with, in one of the forms of `secret`.
+    #[serde(default, deserialize_with = "rules::secret::<SigningSecret, _>")]
+    #[schemars(with = "Option<String>")]
+    pub feedback_secret: Option<Secret>,
+}
+
+/// Own storage for exports.
+#[derive(Default, Deserialize, JsonSchema)]
+pub(crate) struct Storage {
+    pub s3: Option<S3>,
+    pub azure: Option<Azure>,
+}
+
+/// Amazon S3, or what is compatible with it.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct S3 {
+    #[serde(deserialize_with = "one::<Bucket, _>")]
+    pub bucket: String,
+    /// Such as eu-west-1; required unless there is an endpoint.
+    #[serde(default, deserialize_with = "optional::<Region, _>")]
+    pub region: Option<String>,
+    /// Absent: the default credential chain of the machine.
+    #[serde(default, deserialize_with = "optional::<Credential, _>")]
+    pub access_key_id: Option<String>,
+    #[serde(default, deserialize_with = "optional::<Credential, _>")]
+    pub secret_access_key: Option<String>,
+    /// With temporary credentials.
+    #[serde(default, deserialize_with = "optional::<Credential, _>")]
+    pub session_token: Option<String>,
+    /// The address of a compatible service; Amazon's own when absent.
+    #[serde(default, deserialize_with = "optional::<Endpoint, _>")]
+    pub endpoint: Option<String>,
+    /// Whether the bucket's name goes into the path and not into the host name.
+    #[serde(default)]
+    pub path_style: bool,
+}
+
+/// Azure Blob Storage, with an access key or a SAS token.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Azure {
+    #[serde(deserialize_with = "one::<Account, _>")]
+    pub account: String,
+    #[serde(deserialize_with = "one::<Container, _>")]
+    pub container: String,
+    /// The account's access key, in base64.
+    #[serde(default, deserialize_with = "optional::<AzureKey, _>")]
+    pub access_key: Option<String>,
+    /// A shared access signature that may read, write, create, list and delete.
+    #[serde(default, deserialize_with = "optional::<SasToken, _>")]
+    pub sas_token: Option<String>,
+    /// The address of the account; `https://<account>.blob.core.windows.net` when absent.
+    #[serde(default, deserialize_with = "optional::<Endpoint, _>")]
+    pub endpoint: Option<String>,
+    /// Whether exports go here even where S3 is configured, and at all where it is not.
+    #[serde(default)]
+    pub default_export_destination: bool,
+}
+
+impl Storage {
+    /// What is stored of it. With own storage there is no download address.
+    pub(crate) fn settings(&self) -> impl Iterator<Item = Settings> {
+        let s3 = self.s3.as_ref().map(|s3| {
+            Settings::S3(S3Settings {
+                bucket: s3.bucket.clone(),
+                region: s3.region.clone(),
+                access_key_id: s3.access_key_id.clone(),
+                secret_access_key: s3.secret_access_key.clone(),
+                session_token: s3.session_token.clone(),
+                endpoint: s3.endpoint.clone(),
+                path_style: s3.path_style,
+                ..S3Settings::default()
+            })
+        });
+        let azure = self.azure.as_ref().map(|azure| {
+            Settings::Azure(AzureSettings {
+                account: azure.account.clone(),
+                container: azure.container.clone(),
+                access_key: azure.access_key.clone(),
+                sas_token: azure.sas_token.clone(),
+                endpoint: azure.endpoint.clone(),
+                ..AzureSettings::default()
+            })
+        });
+        s3.into_iter().chain(azure)
+    }
+}
+
+/// The global control group.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "ControlGroup")]
+pub(crate) struct DeclaredGroup {
+    /// Whole percent of the users, 1 to 100; a live group has 1 to 15.
+    #[serde(deserialize_with = "one::<Percent, _>")]
+    #[schemars(schema_with = "number")]
+    pub percent: i32,
+}
+
+/// The JSON Schema of one document of the file, as `apply --schema` prints it.
+pub fn json_schema() -> String {
+    let mut generator = SchemaGenerator::default();
+    let mut schema = json_schema!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Longshore workspace file",
+        "anyOf": [
+            generator.subschema_for::<Declaration>(),
+            generator.subschema_for::<Company>(),
+        ],
+    });
+    schema.insert("$defs".into(), Value::Object(generator.take_definitions(true)));
+    let mut of_file = RecursiveTransform(|schema: &mut Schema| {
+        if schema.get("properties").is_some() {
+            schema.insert("additionalProperties".into(), false.into());
+        }
+        // What has a column of its own is not written into a campaign's content.
+        schema.remove("writeOnly");
+        if schema.get("default").is_some_and(Value::is_null) {
+            schema.remove("default");
+        }
+    });
+    of_file.transform(&mut schema);
+    let mut text = serde_json::to_string_pretty(&schema).expect("a schema is JSON");
+    text.push('\n');
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_published_schema_is_current() {
+        let published = include_str!("../../deploy/workspace.schema.json");
+        assert!(
+            published == super::json_schema(),
+            "renew it: cargo run -- apply --schema > deploy/workspace.schema.json"
+        );
+    }
+
+    #[test]
+    fn the_published_example_fits_it() {
+        const HERE: &str = "https://acme.example/workspace";
+        let schema = serde_json::from_str(&super::json_schema()).unwrap();
+        let (mut schemas, mut compiler) = (boon::Schemas::new(), boon::Compiler::new());
+        compiler.add_resource(HERE, schema).unwrap();
+        let schema = compiler.compile(HERE, &mut schemas).unwrap();
+        let example = include_str!("../../deploy/example.yaml");
+        let documents: Vec<serde_json::Value> = serde_saphyr::from_multiple(example).unwrap();
+        assert_eq!(documents.len(), 2);
+        for document in documents {
+            if let Err(error) = schemas.validate(&document, schema) {
+                panic!("{error:#}");
+            }
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! The company's document: what belongs to no one workspace.
+
+use ipnet::IpNet;
+use schemars::JsonSchema;
+use secrecy::SecretString;
+use serde::Deserialize;
+
+use crate::scim::resource::{self, AppGroup, User, UserAppGroup};
+use crate::workspace_file::values::{KeyName, KeySecret, Network, WorkspaceName};
+use crate::workspaces::rules::{Name, list, one, optional};
+
+/// What belongs to the installation as a whole: at most one document of a file, whose first
+/// field is `company`.
+#[derive(Deserialize, JsonSchema)]
+pub struct Company {
+    /// What the company is called.
+    #[serde(rename = "company", deserialize_with = "one::<Name, _>")]
+    pub name: String,
+    /// SCIM tokens, in addition to those created by `longshore scim-token create`.
+    #[serde(default)]
+    pub(crate) scim_tokens: Vec<Token>,
+    /// Users of the dashboard, in addition to those created over SCIM.
+    #[serde(default)]
+    pub(crate) dashboard_users: Vec<DashboardUser>,
+    /// The workspaces that the same file declares.
+    #[serde(skip)]
+    pub(crate) same_file: Vec<String>,
+}
+
+/// A SCIM token.
+#[derive(Clone, Deserialize, JsonSchema)]
+pub(crate) struct Token {
+    /// 1 to 100 characters, unique.
+    #[serde(deserialize_with = "one::<KeyName, _>")]
+    pub name: String,
+    /// What requests carry as bearer: at least 20 printable characters. Another secret is
+    /// a rotation: the former one ends.
+    #[serde(deserialize_with = "one::<KeySecret, _>")]
+    #[schemars(with = "String")]
+    pub secret: SecretString,
+    /// Addresses or networks (CIDRs) that the token may be used from; empty: everywhere.
+    #[serde(default, deserialize_with = "list::<Network, _>")]
+    #[schemars(with = "Vec<String>")]
+    pub allow: Vec<IpNet>,
+}
+
+/// A user of the dashboard.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct DashboardUser {
+    /// The email address; no two users have the same, in upper or lower case.
+    #[serde(deserialize_with = "one::<Name, _>")]
+    pub user_name: String,
+    #[serde(default, deserialize_with = "optional::<Name, _>")]
+    pub given_name: Option<String>,
+    #[serde(default, deserialize_with = "optional::<Name, _>")]
+    pub family_name: Option<String>,
+    #[serde(default, deserialize_with = "optional::<Name, _>")]
+    pub department: Option<String>,
+    /// What the user may do.
+    #[serde(default)]
+    pub permissions: Permissions,
+}
+
+/// What a user may do.
+#[derive(Default, Deserialize, JsonSchema)]
+pub(crate) struct Permissions {
+    /// In all of the company.
+    #[serde(default, deserialize_with = "list::<Name, _>")]
+    pub company: Vec<String>,
+    /// In workspaces, which are the app groups of SCIM.
+    #[serde(default)]
+    pub workspaces: Vec<WorkspacePermissions>,
+}
+
+/// What a user may do in a workspace.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct WorkspacePermissions {
+    /// The name of a workspace that there is, or that the same file declares.
+    #[serde(deserialize_with = "one::<WorkspaceName, _>")]
+    pub workspace: String,
+    #[serde(default, deserialize_with = "list::<Name, _>")]
+    pub permissions: Vec<String>,
+    #[serde(default)]
+    pub teams: Vec<Team>,
+}
+
+/// A team: its id, its name or both, and what the user may do in it.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Team {
+    #[serde(default, deserialize_with = "optional::<Name, _>")]
+    pub id: Option<String>,
+    #[serde(default, deserialize_with = "optional::<Name, _>")]
+    pub name: Option<String>,
+    #[serde(default, deserialize_with = "list::<Name, _>")]
+    pub permissions: Vec<String>,
+}
+
+impl DashboardUser {
+    /// As SCIM has it.
+    pub(crate) fn user(&self) -> User {
+        let (given_name, family_name) = (self.given_name.clone(), self.family_name.clone());
+        let has_name = given_name.is_some() || family_name.is_some();
+        let permissions = resource::Permissions {
+            company_permissions: self.permissions.company.clone(),
+            app_group: self.permissions.workspaces.iter().map(app_group).collect(),
+        };
+        User {
+            user_name: self.user_name.clone(),
+            external_id: None,
+            name: has_name.then_some(resource::Name { given_name, family_name }),
+            active: Some(true),
+            department: self.department.clone(),
+            permissions: Some(permissions).filter(|all| *all != resource::Permissions::default()),
+        }
+    }
+}
+
+fn app_group(declared: &WorkspacePermissions) -> UserAppGroup {
+    let AppGroup { id, name } = AppGroup::of(&declared.workspace);
+    let team = declared.teams.iter().map(|team| resource::Team {
+        team_id: team.id.clone(),
+        team_name: team.name.clone(),
+        team_permissions: team.permissions.clone(),
+    });
+    UserAppGroup {
+        app_group_id: id,
+        app_group_name: name,
+        app_group_permissions: declared.permissions.clone(),
+        team: team.collect(),
+    }
+}

@@ -1,0 +1,248 @@
+//! What fields of the file must be together: each by itself was checked as it was read.
+
+use std::collections::HashSet;
+use std::fmt::Display;
+use std::hash::Hash;
+
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::{Document, steps};
+use crate::audience::{Audience, AudienceError};
+use crate::campaigns::{Kind, Trigger, TriggerError};
+use crate::catalogs::MAX_FIELDS;
+use crate::scim::resource::folded;
+use crate::workspace_file::document::company::Company;
+use crate::workspace_file::document::{Declaration, DeclaredCampaign, Place, Storage};
+use crate::workspace_file::values::Currency;
+use crate::workspaces::Budget;
+use crate::workspaces::keys::KeyError;
+use crate::workspaces::rules::{self, Rule as _};
+use crate::workspaces::settings::Secret;
+
+const SAME: &str = "an earlier one has the same";
+
+impl Document<'_> {
+    /// Notes each item of a list that has what an earlier one has.
+    fn distinct<K: Eq + Hash>(
+        &mut self,
+        list: &[String],
+        field: &str,
+        keys: impl IntoIterator<Item = K>,
+    ) {
+        let mut seen = HashSet::new();
+        for (i, key) in keys.into_iter().enumerate() {
+            if !seen.insert(key) {
+                let item = [list, &steps![i], &steps![field]].concat();
+                self.refuse(if field.is_empty() { &item[..=list.len()] } else { &item }, SAME);
+            }
+        }
+    }
+
+    fn audience(&mut self, path: &[String], read: Result<Audience, AudienceError>) {
+        if let Err(AudienceError { path: inside, text }) = read {
+            self.refuse_within(path, &inside, text);
+        }
+    }
+
+    fn former_secret(&mut self, path: &[String], pair: Option<(&Option<Secret>, &Option<Secret>)>) {
+        if let Some((None, Some(_))) = pair {
+            let path = [path, &steps!["secret_old"]].concat();
+            self.refuse(&path, "there must be a new secret next to it");
+        }
+    }
+
+    /// Where what campaigns and Canvases send is.
+    pub(super) fn places(&self, workspace: &Declaration) -> Vec<Place> {
+        let field = |one: &DeclaredCampaign| one.email.as_ref().map_or("messages", |_| "email");
+        let campaigns = workspace.campaigns.iter().map(field).enumerate();
+        let campaigns = campaigns.map(|(i, field)| ("campaigns", i, field));
+        let canvases = (0..workspace.canvases.len()).map(|i| ("canvases", i, "messages"));
+        let place = |(list, i, field): (&str, usize, &str)| Place {
+            line: self.root.find(&steps![list, i, field]).line,
+            path: self.root.find(&steps![list, i]).path,
+        };
+        campaigns.chain(canvases).map(place).collect()
+    }
+}
+
+pub(super) fn workspace(is: &Declaration, document: &mut Document<'_>) {
+    for code in is.exchange_rates.keys() {
+        let path = steps!["exchange_rates", code];
+        if let Err(error) = Currency::read(code) {
+            document.refuse(&path, error);
+        } else if *code == is.currency {
+            document.refuse(&path, "this is the workspace's own currency");
+        }
+    }
+    for budget in is.rate_limits.keys() {
+        if let Err(error) = Budget::parse(budget) {
+            document.refuse(&steps!["rate_limits", budget], error);
+        }
+    }
+    credentials(document, "keys", is.keys.iter().map(|key| (&*key.name, &key.secret)));
+    for (i, _) in is.keys.iter().enumerate().filter(|(_, key)| key.permissions.is_empty()) {
+        document.refuse(&steps!["keys", i, "permissions"], KeyError::NoPermissions);
+    }
+    document.distinct(&steps!["apps"], "id", is.apps.iter().map(|app| app.id));
+    document.distinct(&steps!["catalogs"], "name", is.catalogs.iter().map(|one| &one.name));
+    for (i, catalog) in is.catalogs.iter().enumerate() {
+        let fields = steps!["catalogs", i, "fields"];
+        document.distinct(&fields, "name", catalog.fields.iter().map(|field| &field.name));
+        if catalog.fields.len() > MAX_FIELDS {
+            document.refuse(&fields, format!("a catalog has at most {MAX_FIELDS} fields"));
+        }
+    }
+    document.distinct(&steps!["segments"], "id", is.segments.iter().map(|segment| segment.id));
+    for (i, segment) in is.segments.iter().enumerate() {
+        let read = Audience::read_segment(&segment.audience);
+        document.audience(&steps!["segments", i, "audience"], read);
+    }
+    let groups = &is.subscription_groups;
+    document.distinct(&steps!["subscription_groups"], "id", groups.iter().map(|group| group.id));
+    for (i, group) in groups.iter().enumerate() {
+        if let Err(error) = rules::check_sender(&group.from, group.channel) {
+            document.refuse(&steps!["subscription_groups", i, "from"], error);
+        }
+    }
+    campaigns(is, document);
+    channels(is, document);
+    storage(&is.storage, document);
+}
+
+/// No two have the same name or the same secret.
+fn credentials<'a>(
+    document: &mut Document<'_>,
+    list: &str,
+    each: impl Iterator<Item = (&'a str, &'a secrecy::SecretString)> + Clone,
+) {
+    use secrecy::ExposeSecret as _;
+    document.distinct(&steps![list], "name", each.clone().map(|(name, _)| name));
+    document.distinct(&steps![list], "secret", each.map(|(_, secret)| secret.expose_secret()));
+}
+
+fn campaigns(is: &Declaration, document: &mut Document<'_>) {
+    let mut ids: HashSet<Uuid> = HashSet::new();
+    document.distinct(&steps!["campaigns"], "id", is.campaigns.iter().map(|one| one.id));
+    ids.extend(is.campaigns.iter().map(|one| one.id));
+    for (i, canvas) in is.canvases.iter().enumerate() {
+        if !ids.insert(canvas.id) {
+            document.refuse(&steps!["canvases", i, "id"], SAME);
+        }
+    }
+    for (i, campaign) in is.campaigns.iter().enumerate() {
+        let mut refuse = |field: &str, inside: &str, text: &dyn Display| {
+            document.refuse_within(&steps!["campaigns", i, field], inside, text);
+        };
+        check_type(campaign, &mut refuse);
+        if let Some(Err(TriggerError { path, text })) = campaign.trigger.as_ref().map(Trigger::read)
+        {
+            refuse("trigger", &path, &text);
+        }
+        // What can be checked without the rest of the workspace: it has a body.
+        let has_body = |email: &serde_json::Map<String, Value>| {
+            email.get("body").and_then(Value::as_str).is_some_and(|body| !body.is_empty())
+        };
+        if campaign.email.as_ref().is_some_and(|email| !has_body(email)) {
+            refuse("email", "body", &"it is missing: expected a text");
+        }
+        if let Some(audience) = &campaign.audience {
+            let read = Audience::read(&Value::Object(audience.clone()));
+            document.audience(&steps!["campaigns", i, "audience"], read);
+        }
+        document.distinct(&steps!["campaigns", i, "tags"], "", &campaign.tags);
+        let mut seen = HashSet::new();
+        for (v, variation) in campaign.variations.iter().enumerate() {
+            let id = variation.get("id").and_then(Value::as_str).unwrap_or_default();
+            let path = steps!["campaigns", i, "variations", v, "id"];
+            match rules::id(id) {
+                Ok(id) if seen.insert(id) => {}
+                Ok(_) => document.refuse(&path, SAME),
+                Err(error) => document.refuse(&path, error),
+            }
+        }
+    }
+}
+
+/// Fields that the type must have, and those that it cannot have.
+fn check_type(campaign: &DeclaredCampaign, refuse: &mut dyn FnMut(&str, &str, &dyn Display)) {
+    let DeclaredCampaign { kind, messages, variations, email, trigger, audience, .. } = campaign;
+    let sent = &[Kind::Api, Kind::Triggered][..];
+    let fields = [
+        ("messages", messages.is_some(), sent, &[Kind::Triggered][..]),
+        ("variations", !variations.is_empty(), sent, &[]),
+        ("email", email.is_some(), &[Kind::Transactional], &[Kind::Transactional]),
+        ("sla_per_hour", campaign.sla_per_hour.is_some(), &[Kind::Transactional], &[]),
+        ("trigger", trigger.is_some(), &[Kind::Triggered], &[Kind::Triggered]),
+        ("audience", audience.is_some(), &[Kind::Triggered], &[]),
+    ];
+    let name = kind.name();
+    for (field, is_there, allowed, required) in fields {
+        if is_there && !allowed.contains(kind) {
+            refuse(field, "", &format!("a campaign of the type {name} has no {field}"));
+        } else if !is_there && required.contains(kind) {
+            refuse(field, "", &format!("a campaign of the type {name} needs it"));
+        }
+    }
+}
+
+fn channels(is: &Declaration, document: &mut Document<'_>) {
+    let pairs = [("callbacks", &is.callbacks), ("webhooks", &is.webhooks)];
+    for (field, pair) in pairs {
+        let pair = pair.as_ref().map(|pair| (&pair.secret, &pair.secret_old));
+        document.former_secret(&steps![field], pair);
+    }
+    let postback = is.email.as_ref().map(|email| &email.status_postback);
+    let providers = &is.providers;
+    for (path, address) in [
+        (steps!["email", "status_postback"], postback.unwrap_or(&None)),
+        (steps!["providers", "push"], &providers.push),
+        (steps!["providers", "sms"], &providers.sms),
+        (steps!["providers", "whats_app"], &providers.whats_app),
+    ] {
+        let pair = address.as_ref().map(|address| (&address.secret, &address.secret_old));
+        document.former_secret(&path, pair);
+    }
+}
+
+fn storage(storage: &Storage, document: &mut Document<'_>) {
+    if let Some(s3) = &storage.s3 {
+        let mut refuse = |field: &str, text| document.refuse(&steps!["storage", "s3", field], text);
+        if s3.access_key_id.is_some() != s3.secret_access_key.is_some() {
+            let text = "it goes with secret_access_key; without both, the machine's own \
+                        credentials are used";
+            refuse("access_key_id", text);
+        } else if s3.session_token.is_some() && s3.access_key_id.is_none() {
+            refuse("session_token", "it goes with access_key_id and secret_access_key");
+        }
+        if s3.region.is_none() && s3.endpoint.is_none() {
+            refuse("region", "it is missing, such as eu-west-1");
+        }
+    }
+    if let Some(azure) = &storage.azure
+        && azure.access_key.is_some() == azure.sas_token.is_some()
+    {
+        let path = steps!["storage", "azure", "access_key"];
+        document.refuse(&path, "exactly one of access_key and sas_token is required");
+    }
+}
+
+pub(super) fn company(is: &Company, document: &mut Document<'_>) {
+    let tokens = is.scim_tokens.iter().map(|token| (&*token.name, &token.secret));
+    credentials(document, "scim_tokens", tokens);
+    let names = is.dashboard_users.iter().map(|user| folded(&user.user_name));
+    document.distinct(&steps!["dashboard_users"], "user_name", names);
+    for (i, user) in is.dashboard_users.iter().enumerate() {
+        let workspaces = &user.permissions.workspaces;
+        let path = steps!["dashboard_users", i, "permissions", "workspaces"];
+        document.distinct(&path, "workspace", workspaces.iter().map(|one| &one.workspace));
+        for (w, workspace) in workspaces.iter().enumerate() {
+            for (t, team) in workspace.teams.iter().enumerate() {
+                if team.id.is_none() && team.name.is_none() {
+                    let path = [&path[..], &steps![w, "teams", t, "id"]].concat();
+                    document.refuse(&path, "a team has an id or a name");
+                }
+            }
+        }
+    }
+}

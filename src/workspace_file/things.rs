@@ -1,0 +1,238 @@
+//! What a workspace declares, thing by thing: how each is compared, written and deleted.
+
+use secrecy::ExposeSecret as _;
+
+use crate::campaigns::{self, Campaign};
+use crate::config::network::networks;
+use crate::workspace_file::apply::ApplyError;
+use crate::workspace_file::document::Key;
+use crate::workspace_file::plan::{Declared, Entry, Item, Plan, Target};
+use crate::workspaces::channels::{self, Channels, Created, DeclaredPart, Part};
+use crate::workspaces::keys::{self, KeyInfo, NewKey};
+use crate::workspaces::settings::SubscriptionGroup;
+use crate::workspaces::storage::{self, Settings};
+use crate::workspaces::{DeclaredApp, Segment, channel_rows, differing, key_rows, rows};
+
+type Result<T> = std::result::Result<T, ApplyError>;
+
+impl Item for Key {
+    fn entry(&self) -> Entry {
+        Entry::new(&self.name, format!("key {}", self.name), self.permissions.join(", "))
+    }
+}
+
+impl Item for KeyInfo {
+    fn entry(&self) -> Entry {
+        Entry::new(&self.name, format!("key {}", self.name), "revoked")
+    }
+}
+
+impl Declared for Key {
+    type Stored = KeyInfo;
+
+    const GONE: &str = "is no longer in the file: --prune revokes it";
+
+    fn difference(&self, is: &KeyInfo, _: &mut Plan) -> Result<Option<String>> {
+        if !is.has_secret(self.secret.expose_secret()) {
+            return Ok(Some("another secret; the former one is revoked".into()));
+        }
+        let differs = is.permissions != self.permissions || is.allow != self.allow;
+        Ok(differs.then(|| format!("{}; from {}", self.detail(), networks(&self.allow))))
+    }
+
+    /// A secret can move to another name.
+    async fn give_up(&self, is: &KeyInfo, to: &mut Target<'_>) -> Result<()> {
+        match is.has_secret(self.secret.expose_secret()) {
+            true => Ok(()),
+            false => Self::delete(is, to).await,
+        }
+    }
+
+    async fn put(&self, is: Option<&KeyInfo>, to: &mut Target<'_>) -> Result<()> {
+        let Self { name, secret, permissions, allow } = self;
+        if let Some(is) = is.filter(|is| is.has_secret(secret.expose_secret())) {
+            return Ok(key_rows::update(to.tx, is.id, permissions, allow).await?);
+        }
+        let key = NewKey { workspace: to.workspace, name, permissions, allow, declared: true };
+        keys::create_with_secret(to.tx, &to.app.clock, key, secret.expose_secret())
+            .await
+            .map_err(|error| ApplyError::Key { name: name.clone(), error })?;
+        Ok(())
+    }
+
+    async fn delete(is: &KeyInfo, to: &mut Target<'_>) -> Result<()> {
+        key_rows::revoke(to.tx, is.id, to.now).await?;
+        Ok(())
+    }
+}
+
+impl Item for DeclaredApp {
+    fn entry(&self) -> Entry {
+        Entry::new(&self.id, format!("app {}", self.name), self.id)
+    }
+}
+
+impl Declared for DeclaredApp {
+    type Stored = Self;
+
+    fn difference(&self, is: &Self, _: &mut Plan) -> Result<Option<String>> {
+        Ok((self != is).then(|| self.detail()))
+    }
+
+    async fn put(&self, _: Option<&Self>, to: &mut Target<'_>) -> Result<()> {
+        match rows::put_app(to.tx, to.workspace, self).await? {
+            true => Ok(()),
+            false => Err(ApplyError::AppTaken(self.id)),
+        }
+    }
+
+    async fn delete(is: &Self, to: &mut Target<'_>) -> Result<()> {
+        Ok(rows::delete_app(to.tx, to.workspace, is.id).await?)
+    }
+}
+
+impl Item for Settings {
+    fn entry(&self) -> Entry {
+        Entry::new(&self.kind(), format!("storage.{}", self.kind()), self.place())
+    }
+}
+
+impl Declared for Settings {
+    type Stored = Self;
+
+    fn difference(&self, is: &Self, _: &mut Plan) -> Result<Option<String>> {
+        Ok((self != is).then(|| is.difference(self)))
+    }
+
+    async fn put(&self, _: Option<&Self>, to: &mut Target<'_>) -> Result<()> {
+        let id = storage::insert(to.tx, &to.app.secrets, to.workspace, self, to.now).await?;
+        Ok(rows::set_storage(to.tx, to.workspace, self.kind(), Some(id)).await?)
+    }
+
+    async fn delete(is: &Self, to: &mut Target<'_>) -> Result<()> {
+        Ok(rows::set_storage(to.tx, to.workspace, is.kind(), None).await?)
+    }
+}
+
+/// A part of the channels.
+#[derive(Clone)]
+pub(crate) struct Channel {
+    pub part: Part,
+    pub is: DeclaredPart,
+    /// What is said of its secret, where that was created.
+    pub created: Option<&'static str>,
+}
+
+impl Channel {
+    pub fn all(channels: &Channels, created: &Created) -> Vec<Self> {
+        let channel = |(part, is): (&Part, &DeclaredPart)| Self {
+            part: *part,
+            is: is.clone(),
+            created: part.created(created),
+        };
+        channels.iter().map(channel).collect()
+    }
+
+    fn with_created(&self, detail: String) -> String {
+        match self.created {
+            None => detail,
+            Some(created) if detail.is_empty() => created.to_owned(),
+            Some(created) => format!("{detail}; {created}"),
+        }
+    }
+}
+
+impl Item for Channel {
+    fn entry(&self) -> Entry {
+        Entry::new(&self.part.path(), self.part.path(), self.with_created(self.is.place()))
+    }
+}
+
+impl Declared for Channel {
+    type Stored = Self;
+
+    fn difference(&self, is: &Self, _: &mut Plan) -> Result<Option<String>> {
+        Ok((self.is != is.is).then(|| self.with_created(is.is.difference(&self.is))))
+    }
+
+    async fn put(&self, _: Option<&Self>, to: &mut Target<'_>) -> Result<()> {
+        Ok(channels::put(to.tx, &to.app.secrets, to.workspace, self.part, &self.is).await?)
+    }
+
+    async fn delete(is: &Self, to: &mut Target<'_>) -> Result<()> {
+        Ok(channel_rows::delete_channel(to.tx, to.workspace, is.part.path()).await?)
+    }
+}
+
+impl Item for SubscriptionGroup {
+    fn entry(&self) -> Entry {
+        Entry::new(
+            &self.id,
+            format!("subscription_group {}", self.id),
+            format!("{} from {}", self.channel.name(), self.from),
+        )
+    }
+}
+
+impl Declared for SubscriptionGroup {
+    type Stored = Self;
+
+    fn difference(&self, is: &Self, _: &mut Plan) -> Result<Option<String>> {
+        Ok((self != is).then(|| format!("{} -> {}", is.detail(), self.detail())))
+    }
+
+    async fn put(&self, _: Option<&Self>, to: &mut Target<'_>) -> Result<()> {
+        Ok(channel_rows::put_subscription_group(to.tx, to.workspace, self).await?)
+    }
+
+    async fn delete(is: &Self, to: &mut Target<'_>) -> Result<()> {
+        Ok(channel_rows::delete_subscription_group(to.tx, to.workspace, is.id).await?)
+    }
+}
+
+impl Item for Segment {
+    fn entry(&self) -> Entry {
+        Entry::new(&self.id, format!("segment {}", self.name), self.id)
+    }
+}
+
+impl Declared for Segment {
+    type Stored = Self;
+
+    fn difference(&self, is: &Self, _: &mut Plan) -> Result<Option<String>> {
+        let was = (is.name != self.name).then(|| format!("was {}", is.name));
+        let audience = (is.audience != self.audience).then(|| "audience".to_owned());
+        Ok((self != is).then(|| audience.into_iter().chain(was).collect::<Vec<_>>().join("; ")))
+    }
+
+    async fn put(&self, _: Option<&Self>, to: &mut Target<'_>) -> Result<()> {
+        Ok(channel_rows::put_segment(to.tx, to.workspace, self).await?)
+    }
+
+    async fn delete(is: &Self, to: &mut Target<'_>) -> Result<()> {
+        Ok(channel_rows::delete_segment(to.tx, to.workspace, is.id).await?)
+    }
+}
+
+impl Item for Campaign {
+    fn entry(&self) -> Entry {
+        Entry::new(&self.id, format!("{} {}", self.kind.in_words(), self.name), self.id)
+    }
+}
+
+impl Declared for Campaign {
+    type Stored = Self;
+
+    fn difference(&self, is: &Self, _: &mut Plan) -> Result<Option<String>> {
+        Ok((self != is).then(|| differing(is, self)))
+    }
+
+    async fn put(&self, _: Option<&Self>, to: &mut Target<'_>) -> Result<()> {
+        let last = campaigns::rows::last_number(to.tx, to.workspace).await?;
+        Ok(campaigns::rows::put(to.tx, to.workspace, last + 1, self, to.now).await?)
+    }
+
+    async fn delete(is: &Self, to: &mut Target<'_>) -> Result<()> {
+        Ok(campaigns::rows::remove(to.tx, to.workspace, is.id).await?)
+    }
+}

@@ -1,0 +1,345 @@
+//! What values of the workspace file must look like, as serde reads them into the types that
+//! are stored and used. No error repeats a secret.
+//!
+//! A field of a type names its rule: `#[serde(deserialize_with = "one::<Name, _>")]`. Rules of
+//! types that are stored as JSON, too, read the stored form as well.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
+
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use lettre::message::Mailbox;
+use schemars::{Schema, SchemaGenerator, json_schema};
+use secrecy::SecretString;
+use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use super::Channel;
+use super::budgets::DAY;
+use super::relay::Relay;
+use super::settings::{Secret, WHSEC};
+use crate::outbound;
+
+const MOST_REQUESTS: u32 = 1_000_000_000;
+
+/// What a text must look like, and the value that it stands for.
+pub(crate) trait Rule {
+    type Value;
+
+    /// Of a field that is absent, where its default is not that of the type.
+    const DEFAULT: &'static str = "";
+
+    fn read(text: &str) -> Result<Self::Value, String>;
+}
+
+/// Declares rules by the functions that read them.
+macro_rules! rules {
+    ($($(#[$doc:meta])* $name:ident -> $value:ty, $read:expr $(, else $default:literal)?;)+) => {$(
+        $(#[$doc])*
+        pub(crate) struct $name;
+
+        impl $crate::workspaces::rules::Rule for $name {
+            type Value = $value;
+            $(const DEFAULT: &'static str = $default;)?
+
+            fn read(text: &str) -> Result<$value, String> {
+                $read(text)
+            }
+        }
+    )+};
+}
+pub(crate) use rules;
+
+rules! {
+    Name -> String, name;
+    Id -> Uuid, id;
+    MessageChannel -> Channel, message_channel;
+    NumberChannel -> Channel, number_channel;
+    RelayAddress -> SecretString, relay;
+    Sender -> String, mailbox;
+    Address -> String, address;
+    SigningSecret -> Secret, signing_secret;
+    CallbackSecret -> Secret, callback_secret;
+}
+
+/// A value that its rule has read.
+pub(crate) struct Read<R: Rule>(pub R::Value);
+
+impl<'de, R: Rule> Deserialize<'de> for Read<R> {
+    fn deserialize<D: Deserializer<'de>>(text: D) -> Result<Self, D::Error> {
+        let text = Cow::<str>::deserialize(text)?;
+        R::read(&text).map(Self).map_err(Error::custom)
+    }
+}
+
+pub(crate) fn one<'de, R: Rule, D: Deserializer<'de>>(text: D) -> Result<R::Value, D::Error> {
+    Read::<R>::deserialize(text).map(|read| read.0)
+}
+
+/// An empty text is absent too, so that a variable of the environment can be empty.
+pub(crate) fn optional<'de, R: Rule, D: Deserializer<'de>>(
+    text: D,
+) -> Result<Option<R::Value>, D::Error> {
+    let text = Option::<Cow<str>>::deserialize(text)?.filter(|text| !text.is_empty());
+    text.map(|text| R::read(&text)).transpose().map_err(Error::custom)
+}
+
+/// The same, with a default.
+pub(crate) fn or_default<'de, R: Rule, D: Deserializer<'de>>(
+    text: D,
+) -> Result<R::Value, D::Error> {
+    let read = optional::<R, D>(text)?;
+    read.map_or_else(|| R::read(R::DEFAULT).map_err(Error::custom), Ok)
+}
+
+pub(crate) fn default_of<R: Rule>() -> R::Value {
+    R::read(R::DEFAULT).unwrap_or_else(|error| unreachable!("a default of the program: {error}"))
+}
+
+pub(crate) fn list<'de, R: Rule, D: Deserializer<'de>>(
+    texts: D,
+) -> Result<Vec<R::Value>, D::Error> {
+    let read = Vec::<Read<R>>::deserialize(texts)?;
+    Ok(read.into_iter().map(|read| read.0).collect())
+}
+
+/// A whole number from 1 to `MOST`.
+pub(crate) fn up_to<'de, const MOST: u32, D: Deserializer<'de>>(
+    number: D,
+) -> Result<u32, D::Error> {
+    let number = u64::deserialize(number)?;
+    let within = u32::try_from(number).ok().filter(|number| (1..=MOST).contains(number));
+    let wrong = || format!("\"{number}\": expected a whole number from 1 to {MOST}");
+    within.ok_or_else(|| Error::custom(wrong()))
+}
+
+/// Requests in a window.
+pub(crate) fn requests<'de, D: Deserializer<'de>>(number: D) -> Result<u32, D::Error> {
+    up_to::<MOST_REQUESTS, D>(number)
+}
+
+/// Seconds of a window.
+pub(crate) fn window<'de, D: Deserializer<'de>>(number: D) -> Result<u32, D::Error> {
+    let seconds = u64::deserialize(number)?;
+    let divides = |seconds: &u32| *seconds > 0 && DAY.is_multiple_of(*seconds);
+    let wrong = || {
+        format!(
+            "\"{seconds}\": expected whole seconds that divide a day ({DAY}), such as 1, 60 or 3600"
+        )
+    };
+    u32::try_from(seconds).ok().filter(divides).ok_or_else(|| Error::custom(wrong()))
+}
+
+/// Fields that are kept as they are written.
+pub(crate) fn verbatim<'de, D: Deserializer<'de>>(fields: D) -> Result<Value, D::Error> {
+    Map::deserialize(fields).map(Value::Object)
+}
+
+/// A secret: a text in the file, bytes where it is stored.
+pub(crate) fn secret<'de, R, D>(secret: D) -> Result<Option<Secret>, D::Error>
+where
+    R: Rule<Value = Secret>,
+    D: Deserializer<'de>,
+{
+    let either = Option::<TextOrBytes<R>>::deserialize(secret)?;
+    Ok(either.and_then(|either| either.0))
+}
+
+struct TextOrBytes<R>(Option<Secret>, PhantomData<R>);
+
+impl<'de, R: Rule<Value = Secret>> Deserialize<'de> for TextOrBytes<R> {
+    fn deserialize<D: Deserializer<'de>>(secret: D) -> Result<Self, D::Error> {
+        secret.deserialize_byte_buf(TextOrBytes::<R>(None, PhantomData))
+    }
+}
+
+impl<'de, R: Rule<Value = Secret>> Visitor<'de> for TextOrBytes<R> {
+    type Value = Self;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a secret")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Self, E> {
+        let read = Some(text).filter(|text| !text.is_empty()).map(R::read);
+        read.transpose().map(|secret| Self(secret, PhantomData)).map_err(E::custom)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut bytes: A) -> Result<Self, A::Error> {
+        let mut secret = Vec::new();
+        while let Some(byte) = bytes.next_element()? {
+            secret.push(byte);
+        }
+        Ok(Self(Some(Secret(secret)), PhantomData))
+    }
+}
+
+/// How numbers are described: `${NAME}` may stand for one.
+pub(crate) fn number(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": ["number", "string"]})
+}
+
+pub(crate) fn optional_number(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": ["number", "string", "null"]})
+}
+
+/// How names are described of which there are some.
+pub(crate) fn one_of<const N: usize>(names: [&str; N]) -> Schema {
+    json_schema!({"enum": names.as_slice()})
+}
+
+fn name(text: &str) -> Result<String, String> {
+    if (1..=255).contains(&text.chars().count()) && !text.contains(char::is_control) {
+        Ok(text.to_owned())
+    } else {
+        Err("expected 1 to 255 characters, no control characters among them".into())
+    }
+}
+
+pub(crate) fn id(text: &str) -> Result<Uuid, String> {
+    Uuid::parse_str(text).map_err(|_| format!("{text:?} is not a UUID (create one with: uuidgen)"))
+}
+
+/// A channel of the messages object.
+fn message_channel(text: &str) -> Result<Channel, String> {
+    let found = Channel::OF_MESSAGES.into_iter().find(|channel| channel.name() == text);
+    found.ok_or_else(|| {
+        let names = Channel::OF_MESSAGES.map(Channel::name).join(", ");
+        format!("{text:?}: expected one of {names}")
+    })
+}
+
+/// A channel that goes to phone numbers.
+fn number_channel(text: &str) -> Result<Channel, String> {
+    match text {
+        "sms" => Ok(Channel::Sms),
+        "whats_app" => Ok(Channel::WhatsApp),
+        _ => Err(format!("{text:?}: expected sms or whats_app")),
+    }
+}
+
+/// What messages to phone numbers come from: a number, or of SMS alone a short code or a name.
+pub(crate) fn check_sender(text: &str, channel: Channel) -> Result<(), String> {
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_number = text
+        .strip_prefix('+')
+        .is_some_and(|number| (7..=15).contains(&number.len()) && digits(number));
+    let is_short_code = (3..=8).contains(&text.len()) && digits(text);
+    let is_name = (1..=11).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b' ')
+        && text.bytes().any(|byte| byte.is_ascii_alphabetic());
+    match channel {
+        _ if is_number => Ok(()),
+        Channel::Sms if is_short_code || is_name => Ok(()),
+        Channel::Sms => Err(format!(
+            "{text:?}: expected + and 7 to 15 digits, a short code of 3 to 8 digits, or a name of \
+             at most 11 letters, digits and spaces"
+        )),
+        _ => Err(format!("{text:?}: expected + and 7 to 15 digits")),
+    }
+}
+
+/// The address of a relay; empty where a variable of the environment is, and no email is
+/// declared.
+fn relay(text: &str) -> Result<SecretString, String> {
+    match text {
+        "" => Ok(text.into()),
+        text => Relay::parse(text).map(|_| text.into()),
+    }
+}
+
+/// A sender of emails, with a name or without.
+fn mailbox(text: &str) -> Result<String, String> {
+    match text.parse::<Mailbox>() {
+        Ok(_) if !text.contains(char::is_control) => Ok(text.to_owned()),
+        _ => Err(format!("{text:?} is not a sender, such as Acme <hello@acme.example>")),
+    }
+}
+
+/// An http(s) address, which may hold a password or a token. No error repeats it.
+fn address(text: &str) -> Result<String, String> {
+    outbound::read_address(text).map(|_| text.to_owned())
+}
+
+/// What requests are signed with: the bytes behind `whsec_…`, or a text as it is.
+fn signing_secret(text: &str) -> Result<Secret, String> {
+    if text.starts_with(WHSEC) {
+        return callback_secret(text);
+    }
+    match (20..=255).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        true => Ok(Secret(text.into())),
+        false => Err("a secret that signs is whsec_ and 24 to 64 bytes in base64 (create one \
+                      with: echo whsec_$(openssl rand -base64 32)), or 20 to 255 printable ASCII \
+                      characters without spaces"
+            .into()),
+    }
+}
+
+/// The bytes behind `whsec_…`.
+fn callback_secret(text: &str) -> Result<Secret, String> {
+    text.strip_prefix(WHSEC)
+        .and_then(|text| BASE64_STANDARD.decode(text).ok())
+        .filter(|bytes| (24..=64).contains(&bytes.len()))
+        .map(Secret)
+        .ok_or_else(|| {
+            "such a secret is whsec_ and 24 to 64 bytes in base64 (create one with: \
+             echo whsec_$(openssl rand -base64 32))"
+                .into()
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn senders_are_numbers_and_of_sms_names_too() {
+        let is_sender = |text: &str| {
+            [Channel::Sms, Channel::WhatsApp].map(|channel| check_sender(text, channel).is_ok())
+        };
+        for text in ["+15550100", "+491701234567"] {
+            assert_eq!(is_sender(text), [true, true], "{text}");
+        }
+        for text in ["12345", "Acme", "Acme 24"] {
+            assert_eq!(is_sender(text), [true, false], "{text}");
+        }
+        for text in ["", "+123", "12", "+1 555 0100", "A name that is long", "+1234567890123456"] {
+            assert_eq!(is_sender(text), [false, false], "{text}");
+        }
+        for text in ["hello@acme.example", "Acme <hello@acme.example>", "\"A, B\" <a@b.example>"] {
+            assert_eq!(mailbox(text).as_deref(), Ok(text));
+        }
+        for text in ["", "Acme", "Acme <hello>", "a@b.example, c@d.example", "A\n<a@b.example>"] {
+            assert!(mailbox(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_signing_secret_is_bytes_or_a_text() {
+        let bytes = format!("{WHSEC}{}", BASE64_STANDARD.encode([7; 32]));
+        let text = "a-secret-that-is-long-enough";
+        assert_eq!(callback_secret(&bytes), Ok(Secret(vec![7; 32])));
+        assert_eq!(signing_secret(&bytes), Ok(Secret(vec![7; 32])));
+        assert_eq!(signing_secret(text), Ok(Secret(text.into())));
+        assert!(callback_secret(text).is_err());
+        for text in ["", "short", "whsec_", "whsec_c2hvcnQ=", "whsec_***", "twenty spaces and more"]
+        {
+            for error in [signing_secret(text), callback_secret(text)] {
+                assert!(error.unwrap_err().contains("openssl rand"), "{text}");
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_panics(text in "\\PC*") {
+            let _ = (name(&text), id(&text), mailbox(&text), address(&text), relay(&text));
+            let _ = (signing_secret(&text), message_channel(&text), number_channel(&text));
+            let _ = (check_sender(&text, Channel::Sms), check_sender(&text, Channel::Email));
+        }
+    }
+}
