@@ -1,5 +1,5 @@
-//! Pages of the book that come from the code: settings, metrics, commands and the fields of the
-//! workspace file. `longshore reference docs/reference` writes them; a test compares the stored
+//! Pages of the book that come from the code: settings, metrics, commands, the fields of the
+//! workspace file and the codes of errors. `longshore reference docs/reference` writes them; a test compares the stored
 //! pages.
 
 use std::fmt::Write as _;
@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use super::CommandResult;
 use crate::config::{Config, variable};
+use crate::gateway::Code;
 use crate::telemetry::metrics::{GROUPS, Group};
 use crate::workspace_file::document::json_schema;
 
@@ -58,6 +59,7 @@ const COMMANDS: &[Part] = &[
             "sla",
             "console-log",
             "invalid-numbers",
+            "template",
         ],
     ),
     ("commands.md", "Commands: processes and the log", &[]),
@@ -70,6 +72,7 @@ pub fn pages() -> Vec<(&'static str, String)> {
         ("metrics.md", metrics("Metrics of processes, requests and the log", service)),
         ("metrics-work.md", metrics("Metrics of exports, ingestion and messages", work)),
         ("workspace-file-fields.md", workspace_file()),
+        ("error-codes.md", error_codes()),
     ];
     pages.extend(SETTINGS.iter().map(|part| (part.0, settings(part))));
     pages.extend(COMMANDS.iter().map(|part| (part.0, commands(part))));
@@ -173,6 +176,18 @@ fn help(page: &mut String, command: &clap::Command, level: usize) {
     for command in command.get_subcommands().filter(|command| !command.is_hide_set()) {
         help(page, command, level + 1);
     }
+}
+
+fn error_codes() -> String {
+    let mut page = heading("Error codes");
+    page += "\nThe `code` of an error of the API. A code never changes its meaning. A later version may \
+             have more.\n\n| Code | Meaning |\n|---|---|\n";
+    let schema = schemars::schema_for!(Code).to_value();
+    for code in schema["oneOf"].as_array().into_iter().flatten() {
+        let text = cell(code["description"].as_str().unwrap_or_default());
+        let _ = writeln!(page, "| `{}` | {text} |", code["const"].as_str().unwrap_or_default());
+    }
+    page
 }
 
 fn workspace_file() -> String {

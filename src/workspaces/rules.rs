@@ -24,7 +24,8 @@ use crate::outbound;
 
 const MOST_REQUESTS: u32 = 1_000_000_000;
 
-/// What a text must look like, and the value that it stands for.
+/// What a text must look like, and the value that it stands for. Stored settings are read by the same
+/// rules: a rule never becomes stricter, or what was accepted before cannot be read any more.
 pub(crate) trait Rule {
     type Value;
 

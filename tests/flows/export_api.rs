@@ -62,7 +62,7 @@ async fn the_members_of_a_request_are_checked() {
     for (member, value, part) in [
         ("output_format", json!("rar"), "zip or gzip"),
         ("output_format", json!("ZIP"), "zip or gzip"),
-        ("output_format", json!(1), "zip or gzip"),
+        ("output_format", json!(1), "a string"),
         ("callback_endpoint", json!(5), "string"),
         ("callback_endpoint", json!("garbage"), "URL"),
         ("callback_endpoint", json!("/only/a/path"), "URL"),
