@@ -14,12 +14,10 @@ use super::address::{is_allowed, of_client};
 use super::limits::{self, Standing};
 use super::memory::Room;
 use super::request::RequestId;
-use super::{ApiError, Caller, Connection, body};
+use super::{ADDRESS_REFUSED, ApiError, Caller, Connection, body};
 use crate::app::App;
 use crate::gateway::memory::place;
 use crate::workspaces::{Budget, keys};
-
-pub(crate) const ADDRESS_REFUSED: &str = "Invalid whitelisted IPs";
 
 /// A route that needs a key with `permission`, and is counted against that permission's
 /// [budget](Budget::of_permission). Checked before the body is read, in the order: key 401, the

@@ -8,16 +8,18 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
 use super::Code;
-use super::auth::ADDRESS_REFUSED;
 use super::coding::ACCEPTED;
 use super::formats::{Error, Errors};
-use super::openapi::{Refusal, Worded};
+use super::refusal::{Refusal, Worded};
 use crate::credentials::FindError;
 use crate::workspaces::StorageError;
 use kit::retry::Retry;
 use log::LogError;
 use objects::ObjectError;
 use store::StoreError;
+
+/// To a sender whose address is not on the allowlist.
+pub(crate) const ADDRESS_REFUSED: &str = "Invalid whitelisted IPs";
 
 /// What a client is asked to wait before it tries again, in seconds.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("5");
@@ -231,6 +233,13 @@ impl From<ObjectError> for ApiError {
 impl From<StorageError> for ApiError {
     fn from(error: StorageError) -> Self {
         Self::of(&error)
+    }
+}
+
+/// What is wrong with a field or a parameter.
+impl Refusal for String {
+    fn worded(&self) -> Worded {
+        ApiError::Invalid(self.clone()).worded()
     }
 }
 

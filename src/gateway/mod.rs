@@ -22,6 +22,7 @@ pub mod limits;
 pub mod memory;
 pub mod openapi;
 mod query;
+mod refusal;
 mod request;
 pub mod scim;
 mod serve;
@@ -32,10 +33,10 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-pub(crate) use auth::ADDRESS_REFUSED;
 pub use auth::{bearer, check_address, protected, prove};
 pub use body::{Json, JsonText, discard};
 pub use code::Code;
+pub(crate) use error::ADDRESS_REFUSED;
 pub use error::ApiError;
 pub use idempotency::IdempotencyKey;
 pub use memory::place;

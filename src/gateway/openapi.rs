@@ -20,7 +20,7 @@ use schemars::JsonSchema;
 use serde_json::Value;
 
 pub use access::Access;
-pub use operation::{Operation, Refusal, Tag, Worded};
+pub use operation::{Operation, Tag};
 pub use webhook::{SENT_TO_OTHERS, Webhook};
 
 use crate::app::App;

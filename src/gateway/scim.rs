@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::gateway::ApiError;
 use crate::gateway::error::Said;
-use crate::gateway::openapi::{Refusal, Worded};
+use crate::gateway::refusal::{Refusal, Worded};
 use store::StoreError;
 
 /// What the paths of its calls begin with.

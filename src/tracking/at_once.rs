@@ -6,8 +6,9 @@ use serde_json::{Map, Value, json};
 
 use super::Kind;
 use super::apply::{ApplyError, Dropped, Ingest, Tally};
+use super::limits::IDENTIFIERS;
 use super::message::{Batch, Object, VERSION};
-use super::object::{self, IDENTIFIERS, Taken};
+use super::object::{self, Taken};
 use crate::users::identifier::{Identifier, UserAlias};
 use store::Tx;
 

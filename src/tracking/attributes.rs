@@ -5,6 +5,7 @@ use std::collections::HashSet;
 
 use serde_json::value::RawValue;
 
+use super::limits::REFUSED;
 use super::message::{Attributes, Entries, Json};
 use super::object::{Place, Reader};
 use super::values::Checked;
@@ -12,19 +13,6 @@ use crate::users::profile::{Field, FieldError, check};
 use kit::json::{self, Members};
 
 const CUSTOM: &str = "custom_attributes";
-
-/// What no attribute object sets: the service's own, and what comes from elsewhere.
-pub(super) const REFUSED: &[&str] = &[
-    "created_at",
-    "random_bucket",
-    "purchases",
-    "custom_events",
-    "total_revenue",
-    "apps",
-    "devices",
-    "uninstalled_at",
-    "user_aliases",
-];
 
 /// Reads an attribute object; none where something is wrong, which is noted.
 pub(super) fn read<'a>(reader: &mut Reader<'a>) -> Option<Attributes<'a>> {

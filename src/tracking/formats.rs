@@ -7,10 +7,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::attributes::REFUSED;
-use super::intake::MOST_OBJECTS;
-use super::object::IDENTIFIERS;
-use super::properties::{MAX_NESTED_BYTES, RESERVED_ON_PURCHASES};
+use super::limits::{IDENTIFIERS, MAX_NESTED_BYTES, MOST_OBJECTS, REFUSED, RESERVED_ON_PURCHASES};
 use super::values::MOST_QUANTITY;
 use crate::gateway::formats::{CONTROLS, Identifier, NO_NUL, Time, UserAlias, first_of};
 use crate::users::profile::{Field, MAX_BYTES, MAX_TEXT, check, codes};

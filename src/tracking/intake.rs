@@ -10,15 +10,13 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::formats::{AttributeObject, EventObject, Objects, PurchaseObject, one_is_valid};
+use super::limits::MOST_OBJECTS;
 use super::object::{self, Problem, Taken};
 use super::partitions;
 use super::{Kind, telemetry};
 use crate::gateway::formats::SuccessText;
 use crate::gateway::{ApiError, JsonText};
 use log::NewMessage;
-
-/// Objects that an array may have.
-pub const MOST_OBJECTS: usize = 75;
 
 pub const TOO_MANY: &str = "Max Input Length Exceeded";
 

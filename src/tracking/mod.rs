@@ -19,6 +19,7 @@ pub mod at_once;
 mod attributes;
 pub(crate) mod formats;
 pub(crate) mod intake;
+mod limits;
 pub mod message;
 mod object;
 mod partitions;

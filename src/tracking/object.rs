@@ -6,8 +6,8 @@ use std::fmt::Display;
 use serde_json::value::RawValue;
 
 use super::formats::{APP_ID, CURRENCY, NAME, PRICE, PRODUCT_ID, QUANTITY, TIME};
+use super::limits::{IDENTIFIERS, RESERVED_ON_PURCHASES};
 use super::message::{Event, Object, Purchase};
-use super::properties::RESERVED_ON_PURCHASES;
 use super::values::{self, Checked};
 use super::{Kind, attributes, properties};
 use crate::users::identifier::Identifier;
@@ -20,9 +20,6 @@ const MAX_BYTES: usize = 4 << 20;
 
 /// Problems of one object that are told; one who has more sees the others later.
 const MOST_PROBLEMS: usize = 10;
-
-/// The members that identify a user, the strongest first.
-pub(super) const IDENTIFIERS: [&str; 4] = ["external_id", "service_id", "user_alias", "email"];
 
 /// What is wrong with an object: a text for the customer, without values, and the member as
 /// metrics have it, which is none that a customer named.

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde_json::value::RawValue;
 
 use super::formats::PROPERTIES;
+use super::limits::MAX_NESTED_BYTES;
 use super::message::Json;
 use super::object::{Place, Reader};
 use super::values::Checked;
@@ -12,13 +13,6 @@ use crate::users::profile::check;
 use kit::clock::is_date_and_time;
 use kit::json::{self, Members};
 use kit::words::check_short;
-
-/// Names that no property of a purchase may have.
-pub const RESERVED_ON_PURCHASES: &[&str] =
-    &["time", "product_id", "quantity", "event_name", "price", "currency"];
-
-/// Bytes that properties may have where arrays or objects are among them: 50 KB.
-pub const MAX_NESTED_BYTES: usize = 51_200;
 
 /// Reads the member `properties`: those that are not null, as compact JSON. None where there
 /// are none, or something is wrong, which is noted.

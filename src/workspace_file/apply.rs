@@ -7,30 +7,27 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use uuid::Uuid;
 
 use crate::app::App;
 use crate::campaigns::{self, Campaign};
 use crate::catalogs;
 use crate::config::network::networks;
 use crate::schedules;
-use crate::scim::tokens::TokenError;
-use crate::workspace_file::catalogs::{self as catalog_steps, CatalogSteps, DeclareError, Files};
+use crate::workspace_file::catalogs::{self as catalog_steps, CatalogSteps, Files};
 use crate::workspace_file::change::{Change, Options};
 use crate::workspace_file::document::{Declaration, Key};
-use crate::workspace_file::file::FileError;
+use crate::workspace_file::error::ApplyError;
 use crate::workspace_file::messages;
 use crate::workspace_file::plan::{Declared, Plan, Steps, Target};
 use crate::workspace_file::things::Channel;
 use crate::workspaces::channels::{self, Channels, Created, Part};
 use crate::workspaces::groups::{self, ControlGroup, USUAL_PERCENT};
-use crate::workspaces::keys::{self, KeyError, KeyInfo};
+use crate::workspaces::keys::{self, KeyInfo};
 use crate::workspaces::settings::{self, CappingRule, SubscriptionGroup};
 use crate::workspaces::storage::{self, Settings, StorageError};
 use crate::workspaces::{DeclaredApp, Limit, Segment, Workspace, channel_rows, rows};
 use kit::money;
-use kit::retry::Retry;
-use objects::{ObjectError, probe};
+use objects::probe;
 use store::{StoreError, Tx};
 
 /// The result of applying one document.
@@ -46,77 +43,6 @@ pub struct Applied {
     pub callback_secret: Option<String>,
     /// All secrets that were created just now, by where they would be in the file: shown this once.
     pub secrets: BTreeMap<&'static str, String>,
-}
-
-#[derive(Debug, thiserror::Error)]
-pub enum ApplyError {
-    #[error(transparent)]
-    Storage(#[from] StorageError),
-    #[error("key {name}: {error}")]
-    Key { name: String, error: KeyError },
-    #[error("key {0}: `key create` created another key of that name; revoke it first")]
-    NotDeclared(String),
-    #[error("app {0}: another workspace has an app of that id")]
-    AppTaken(Uuid),
-    #[error(
-        "control_group.percent is {wanted} and the active group has {active}: \
-         another percentage is another group, with another segment id. Put {active} back into \
-         the file, or run `longshore control-group renew --percent {wanted}` first"
-    )]
-    Percent { active: i32, wanted: i32 },
-    #[error("scim_token {name}: {error}")]
-    Token { name: String, error: TokenError },
-    #[error(
-        "scim_token {0}: `scim-token create` created another one of that name; revoke it first"
-    )]
-    TokenNotDeclared(String),
-    #[error(
-        "dashboard_user {0}: a user whom the file does not declare has that name; delete it over SCIM first, or take it out of the file"
-    )]
-    UserNotDeclared(String),
-    #[error("dashboard_user {user}: there is no workspace {workspace}")]
-    NoWorkspace { user: String, workspace: String },
-    #[error("storage.{kind}: {error}")]
-    Probe { kind: &'static str, error: ObjectError },
-    #[error(transparent)]
-    Catalogs(#[from] DeclareError),
-    /// What campaigns send cannot be sent as the workspace is declared.
-    #[error(transparent)]
-    Messages(#[from] FileError),
-    #[error(
-        "webhooks.secret and {0} are the same: webhooks of messages sign what their senders write, \
-         so their secret must sign nothing else"
-    )]
-    SharedSecret(&'static str),
-    #[error("storage.{0} was changed by somebody else at the same time: apply again")]
-    Meanwhile(&'static str),
-}
-
-impl From<StoreError> for ApplyError {
-    fn from(error: StoreError) -> Self {
-        Self::Storage(error.into())
-    }
-}
-
-impl Retry for ApplyError {
-    fn can_retry(&self) -> bool {
-        match self {
-            Self::Storage(error) => error.can_retry(),
-            Self::Key { error, .. } => error.can_retry(),
-            Self::Probe { error, .. } => error.can_retry(),
-            Self::Catalogs(error) => error.can_retry(),
-            Self::Messages(error) => error.can_retry(),
-            Self::Meanwhile(_) => true,
-            Self::Token { error, .. } => error.can_retry(),
-            Self::NotDeclared(_)
-            | Self::AppTaken(_)
-            | Self::Percent { .. }
-            | Self::TokenNotDeclared(_)
-            | Self::UserNotDeclared(_)
-            | Self::NoWorkspace { .. }
-            | Self::SharedSecret(_) => false,
-        }
-    }
 }
 
 /// Brings the store to what `declaration` says, in one transaction; storage that is new or

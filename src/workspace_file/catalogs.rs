@@ -9,46 +9,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tokio::sync::mpsc;
 
-use crate::catalogs::items::{self, Digest, ItemsError, Row};
+use crate::catalogs::items::{self, Digest, Row};
 use crate::catalogs::rows::{self, Stored, StoredItem};
 use crate::catalogs::{Catalog, Field, Fields};
-use crate::workspace_file::apply::ApplyError;
 use crate::workspace_file::document::DeclaredCatalog;
+use crate::workspace_file::error::{ApplyError, DeclareError};
 use crate::workspace_file::plan::{Declared, Entry, Item, Plan, Steps, Target};
-use kit::retry::Retry;
 use kit::words::count;
 use store::{StoreError, Tx};
 
 /// Items of one page while fields are taken out of them.
 const PAGE: i64 = 1_000;
-
-#[derive(Debug, thiserror::Error)]
-pub enum DeclareError {
-    #[error("catalog {catalog}: {error}")]
-    Items { catalog: String, error: ItemsError },
-    #[error(
-        "catalog {catalog}: field {field} is of type {is} and the file says {declared}, which the \
-         items that there are may not fit: declare a field of another name, or remove the items \
-         first (apply the file without `items`, with --prune)"
-    )]
-    Type { catalog: String, field: String, is: &'static str, declared: &'static str },
-    #[error("catalog {0}: its items, or their file, were changed at the same time: apply again")]
-    Meanwhile(String),
-    #[error("item {0} cannot be read: {1}")]
-    Unreadable(String, serde_json::Error),
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-impl Retry for DeclareError {
-    fn can_retry(&self) -> bool {
-        match self {
-            Self::Meanwhile(_) => true,
-            Self::Store(error) => error.can_retry(),
-            Self::Items { .. } | Self::Type { .. } | Self::Unreadable(..) => false,
-        }
-    }
-}
 
 /// The files of items, by catalog.
 pub type Files = BTreeMap<String, Digest>;

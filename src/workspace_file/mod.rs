@@ -15,6 +15,7 @@ mod catalogs;
 pub mod change;
 pub mod company;
 pub mod document;
+pub mod error;
 mod expand;
 pub mod file;
 mod messages;

@@ -4,8 +4,8 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::app::App;
-use crate::workspace_file::apply::ApplyError;
 use crate::workspace_file::change::{Change, Options};
+use crate::workspace_file::error::ApplyError;
 use store::Tx;
 
 /// Something that is declared or stored, as the list of changes has it.

@@ -4,8 +4,8 @@ use secrecy::ExposeSecret as _;
 
 use crate::campaigns::{self, Campaign};
 use crate::config::network::networks;
-use crate::workspace_file::apply::ApplyError;
 use crate::workspace_file::document::Key;
+use crate::workspace_file::error::ApplyError;
 use crate::workspace_file::plan::{Declared, Entry, Item, Plan, Target};
 use crate::workspaces::channels::{self, Channels, Created, DeclaredPart, Part};
 use crate::workspaces::keys::{self, KeyInfo, NewKey};

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::operation::{Refusal, Worded};
+use crate::gateway::refusal::{Refusal, Worded};
 use crate::gateway::scim;
-use crate::gateway::{ApiError, auth};
+use crate::gateway::{ADDRESS_REFUSED, ApiError};
 use crate::outbound::signature;
 use crate::workspaces::{Budget, Limit};
 
@@ -108,7 +108,7 @@ impl Access {
                 Some("The sender's address is not on the token's list")
             }
         };
-        refusals.extend(address.map(|when| (ApiError::Forbidden(auth::ADDRESS_REFUSED), when)));
+        refusals.extend(address.map(|when| (ApiError::Forbidden(ADDRESS_REFUSED), when)));
         if let Self::Key(permission) = self {
             let when = "The key lacks the permission";
             refusals.push((ApiError::NoPermission(permission), when));

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::Access;
 use crate::gateway::formats::{Success, schema_of};
+use crate::gateway::refusal::{Refusal, Worded};
 use crate::gateway::{ApiError, Code};
 
 /// What calls are grouped by.
@@ -23,26 +24,6 @@ pub(super) type Shape = fn(&mut SchemaGenerator) -> Schema;
 
 fn shape_of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     generator.subschema_for::<T>()
-}
-
-/// An error as it is answered.
-pub struct Worded {
-    pub status: StatusCode,
-    pub body: Value,
-    /// Whether there is a `Retry-After`.
-    pub retries: bool,
-}
-
-/// What a call can be refused with.
-pub trait Refusal {
-    fn worded(&self) -> Worded;
-}
-
-/// What is wrong with a member or a parameter.
-impl Refusal for String {
-    fn worded(&self) -> Worded {
-        ApiError::Invalid(self.clone()).worded()
-    }
 }
 
 /// A call: a method of a route.

@@ -1,0 +1,113 @@
+//! Why a document cannot be applied.
+
+use uuid::Uuid;
+
+use crate::catalogs::items::ItemsError;
+use crate::scim::tokens::TokenError;
+use crate::workspace_file::file::FileError;
+use crate::workspaces::keys::KeyError;
+use crate::workspaces::storage::StorageError;
+use kit::retry::Retry;
+use objects::ObjectError;
+use store::StoreError;
+
+/// Why a document cannot be applied.
+#[derive(Debug, thiserror::Error)]
+pub enum ApplyError {
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    #[error("key {name}: {error}")]
+    Key { name: String, error: KeyError },
+    #[error("key {0}: `key create` created another key of that name; revoke it first")]
+    NotDeclared(String),
+    #[error("app {0}: another workspace has an app of that id")]
+    AppTaken(Uuid),
+    #[error(
+        "control_group.percent is {wanted} and the active group has {active}: \
+         another percentage is another group, with another segment id. Put {active} back into \
+         the file, or run `longshore control-group renew --percent {wanted}` first"
+    )]
+    Percent { active: i32, wanted: i32 },
+    #[error("scim_token {name}: {error}")]
+    Token { name: String, error: TokenError },
+    #[error(
+        "scim_token {0}: `scim-token create` created another one of that name; revoke it first"
+    )]
+    TokenNotDeclared(String),
+    #[error(
+        "dashboard_user {0}: a user whom the file does not declare has that name; delete it over SCIM first, or take it out of the file"
+    )]
+    UserNotDeclared(String),
+    #[error("dashboard_user {user}: there is no workspace {workspace}")]
+    NoWorkspace { user: String, workspace: String },
+    #[error("storage.{kind}: {error}")]
+    Probe { kind: &'static str, error: ObjectError },
+    #[error(transparent)]
+    Catalogs(#[from] DeclareError),
+    /// What campaigns send cannot be sent as the workspace is declared.
+    #[error(transparent)]
+    Messages(#[from] FileError),
+    #[error(
+        "webhooks.secret and {0} are the same: webhooks of messages sign what their senders write, \
+         so their secret must sign nothing else"
+    )]
+    SharedSecret(&'static str),
+    #[error("storage.{0} was changed by somebody else at the same time: apply again")]
+    Meanwhile(&'static str),
+}
+
+impl From<StoreError> for ApplyError {
+    fn from(error: StoreError) -> Self {
+        Self::Storage(error.into())
+    }
+}
+
+impl Retry for ApplyError {
+    fn can_retry(&self) -> bool {
+        match self {
+            Self::Storage(error) => error.can_retry(),
+            Self::Key { error, .. } => error.can_retry(),
+            Self::Probe { error, .. } => error.can_retry(),
+            Self::Catalogs(error) => error.can_retry(),
+            Self::Messages(error) => error.can_retry(),
+            Self::Meanwhile(_) => true,
+            Self::Token { error, .. } => error.can_retry(),
+            Self::NotDeclared(_)
+            | Self::AppTaken(_)
+            | Self::Percent { .. }
+            | Self::TokenNotDeclared(_)
+            | Self::UserNotDeclared(_)
+            | Self::NoWorkspace { .. }
+            | Self::SharedSecret(_) => false,
+        }
+    }
+}
+
+/// Why a catalog cannot be brought to what is declared.
+#[derive(Debug, thiserror::Error)]
+pub enum DeclareError {
+    #[error("catalog {catalog}: {error}")]
+    Items { catalog: String, error: ItemsError },
+    #[error(
+        "catalog {catalog}: field {field} is of type {is} and the file says {declared}, which the \
+         items that there are may not fit: declare a field of another name, or remove the items \
+         first (apply the file without `items`, with --prune)"
+    )]
+    Type { catalog: String, field: String, is: &'static str, declared: &'static str },
+    #[error("catalog {0}: its items, or their file, were changed at the same time: apply again")]
+    Meanwhile(String),
+    #[error("item {0} cannot be read: {1}")]
+    Unreadable(String, serde_json::Error),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Retry for DeclareError {
+    fn can_retry(&self) -> bool {
+        match self {
+            Self::Meanwhile(_) => true,
+            Self::Store(error) => error.can_retry(),
+            Self::Items { .. } | Self::Type { .. } | Self::Unreadable(..) => false,
+        }
+    }
+}
