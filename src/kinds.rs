@@ -46,6 +46,11 @@ pub fn job_of_workspace(workspace: i32) -> Uuid {
     Uuid::from_u128(0x6d65_7373_6167_6573 << 64 | u128::from(workspace.unsigned_abs()))
 }
 
+/// The workspace of such a job.
+pub fn workspace_of_job(job: Uuid) -> i32 {
+    job.as_u128() as i32
+}
+
 /// The item of a claim about a thing with this id: the random end of a UUID, 0 and more.
 pub fn item_of(id: Uuid) -> i64 {
     let (_, low) = id.as_u64_pair();
@@ -57,6 +62,13 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+
+    #[test]
+    fn a_job_leads_to_its_workspace() {
+        for workspace in [1, 77, i32::MAX] {
+            assert_eq!(workspace_of_job(job_of_workspace(workspace)), workspace);
+        }
+    }
 
     #[test]
     fn items_are_numbers_from_zero_up_and_differ() {

@@ -228,17 +228,16 @@ pub async fn claimed(tx: &mut Tx, claim: &Claim) -> Result<Option<Email>, StoreE
             concat!(
                 "SELECT ",
                 columns!(" FROM transactional_emails WHERE dispatch_id BETWEEN $1 AND $2"),
-                " AND state = 'processing'",
+                " AND workspace_id = $3 AND state = 'processing'",
                 $lock
             )
         };
     }
     let sql = if tx.is_postgres() { claimed!(" FOR UPDATE") } else { claimed!("") };
     let (first, last) = ids_of(claim.item);
-    let found: Vec<Email> =
-        on!(tx, c => sqlx::query_as(sql).bind(first).bind(last).fetch_all(c).await?);
-    let is_of_job = |email: &Email| kinds::job_of_workspace(email.workspace_id) == claim.job;
-    Ok(found.into_iter().find(is_of_job))
+    let workspace = kinds::workspace_of_job(claim.job);
+    Ok(on!(tx, c => sqlx::query_as(sql)
+        .bind(first).bind(last).bind(workspace).fetch_optional(c).await?))
 }
 
 /// Notes when an email was begun and who is meant, and that the attributes are applied: they never

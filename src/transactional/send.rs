@@ -18,6 +18,7 @@ use super::rows::{self, Email};
 use super::{State, sla};
 use crate::app::App;
 use crate::campaigns::{self, Campaign, Kind};
+use crate::kinds;
 use crate::messages::content::{Content, Rendered};
 use crate::messages::personalization::{Origin, Scope};
 use crate::messages::recipient::User;
@@ -34,7 +35,7 @@ use kit::fail_point;
 use kit::retry::{Retry, Tries, pause};
 use store::claims::{self, Claim, ClaimError};
 use store::documents::parsed;
-use store::{Store, StoreError, Tx};
+use store::{StoreError, Tx};
 use template::Stop;
 
 /// Reasons of what is aborted, for customers.
@@ -119,20 +120,21 @@ impl Lane {
         Self { ingest: Ingest::new(&app), app, contents: Contents::default() }
     }
 
-    /// The connections of this lane.
-    pub fn store(&self) -> &Store {
-        &self.app.store
-    }
-
     /// Sends the email of a claim, unless it does not wait any more.
     pub async fn handle(&self, claim: &Claim) -> Result<(), SendError> {
+        // Before there is a transaction: they may have to be read on another connection.
+        let settings = settings::of(&self.app, kinds::workspace_of_job(claim.job)).await;
+        let settings = match settings {
+            Err(error) if error.needs_newer() => return Err(error.into()),
+            settings => settings,
+        };
         match self.begin(claim).await {
-            Ok(Some(begun)) => self.see_through(begun).await,
+            Ok(Some(begun)) => self.see_through(begun, settings).await,
             Ok(None) => Ok(()),
             // It is not this email that is wrong, so the attempt does not count.
             Err(error) if error.can_retry() && !error.needs_newer() => {
                 tracing::warn!(%error, "an email cannot be begun; again later");
-                Ok(claims::leave(self.store(), claim, FIRST_PAUSE).await?)
+                Ok(claims::leave(&self.app.store, claim, FIRST_PAUSE).await?)
             }
             Err(error) => Err(error),
         }
@@ -140,10 +142,10 @@ impl Lane {
 
     /// Settles an email that can never be sent.
     pub async fn give_up(&self, claim: &Claim) -> Result<(), ClaimError> {
+        let settings = settings::of(&self.app, kinds::workspace_of_job(claim.job)).await?;
         let mut tx = self.app.store.write().await?;
         let email = rows::claimed(&mut tx, claim).await?;
         let Some(mut email) = email else { return end_claim(tx, claim).await };
-        let settings = settings::of(&self.app, email.workspace_id).await?;
         claims::finish(&mut tx, claim).await?;
         let now = self.app.clock.now_ms();
         let change = Change { state: State::Aborted, at: now, reason: Some(NOT_PROCESSED) };
@@ -162,12 +164,6 @@ impl Lane {
             end_claim(tx, claim).await?;
             return Ok(None);
         };
-        // Only a newer worker can read them.
-        if let Err(error) = settings::of(&self.app, email.workspace_id).await
-            && error.needs_newer()
-        {
-            return Err(error.into());
-        }
         let (applied, refused) = match &email.attributes {
             Some(attributes) => self.apply(&mut tx, attributes).await?,
             None => (None, None),
@@ -215,8 +211,12 @@ impl Lane {
         }
     }
 
-    async fn see_through(&self, begun: Begun) -> Result<(), SendError> {
-        let settings = match settings::of(&self.app, begun.email.workspace_id).await {
+    async fn see_through(
+        &self,
+        begun: Begun,
+        settings: Result<Arc<Settings>, StoreError>,
+    ) -> Result<(), SendError> {
+        let settings = match settings {
             Ok(settings) => settings,
             Err(error) => return Ok(self.put_off(&begun, &error.to_string(), None).await?),
         };

@@ -81,14 +81,11 @@ impl Role {
                 take_batches(app, "catalogs", topics::CATALOGS, handler, shutdown, loops);
             }
             Self::Transactional => {
-                let lane = Lane::new(app);
                 let shared = shares::Options {
                     per_job_here: app.config.transactional.in_flight,
                     ..options(app, TRANSACTIONAL_IN_FLIGHT)
                 };
-                let store = lane.store().clone();
-                let handler = Arc::new(Transactional(lane));
-                spawn(loops, shares::run(store, handler, shared, shutdown.clone()));
+                share(&app.urgent(), Transactional(Lane::new(app)), shared, shutdown, loops);
                 spawn(loops, transactional::queue::keep(app.clone(), shutdown.clone()));
             }
             Self::Deliveries => {

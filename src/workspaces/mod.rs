@@ -5,7 +5,6 @@
 //! and [`settings`] are what messages read of them.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ipnet::IpNet;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -130,11 +129,6 @@ pub struct Segment {
     #[serde(deserialize_with = "rules::verbatim")]
     #[schemars(with = "Map<String, Value>")]
     pub audience: Value,
-}
-
-/// Locks something that is whole between any two instructions.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// JSON of values that always have some: texts, numbers, lists and maps of them.

@@ -1,8 +1,8 @@
 //! A workspace's own storage: its settings, sealed at rest, and the way to it.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
 
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -102,7 +102,7 @@ impl Retry for StorageError {
 /// Opens a workspace's own storage with its stored credentials; clients are kept and
 /// shared by later calls, since what an id stands for never changes.
 pub async fn open_storage(app: &App, storage: Uuid) -> Result<Objects, StorageError> {
-    if let Some(objects) = super::lock(&app.kept::<Clients>().0).get(&storage) {
+    if let Some(objects) = app.kept::<Clients>().0.lock().get(&storage) {
         return Ok(objects.clone());
     }
     let mut tx = app.store.snapshot().await?;
@@ -110,7 +110,7 @@ pub async fn open_storage(app: &App, storage: Uuid) -> Result<Objects, StorageEr
     tx.commit().await?;
     let objects = settings.connect().await?;
     let clients = app.kept::<Clients>();
-    let mut kept = super::lock(&clients.0);
+    let mut kept = clients.0.lock();
     if kept.len() >= KEPT {
         kept.clear();
     }
