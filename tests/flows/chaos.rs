@@ -14,6 +14,7 @@ mod ledger;
 mod load;
 mod messages;
 mod recovery;
+mod restore;
 mod soak;
 mod stage;
 mod taken;

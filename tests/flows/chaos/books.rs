@@ -1,7 +1,7 @@
 //! What must come of every call of the mixed load that was acknowledged, and may come of those
 //! whose answer is unknown. Held against the outcome at the end; nothing of it is the program's.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard};
 
 use serde_json::Value;
@@ -27,6 +27,12 @@ pub struct Ended {
     pub url: Option<String>,
 }
 
+/// How many requests a restored database does not know.
+pub struct Lost {
+    pub transactional: usize,
+    pub schedules: usize,
+}
+
 #[derive(Default)]
 struct Pages {
     /// The messages that must come over a wire, each once, and not before (milliseconds since
@@ -44,7 +50,8 @@ struct Pages {
     tracked: Ledger,
     ended: Vec<Ended>,
     exports: usize,
-    schedules: usize,
+    /// Sends that are scheduled.
+    schedules: BTreeSet<usize>,
     /// What must not be, in words.
     wrong: Vec<String>,
 }
@@ -82,8 +89,8 @@ impl Books {
         self.pages().cards.extend(users.iter().map(|user| (dispatch, *user)));
     }
 
-    pub fn expect_schedule(&self) {
-        self.pages().schedules += 1;
+    pub fn expect_schedule(&self, send: usize) {
+        self.pages().schedules.insert(send);
     }
 
     pub fn enter_alone(&self, user: usize, is_acknowledged: bool) {
@@ -129,6 +136,29 @@ impl Books {
         self.pages().messages.values().copied().max().unwrap_or_default()
     }
 
+    /// Expects no longer what a restored database cannot know: transactional emails and schedules
+    /// that were requested after the moment, and that were not sent before the loss.
+    pub fn leave_lost(&self, known: &HashSet<Mark>, taken: &Taken) -> Lost {
+        let (mut pages, (messages, _)) = (self.pages(), taken.messages());
+        let Pages { messages: expected, schedules, .. } = &mut *pages;
+        let mut lost_schedules = BTreeSet::new();
+        let mut transactional = 0;
+        expected.retain(|mark, _| {
+            let (send, channel, _) = mark;
+            let is_scheduled = schedules.contains(&(*send as usize));
+            let is_lost = !known.contains(mark)
+                && !messages.contains_key(mark)
+                && (is_scheduled || channel == "transactional");
+            if is_lost && is_scheduled {
+                lost_schedules.insert(*send as usize);
+            }
+            transactional += usize::from(is_lost && !is_scheduled);
+            !is_lost
+        });
+        schedules.retain(|send| !lost_schedules.contains(send));
+        Lost { transactional, schedules: lost_schedules.len() }
+    }
+
     /// How many of all there is, in words.
     pub fn summary(&self) -> String {
         let pages = self.pages();
@@ -140,7 +170,7 @@ impl Books {
             pages.items.len(),
             pages.messages.len(),
             pages.cards.len(),
-            pages.schedules,
+            pages.schedules.len(),
             pages.exports,
             pages.callbacks.len()
         )

@@ -314,7 +314,7 @@ async fn schedule(world: Arc<World>, stop: CancellationToken) {
         }
         assert_eq!(status, StatusCode::CREATED, "a schedule at {time}: {answer}");
         world.books.expect(send, &["webhook"], &users, time.as_millisecond());
-        world.books.expect_schedule();
+        world.books.expect_schedule(send);
     }
 }
 

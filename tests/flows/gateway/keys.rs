@@ -109,6 +109,8 @@ async fn a_flood_of_unknown_keys_harms_nobody(store: TestStore) {
         uncached.push(world.make_key(&format!("integrator-{number}")).await);
     }
     assert_eq!(status(&gateway, KEY).await, 201);
+    // The gateway reads the list of keys, which then has the new ones.
+    assert_eq!(status(&gateway, "guess").await, 401);
     proxy.set(Way::Slow(Duration::from_millis(20)));
     let guesses: Vec<String> = (0..3_000).map(|number| format!("guess-{number}")).collect();
     let flood = futures::stream::iter(&guesses)
