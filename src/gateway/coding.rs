@@ -1,6 +1,7 @@
 //! Content codings (RFC 9110, 8.4): of requests' bodies, and of large answers.
 
 use std::io::{ErrorKind, Read};
+use std::sync::{Arc, OnceLock};
 
 use axum::body::Body;
 use axum::http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, VARY};
@@ -238,17 +239,35 @@ pub async fn compressed(app: &App, takes_gzip: bool, mut response: Response) -> 
     Response::from_parts(head, gzip.into())
 }
 
-/// An answer's text that never changes, and the same compressed once.
+/// A response's text that never changes, and the same compressed once.
 #[derive(Clone, Debug)]
 pub struct Static {
     kind: &'static str,
-    text: Bytes,
+    text: Arc<OnceLock<Bytes>>,
     gzip: Option<Bytes>,
 }
 
 impl Static {
     pub fn new(kind: &'static str, text: String) -> Self {
-        Self { kind, gzip: gzip(text.as_bytes()).map(Bytes::from), text: text.into() }
+        let gzip = gzip(text.as_bytes()).map(Bytes::from);
+        Self { kind, text: Arc::new(Bytes::from(text).into()), gzip }
+    }
+
+    /// A text that is built in as gzip. It is decompressed once, for the first client that does
+    /// not accept gzip.
+    pub fn compressed(kind: &'static str, gzip: &'static [u8]) -> Self {
+        Self { kind, text: Arc::default(), gzip: Some(Bytes::from_static(gzip)) }
+    }
+
+    fn text(&self) -> Bytes {
+        let read = || {
+            let mut text = Vec::new();
+            let mut decoder = MultiGzDecoder::new(self.gzip.as_deref().unwrap_or_default());
+            // A test reads what is built in.
+            let _ = decoder.read_to_end(&mut text);
+            Bytes::from(text)
+        };
+        self.text.get_or_init(read).clone()
     }
 
     /// The answer to a request with these headers.
@@ -260,7 +279,7 @@ impl Static {
                 let coding = [(CONTENT_ENCODING, HeaderValue::from_static("gzip"))];
                 (about, coding, gzip).into_response()
             }
-            None => (about, self.text.clone()).into_response(),
+            None => (about, self.text()).into_response(),
         }
     }
 }

@@ -10,11 +10,12 @@ mod access;
 mod document;
 mod operation;
 mod page;
+mod samples;
 mod webhook;
 
 use axum::Router;
-use axum::http::header::CONTENT_SECURITY_POLICY;
-use axum::http::{HeaderMap, Method, StatusCode};
+use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::routing::{MethodRouter, get};
 use schemars::JsonSchema;
 use serde_json::Value;
@@ -28,9 +29,6 @@ use crate::config::Config;
 use crate::gateway::coding::Static;
 
 const TAG: Tag = Tag { name: "This document", about: "The API as it is described here." };
-
-/// What the page may load: nothing but itself.
-const ONLY_ITSELF: &str = "default-src 'none'; style-src 'unsafe-inline'";
 
 /// Routes, each with its operations.
 #[derive(Default)]
@@ -95,21 +93,28 @@ impl Routes {
     }
 }
 
-/// The routes that serve the document, and the page made of it.
+/// The routes that serve the document, and the page that shows it.
 fn own_routes(document: &Value) -> Routes {
-    let served = |text: String, kind: &'static str| {
-        let text = Static::new(kind, text);
-        get(async move |headers: HeaderMap| {
-            ([(CONTENT_SECURITY_POLICY, ONLY_ITSELF)], text.answer(&headers))
-        })
+    let serve = |text: Static, name: HeaderName, value: HeaderValue| {
+        let header = [(name, value)];
+        get(async move |headers: HeaderMap| (header, text.answer(&headers)))
     };
-    let json = served(document.to_string(), "application/json");
-    let html = served(page::page(document), "text/html; charset=utf-8");
-    Routes::new().route("/openapi.json", json, [document_operation()]).route(
-        "/docs",
-        html,
-        [page_operation()],
-    )
+    let nothing = HeaderValue::from_static("default-src 'none'");
+    let json = Static::new("application/json", document.to_string());
+    let html = Static::new("text/html; charset=utf-8", page::html());
+    let script = Static::compressed("text/javascript; charset=utf-8", page::SCRIPT_GZIP);
+    Routes::new()
+        .route(
+            "/openapi.json",
+            serve(json, CONTENT_SECURITY_POLICY, nothing),
+            [document_operation()],
+        )
+        .route("/docs", serve(html, CONTENT_SECURITY_POLICY, page::policy()), [page_operation()])
+        .route(
+            &page::script_path(),
+            serve(script, CACHE_CONTROL, HeaderValue::from_static(page::KEEP)),
+            [script_operation()],
+        )
 }
 
 impl From<Routes> for Router<App> {
@@ -128,7 +133,7 @@ impl From<Routes> for Router<App> {
 ))]
 struct OpenApi;
 
-/// HTML.
+/// HTML, or the script in it.
 #[derive(JsonSchema)]
 #[schemars(with = "String")]
 struct Page;
@@ -141,6 +146,14 @@ fn document_operation() -> Operation {
 
 fn page_operation() -> Operation {
     Operation::new(Method::GET, "docs", TAG, "This document, to be read")
-        .about("The same as a page that needs nothing but itself.")
+        .about("The same as a page, which loads nothing from other servers.")
         .answers_as::<Page>(StatusCode::OK, "The page.", "text/html")
+}
+
+fn script_operation() -> Operation {
+    Operation::new(Method::GET, "docsScript", TAG, "The script of the page").answers_as::<Page>(
+        StatusCode::OK,
+        "The script.",
+        "text/javascript",
+    )
 }

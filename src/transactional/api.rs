@@ -69,7 +69,7 @@ fn describe() -> Operation {
         .in_path(
             "campaign_id",
             "Of a transactional campaign that the workspace file declares.",
-            json!({ "type": "string", "format": "uuid" }),
+            json!({ "type": "string", "format": "uuid", "examples": ["7d0c41a8-3f5e-4b7a-9c1d-2e6f8a90b1c2"] }),
         )
         .repeatable()
         .takes::<TransactionalSend>(

@@ -2,6 +2,7 @@
 //! it every answer that any flow gets is held against the document ([`crate::support::contract`]).
 
 mod conformance;
+mod page;
 mod world;
 
 use std::collections::BTreeSet;
@@ -32,7 +33,10 @@ fn filled(path: &str) -> String {
 async fn the_document_has_every_route_and_no_other() {
     let world = World::start(Backend::Embedded).await;
     let served = world.keyless(Method::GET, "/openapi.json").await;
-    assert_eq!(served.body["paths"], CONTRACT.document["paths"]);
+    // Samples have the address of the server.
+    let address = CONTRACT.document["servers"][0]["url"].as_str().unwrap();
+    let paths = served.body["paths"].to_string().replace(&world.fleet.base(), address);
+    assert_eq!(paths, CONTRACT.document["paths"].to_string());
     assert_eq!(served.body["servers"], json!([{ "url": world.fleet.base() }]));
     // Compressed it is the same.
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
@@ -63,27 +67,6 @@ async fn the_document_has_every_route_and_no_other() {
         let needs_key = operation["security"] != json!([]);
         assert_eq!(answer.status == 401, needs_key, "{method} {path}: {answer:?}");
         assert_ne!(answer.body["message"], "There is nothing at this path", "{method} {path}");
-    }
-    world.fleet.close().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn the_page_has_all_calls_and_needs_nothing_else() {
-    let world = World::start(Backend::Embedded).await;
-    let response = reqwest::get(format!("{}/docs", world.fleet.base())).await.unwrap();
-    assert_eq!(response.headers()["content-type"], "text/html; charset=utf-8");
-    assert!(response.headers()["content-security-policy"].to_str().unwrap().contains("'none'"));
-    let page = response.text().await.unwrap();
-    for (path, _, operation) in CONTRACT.operations() {
-        let id = operation["operationId"].as_str().unwrap();
-        assert!(page.contains(&format!("<section id=\"{id}\">")), "{id}");
-        assert!(page.contains(path), "{path}");
-    }
-    for name in CONTRACT.document["components"]["schemas"].as_object().unwrap().keys() {
-        assert!(page.contains(&format!("<section id=\"schema-{name}\">")), "{name}");
-    }
-    for from_elsewhere in ["<script", "<link", "<img", "src=", "@import", "url("] {
-        assert!(!page.contains(from_elsewhere), "{from_elsewhere}");
     }
     world.fleet.close().await;
 }
@@ -518,6 +501,8 @@ async fn the_rest_of_workspaces(world: &World, seen: &mut Seen) {
     let api = &world.api;
     seen.see(api.request(Method::GET, "/openapi.json"), 200).await;
     seen.see(api.request(Method::GET, "/docs"), 200).await;
+    let script = CONTRACT.operations().find(|(path, _, _)| path.starts_with("/docs/"));
+    seen.see(api.request(Method::GET, script.unwrap().0), 200).await;
     seen.see(api.request(Method::GET, "/campaigns/list?page=0"), 200).await;
     seen.see(api.request(Method::GET, "/campaigns/list?page=x"), 400).await;
     let edit = |catalog: &str, id: &str| {

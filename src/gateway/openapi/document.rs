@@ -12,6 +12,7 @@ use uuid::Builder;
 
 use super::Access;
 use super::operation::{Answer, Body, Operation, Refusals, Shape, Tag};
+use super::samples::samples;
 use super::webhook::{self, Webhook};
 use crate::config::Config;
 use crate::gateway::formats::Error;
@@ -29,6 +30,7 @@ pub(super) fn document<'a>(
     config: &Config,
 ) -> Value {
     let mut writer = Writer::new();
+    let base = config.public_base();
     let (mut paths, mut tags) = (Object::new(), Vec::new());
     let mut add_tag = |tag: &Tag| {
         let tag = json!({ "name": tag.name, "description": tag.about });
@@ -40,7 +42,11 @@ pub(super) fn document<'a>(
         add_tag(&operation.tag);
         let method = operation.method.as_str().to_ascii_lowercase();
         let at = paths.entry(path).or_insert_with(|| json!({}));
-        at[method] = writer.operation(operation);
+        let mut written = writer.operation(operation);
+        if let Some(samples) = samples(&base, path, operation) {
+            written["x-codeSamples"] = samples;
+        }
+        at[method] = written;
     }
     let mut told = Object::new();
     for webhook in webhooks {
@@ -56,7 +62,7 @@ pub(super) fn document<'a>(
             "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
             "description": introduction(config),
         },
-        "servers": [{ "url": config.public_base() }],
+        "servers": [{ "url": base }],
         "tags": tags,
         "paths": paths,
         "webhooks": told,
