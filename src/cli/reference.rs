@@ -1,6 +1,8 @@
 //! Pages of the book that come from the code: settings, metrics, commands, the fields of the
-//! workspace file and the codes of errors. `longshore reference docs/reference` writes them; a test compares the stored
-//! pages.
+//! workspace file and the codes of errors; and sections of the pages about the API.
+//! `longshore reference docs/reference` writes them. A test compares the stored pages.
+
+pub mod api;
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -22,6 +24,12 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> CommandResult {
     for (name, text) in pages() {
         std::fs::write(arguments.folder.join(name), text)?;
+    }
+    for entry in std::fs::read_dir(arguments.folder.join("api"))? {
+        let path = entry?.path();
+        let page = std::fs::read_to_string(&path)?;
+        let page = api::renewed(&page).map_err(|error| format!("{}: {error}", path.display()))?;
+        std::fs::write(&path, page)?;
     }
     Ok(())
 }

@@ -96,14 +96,19 @@ struct ToSchedule {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(transform = to_somebody)]
 struct To {
+    /// Must be true for a whole segment or audience, and must not be with named users.
     #[schemars(extend("default" = false))]
     broadcast: Option<bool>,
+    /// Users by their external ids.
     external_user_ids: Option<List<Identifier, 0, MOST_USERS>>,
+    /// Users by their aliases.
     user_aliases: Option<List<UserAlias, 0, MOST_USERS>>,
+    /// More users, each with properties for the templates. Alone they are rejected.
     recipients: Option<List<Recipient, 0, MOST_USERS>>,
     /// Of a segment that the workspace file declares.
     #[schemars(with = "Option<Uuid>")]
     segment_id: Option<String>,
+    /// With named users or a segment: those of them who are in it.
     audience: Option<Audience>,
     /// Of a campaign of type api: its statistics are kept.
     #[schemars(with = "Option<Uuid>")]

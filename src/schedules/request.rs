@@ -36,10 +36,13 @@ pub struct What {
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(transform = recipients_or_broadcast)]
 pub struct Target {
+    /// Must be true for everybody and for an audience alone, and must not be with `recipients`.
     #[schemars(extend("default" = false))]
     broadcast: Option<bool>,
+    /// Users, each by one of two names.
     #[serde(skip_serializing_if = "Option::is_none")]
     recipients: Option<List<Recipient, 0, MOST_USERS>>,
+    /// With `recipients`: those of them who are in it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub audience: Option<Audience>,
     /// For everybody.

@@ -1,0 +1,344 @@
+//! Sections of the pages in `docs/reference/api` that come from the API document. A page has the
+//! prose around them, and says where they are: `<!-- generated: fields requestExport -->`.
+
+use std::fmt::Write as _;
+use std::sync::LazyLock;
+
+use serde_json::{Map, Value};
+
+use super::cell;
+use crate::config::Config;
+
+const BEGIN: &str = "<!-- generated: ";
+const BEGIN_END: &str = " -->";
+const END: &str = "<!-- end of generated -->";
+
+/// Types with a section of their own in the book.
+const LINKS: [(&str, &str); 7] = [
+    ("Time", "[time](track.md#times)"),
+    ("ConnectedAudience", "[connected audience](audiences.md)"),
+    ("Messages", "[message objects](message-objects.md)"),
+    ("AttributesBeside", "[attributes](track.md#attribute-objects)"),
+    ("AttributeObject", "[attribute objects](track.md#attribute-objects)"),
+    ("EventObject", "[event objects](track.md#event-objects)"),
+    ("PurchaseObject", "[purchase objects](track.md#purchase-objects)"),
+];
+
+/// Levels of objects in objects that a table shows.
+const DEPTH: usize = 3;
+
+/// Values of an enumeration that a table shows.
+const VALUES: usize = 12;
+
+static DOCUMENT: LazyLock<Value> =
+    LazyLock::new(|| crate::cli::routes().document(&Config::default()));
+
+/// A page with its generated sections as the code has them now.
+///
+/// # Errors
+///
+/// If a section has no end, or is of something that the document does not have.
+pub fn renewed(page: &str) -> Result<String, String> {
+    let mut out = String::new();
+    let mut rest = page;
+    while let Some((before, after)) = rest.split_once(BEGIN) {
+        let (what, after) = after.split_once(BEGIN_END).ok_or("a section has no name")?;
+        let (_, after) = after.split_once(END).ok_or_else(|| format!("{what} has no end"))?;
+        let section = section(what).ok_or_else(|| format!("{what} is not in the API document"))?;
+        let _ = write!(out, "{before}{BEGIN}{what}{BEGIN_END}\n\n{section}\n{END}");
+        rest = after;
+    }
+    Ok(out + rest)
+}
+
+fn section(what: &str) -> Option<String> {
+    let (kind, name) = what.split_once(' ')?;
+    match kind {
+        "example" => example(operation(name)?.1),
+        "fields" => table("Required", schema_of_request(name)?),
+        "parameters" => Some(parameters(operation(name)?.1)),
+        "response" => table("Always there", schema_of_response(operation(name)?.1)?),
+        "statuses" => Some(statuses(operation(name)?.1)),
+        _ => None,
+    }
+}
+
+fn operations() -> impl Iterator<Item = (&'static String, &'static Value)> {
+    let paths = DOCUMENT["paths"].as_object().into_iter().flat_map(Map::values);
+    paths.filter_map(Value::as_object).flat_map(Map::iter)
+}
+
+fn operation(id: &str) -> Option<(&'static String, &'static Value)> {
+    operations().find(|(_, operation)| operation["operationId"] == id)
+}
+
+/// The schema of an operation's body, or the one of that name.
+fn schema_of_request(name: &str) -> Option<&'static Value> {
+    match operation(name) {
+        Some((_, operation)) => Some(&content(&operation["requestBody"])?["schema"]),
+        None => DOCUMENT["components"]["schemas"].get(name),
+    }
+}
+
+fn schema_of_response(operation: &Value) -> Option<&Value> {
+    let responses = operation["responses"].as_object()?;
+    let (_, response) = responses.iter().find(|(status, _)| status.starts_with('2'))?;
+    Some(&content(resolved(response))?["schema"])
+}
+
+fn content(value: &Value) -> Option<&Value> {
+    value["content"].as_object()?.values().next()
+}
+
+fn resolved(value: &Value) -> &Value {
+    let pointer = value["$ref"].as_str().and_then(|path| path.strip_prefix('#'));
+    pointer.and_then(|pointer| DOCUMENT.pointer(pointer)).unwrap_or(value)
+}
+
+fn example(operation: &Value) -> Option<String> {
+    let source = operation["x-codeSamples"][0]["source"].as_str()?;
+    Some(format!("```sh\n{source}\n```\n"))
+}
+
+fn parameters(operation: &Value) -> String {
+    let mut out = "| Parameter | Type | Required | Description |\n|---|---|---|---|\n".to_owned();
+    for parameter in elements(&operation["parameters"]).filter(|one| one["in"] != "header") {
+        let Some(name) = parameter["name"].as_str() else { continue };
+        let required = if parameter["required"] == true { "yes" } else { "no" };
+        let schema = &parameter["schema"];
+        let text = [sentence(parameter), limits(schema)].join(" ");
+        let _ = writeln!(
+            out,
+            "| `{name}` | {} | {required} | {} |",
+            kind(schema, false),
+            cell(text.trim())
+        );
+    }
+    out
+}
+
+/// The statuses of an operation, without the errors that most operations have.
+fn statuses(operation: &Value) -> String {
+    let mut out = "| Status | `code` | When |\n|---|---|---|\n".to_owned();
+    for (status, response) in operation["responses"].as_object().into_iter().flatten() {
+        let response = resolved(response);
+        if status.starts_with(['2', '3']) {
+            let _ = writeln!(out, "| {status} | | {} |", cell(&sentence(response)));
+        }
+        let mut rows: Vec<String> = Vec::new();
+        for (when, code) in cases(response) {
+            let row = format!("| {status} | `{code}` | {} |\n", cell(when));
+            if !is_common(status, when) && !rows.contains(&row) {
+                rows.push(row);
+            }
+        }
+        out += &rows.concat();
+    }
+    out
+}
+
+/// When a refusal is returned, and its code.
+fn cases(response: &Value) -> impl Iterator<Item = (&str, &str)> {
+    let examples = content(response).and_then(|content| content["examples"].as_object());
+    examples.into_iter().flat_map(Map::values).filter_map(|example| {
+        Some((example["summary"].as_str()?, example["value"]["code"].as_str()?))
+    })
+}
+
+fn is_common(status: &str, when: &str) -> bool {
+    let has = |operation: &Value| {
+        let mut cases = cases(resolved(&operation["responses"][status]));
+        cases.any(|(one, _)| one == when)
+    };
+    let (all, with) = operations().fold((0, 0), |(all, with), (_, operation)| {
+        let has_body = operation.get("requestBody").is_some();
+        (all + usize::from(has_body), with + usize::from(has_body && has(operation)))
+    });
+    2 * with >= all
+}
+
+fn table(required: &str, schema: &Value) -> Option<String> {
+    let mut rows = String::new();
+    fields(&mut rows, schema, "", DEPTH);
+    let head = format!("| Field | Type | {required} | Description |\n|---|---|---|---|\n");
+    (!rows.is_empty()).then_some(head + &rows)
+}
+
+/// A field of an object: its name, its schema and whether it is required.
+type Field<'a> = (&'a String, &'a Value, &'static str);
+
+/// A row for each field of an object, and of the objects in it.
+fn fields(rows: &mut String, schema: &Value, path: &str, depth: usize) {
+    let mut found: Vec<Field<'_>> = Vec::new();
+    gather(&mut found, resolved(schema), false);
+    let rank = |required: &str| ["yes", "one of", "no"].iter().position(|one| *one == required);
+    found.sort_by_key(|(_, _, required)| rank(required));
+    for (name, field, required) in found {
+        let element = &some(field)["items"];
+        let inner = if element.is_null() { field } else { element };
+        let name = format!("{path}{name}{}", if element.is_null() { "" } else { "[]" });
+        let text = [sentence(field), limits(field)].join(" ");
+        let _ = writeln!(
+            rows,
+            "| `{}` | {} | {required} | {} |",
+            name.trim_end_matches("[]"),
+            kind(field, false),
+            cell(text.trim())
+        );
+        if depth > 1 && link(inner).is_none() {
+            fields(rows, some(inner), &format!("{name}."), depth - 1);
+        }
+    }
+}
+
+/// The fields of an object, of all its parts, and of the forms of which it has one.
+fn gather<'a>(found: &mut Vec<Field<'a>>, schema: &'a Value, is_one: bool) {
+    let requires =
+        |schema: &Value, name: &str| elements(&schema["required"]).any(|one| one == name);
+    let forms = || elements(&schema["anyOf"]).chain(elements(&schema["oneOf"])).map(resolved);
+    for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+        let required = match requires(schema, name) {
+            true if is_one => "one of",
+            true => "yes",
+            false if forms().any(|form| requires(form, name)) => "one of",
+            false => "no",
+        };
+        // `null` alone excludes a field from a form.
+        if field["type"] != "null" && !found.iter().any(|(known, _, _)| *known == name) {
+            found.push((name, field, required));
+        }
+    }
+    for part in elements(&schema["allOf"]) {
+        gather(found, resolved(part), is_one);
+    }
+    for form in forms() {
+        gather(found, form, true);
+    }
+}
+
+/// A schema without null.
+fn some(schema: &Value) -> &Value {
+    let schema = resolved(schema);
+    let mut forms = elements(&schema["anyOf"]).filter(|form| form["type"] != "null");
+    match (forms.next(), forms.next()) {
+        (Some(form), None) if schema.get("properties").is_none() => resolved(form),
+        _ => schema,
+    }
+}
+
+fn link(schema: &Value) -> Option<&'static str> {
+    let forms = elements(&schema["anyOf"]).chain([schema]);
+    let fits = |schema: &Value, name: &str| {
+        let known = &DOCUMENT["components"]["schemas"][name];
+        let own = &schema["properties"];
+        let reference = format!("#/components/schemas/{name}");
+        schema["$ref"] == reference || (own.is_object() && *own == known["properties"])
+    };
+    let mut forms = forms.flat_map(|form| LINKS.iter().map(move |link| (form, link)));
+    forms.find(|(form, (name, _))| fits(form, name)).map(|(_, (_, link))| *link)
+}
+
+fn kind(schema: &Value, is_many: bool) -> String {
+    if let Some(link) = link(schema) {
+        return link.to_owned();
+    }
+    let schema = some(schema);
+    let mut kinds: Vec<String> = Vec::new();
+    let mut add = |kind: String| {
+        if !kind.is_empty() && !kinds.contains(&kind) {
+            kinds.push(kind);
+        }
+    };
+    let plural = if is_many { "s" } else { "" };
+    let named = match &schema["type"] {
+        Value::Array(names) => names.iter().filter_map(Value::as_str).collect(),
+        name => Vec::from_iter(name.as_str()),
+    };
+    for name in named {
+        match name {
+            "null" => {}
+            "array" => add(format!("array{plural} of {}", kind(&schema["items"], true))),
+            "integer" => add(format!("whole number{plural}")),
+            "string" => match schema["format"].as_str() {
+                Some("uuid") => add(format!("UUID{plural}")),
+                Some("date-time") => add(format!("date{plural} and time{plural}")),
+                _ => add(format!("string{plural}")),
+            },
+            other => add(format!("{other}{plural}")),
+        }
+    }
+    if kinds.is_empty() {
+        for form in elements(&schema["anyOf"]).chain(elements(&schema["allOf"])) {
+            let form = kind(form, is_many);
+            if !form.starts_with("anything") && !kinds.contains(&form) {
+                kinds.push(form);
+            }
+        }
+    }
+    if kinds.is_empty() {
+        let values = elements(&schema["enum"]);
+        let is_text = schema.get("pattern").is_some() || values.clone().any(Value::is_string);
+        let is_object = schema["properties"].is_object();
+        kinds.push(match (is_text, is_object) {
+            (true, _) => format!("string{plural}"),
+            (_, true) => format!("object{plural}"),
+            _ => "anything".to_owned(),
+        });
+    }
+    kinds.join(" or ")
+}
+
+/// A description in one line that ends as a sentence does.
+fn sentence(schema: &Value) -> String {
+    let own = schema["description"].as_str();
+    let text = own.or_else(|| match link(schema) {
+        Some(_) => None,
+        None => some(schema)["description"].as_str(),
+    });
+    let text = text.unwrap_or_default().replace('\n', " ");
+    let ends = text.is_empty() || text.ends_with(['.', '!', '?']);
+    if ends { text } else { text + "." }
+}
+
+/// What values may be, in words.
+fn limits(schema: &Value) -> String {
+    let mut texts = Vec::new();
+    let default = &schema["default"];
+    if link(schema).is_none() {
+        let schema = some(schema);
+        let values: Vec<_> = elements(&schema["enum"]).filter(|value| !value.is_null()).collect();
+        if (1..=VALUES).contains(&values.len()) {
+            let values: Vec<_> = values.iter().map(|value| code(value)).collect();
+            let one_of = if values.len() == 1 { "Always" } else { "One of" };
+            texts.push(format!("{one_of} {}.", values.join(", ")));
+        }
+        for (least, most, unit) in [
+            ("minLength", "maxLength", " characters"),
+            ("minItems", "maxItems", " elements"),
+            ("minimum", "maximum", ""),
+        ] {
+            let least = schema[least].as_f64().filter(|least| *least > 0.0 || unit.is_empty());
+            texts.extend(match (least, schema[most].as_f64()) {
+                (Some(least), Some(most)) => Some(format!("{least} to {most}{unit}.")),
+                (Some(least), None) => Some(format!("At least {least}{unit}.")),
+                (None, Some(most)) => Some(format!("At most {most}{unit}.")),
+                (None, None) => None,
+            });
+        }
+        if let Some(below) = schema["exclusiveMaximum"].as_f64() {
+            texts.push(format!("Below {below}."));
+        }
+    }
+    if !default.is_null() {
+        texts.push(format!("Default: {}.", code(default)));
+    }
+    texts.join(" ")
+}
+
+fn code(value: &Value) -> String {
+    format!("`{}`", value.as_str().map_or_else(|| value.to_string(), str::to_owned))
+}
+
+fn elements(value: &Value) -> impl Iterator<Item = &Value> + Clone {
+    value.as_array().map_or(&[][..], Vec::as_slice).iter()
+}
