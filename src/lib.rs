@@ -53,7 +53,6 @@
 //! | [`telemetry`] | metrics with their help text, tracing, the operations listener |
 //! | [`shutdown`] | the signals that end a process |
 //! | [`cli`] | one file a subcommand; parses, assembles, hands over |
-//! | `fuzzing` | what others send, given to its parsers anyhow: for tests, and a feature |
 //!
 //! Every domain has the same rooms: `api` (its routes: check and append), the work,
 //! and `rows` (its SQL).
@@ -69,8 +68,6 @@ pub mod deliveries;
 pub mod engine;
 pub mod erase;
 pub mod exports;
-#[cfg(any(test, feature = "fuzzing"))]
-pub mod fuzzing;
 pub mod gateway;
 pub mod inbound;
 pub mod kinds;

@@ -106,7 +106,7 @@ impl From<Listed> for Entry {
 }
 
 /// Reads the parameters; the error names the one that is wrong. Unknown ones are ignored.
-pub(crate) fn read(query: &str) -> Result<Filter, String> {
+pub fn read(query: &str) -> Result<Filter, String> {
     let page = parameter(query, "page", "a whole number from 0", |text| {
         // One that no number holds is past the end as well.
         let is_number = text.bytes().all(|byte| byte.is_ascii_digit());

@@ -126,7 +126,7 @@ pub async fn has_canvas(tx: &mut Tx, workspace: i32, id: Uuid) -> Result<bool, S
 
 /// Which campaigns are listed, and from which place on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Filter {
+pub struct Filter {
     pub archived_too: bool,
     /// Only those that were edited later, in milliseconds since the epoch.
     pub edited_after: i64,

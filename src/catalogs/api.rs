@@ -188,14 +188,14 @@ fn plain_name() -> String {
 }
 
 #[derive(Serialize)]
-pub(crate) struct Answer {
+pub struct Answer {
     message: SuccessText,
     #[serde(skip)]
     items: usize,
 }
 
 /// An edit that was asked for.
-pub(crate) struct Work {
+pub struct Work {
     pub workspace: i32,
     /// None where the workspace has none of that name.
     pub catalog: Option<Arc<Catalog>>,

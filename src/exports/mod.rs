@@ -38,7 +38,7 @@ pub mod finish;
 pub mod intake;
 mod part_rows;
 pub mod plan;
-pub(crate) mod request;
+pub mod request;
 pub mod rows;
 pub mod state;
 pub mod storage_health;

@@ -22,7 +22,7 @@
 //! A call without a key pays nothing for any of this.
 
 mod claims;
-pub(crate) mod header;
+pub mod header;
 mod rows;
 
 use std::sync::Arc;

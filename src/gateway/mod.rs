@@ -9,7 +9,7 @@
 //!
 //! Every route is given with its description ([`Routes`]), of which [`openapi`] makes a document.
 
-pub(crate) mod address;
+pub mod address;
 mod auth;
 mod body;
 mod code;

@@ -1,6 +1,6 @@
 //! What is to be sent, and to whom: what a call, a schedule or a trigger comes to.
 
-pub(crate) mod in_log;
+pub mod in_log;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -11,7 +11,7 @@ pub mod api;
 pub mod fire;
 mod messages;
 mod order;
-pub(crate) mod request;
+pub mod request;
 pub(crate) mod rows;
 
 use serde::Serialize;

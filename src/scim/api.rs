@@ -214,7 +214,7 @@ pub(super) async fn app_groups(tx: &mut Tx) -> Result<Vec<AppGroup>, StoreError>
 }
 
 /// The members of a body.
-pub(crate) fn attributes(body: &JsonText) -> Result<Attributes> {
+pub fn attributes(body: &JsonText) -> Result<Attributes> {
     if body.bytes() > LARGEST_BODY {
         return Err(ApiError::TooLarge.into());
     }
@@ -227,7 +227,7 @@ pub(crate) fn attributes(body: &JsonText) -> Result<Attributes> {
 }
 
 /// What a body that is a user says of it.
-pub(crate) fn user_attributes(body: &JsonText) -> Result<Attributes> {
+pub fn user_attributes(body: &JsonText) -> Result<Attributes> {
     let attributes = attributes(body)?;
     schema::check_schemas(&attributes, USER)?;
     let mut attributes = schema::read_user(attributes)?;

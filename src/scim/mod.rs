@@ -20,12 +20,12 @@ mod discovery;
 pub mod filter;
 mod formats;
 mod operations;
-pub(crate) mod patch;
+pub mod patch;
 mod projection;
-pub(crate) mod query;
+pub mod query;
 pub mod resource;
 mod rows;
-pub(crate) mod schema;
+pub mod schema;
 pub mod tokens;
 
 pub use rows::{

@@ -43,7 +43,7 @@ pub fn routes() -> Routes {
 
 /// The numbers.
 #[derive(Debug, Deserialize, JsonSchema)]
-pub(crate) struct PhoneNumbers {
+pub struct PhoneNumbers {
     pub phone_numbers: List<PhoneNumber, 1, 50>,
 }
 

@@ -18,7 +18,7 @@
 mod conversions;
 mod custom;
 mod decimal;
-pub(crate) mod draft;
+pub mod draft;
 mod heeded;
 mod people;
 mod products;

@@ -18,7 +18,7 @@ pub mod apply;
 pub mod at_once;
 mod attributes;
 pub(crate) mod formats;
-pub(crate) mod intake;
+pub mod intake;
 mod limits;
 pub mod message;
 mod object;
@@ -43,7 +43,7 @@ pub(crate) fn messages(
 
 kit::named! {
     /// The arrays of a request, in the order in which they are applied.
-    pub(crate) enum Kind {
+    pub enum Kind {
         Attributes = "attributes",
         Events = "events",
         Purchases = "purchases",

@@ -5,4 +5,4 @@
 //! push provider with the tokens that start activities of the app.
 
 pub mod api;
-pub(crate) mod request;
+pub mod request;

@@ -27,7 +27,7 @@ const OPTIONS: &[&str] = &["external_user_ids", "custom_audience", "segment_id"]
 /// `segment_id` is given.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(rename = "LiveActivityStart", transform = exactly_one(OPTIONS))]
-pub(crate) struct StartRequest {
+pub struct StartRequest {
     /// Of an iOS app that the workspace file declares.
     #[schemars(with = "Uuid")]
     app_id: String,
@@ -46,6 +46,7 @@ pub(crate) struct StartRequest {
     /// When its content counts as outdated.
     stale_date: Option<Time>,
     notification: Notification,
+    /// Users by their external ids.
     external_user_ids: Option<List<Identifier, 1, MOST_USERS>>,
     custom_audience: Option<Audience>,
     /// Of a segment that the workspace file declares.
@@ -99,7 +100,7 @@ impl TryFrom<Value> for Alert {
 
 /// A start, checked.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Start {
+pub struct Start {
     /// Of an iOS app of the workspace.
     pub app_id: Uuid,
     pub activity_id: String,

@@ -26,7 +26,7 @@ pub(crate) fn encode(order: &Order) -> Vec<u8> {
 }
 
 /// Reads what [`encode`] wrote.
-pub(crate) fn decode(payload: &[u8]) -> Result<Order, PayloadError> {
+pub fn decode(payload: &[u8]) -> Result<Order, PayloadError> {
     payload::read(topics::MESSAGES, VERSION, payload, |_| None)
 }
 

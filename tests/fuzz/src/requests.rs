@@ -5,24 +5,23 @@ use std::sync::LazyLock;
 
 use axum::http::{HeaderMap, HeaderValue, header};
 use serde_json::{Map, Value, json};
-use uuid::Uuid;
 
-use super::{body, check_reason, check_refusal, text};
-use crate::audience::Audience;
-use crate::campaigns;
-use crate::config::Config;
-use crate::exports::fields::FieldSet;
-use crate::exports::request::Wanted;
-use crate::gateway::idempotency::header::{IDEMPOTENCY_KEY, read as read_key};
-use crate::gateway::{address, bearer, fields};
-use crate::messages::live_activity::request::StartRequest;
-use crate::messages::order::Target;
-use crate::outbound::{check_address, check_kept};
-use crate::schedules::request::{CanvasRequest, Deletion};
-use crate::sms::PhoneNumber;
-use crate::sms::api::PhoneNumbers;
-use crate::workspaces::settings::{Secret, Settings, SignedAddress};
-use crate::workspaces::{DeclaredApp, Platform};
+use super::{Accepted, body, check_reason, check_refusal, refused, seeds, text};
+use longshore::audience::Audience;
+use longshore::campaigns;
+use longshore::config::Config;
+use longshore::exports::fields::FieldSet;
+use longshore::exports::request::Wanted;
+use longshore::gateway::idempotency::header::{IDEMPOTENCY_KEY, read as read_key};
+use longshore::gateway::{address, bearer, fields};
+use longshore::messages::live_activity::request::StartRequest;
+use longshore::messages::order::Target;
+use longshore::outbound::{check_address, check_kept};
+use longshore::schedules::request::{CanvasRequest, Deletion};
+use longshore::sms::PhoneNumber;
+use longshore::sms::api::PhoneNumbers;
+use longshore::workspaces::settings::{Secret, Settings, SignedAddress};
+use longshore::workspaces::{DeclaredApp, Platform};
 
 static CONFIG: LazyLock<Config> = LazyLock::new(Config::default);
 
@@ -30,39 +29,44 @@ static CONFIG: LazyLock<Config> = LazyLock::new(Config::default);
 static SETTINGS: LazyLock<Settings> = LazyLock::new(|| Settings {
     push: Some(SignedAddress::new("https://push.acme.example", Secret(vec![7; 32]))),
     apps: vec![DeclaredApp {
-        id: Uuid::from_u128(7),
+        id: seeds::ID,
         name: "Acme".into(),
         platform: Platform::Ios,
         bundle_id: None,
-        activity_types: vec!["DeliveryAttributes".into()],
+        activity_types: vec![seeds::TEXT.into()],
     }],
     ..Settings::default()
 });
 
 /// `POST /users/export/global_control_group`.
-pub fn export(bytes: &[u8]) {
-    let Some(members) = members(bytes) else { return };
+pub fn export(bytes: &[u8]) -> Option<Accepted> {
+    let members = members(bytes)?;
     let check = |address: &str| check_address(address, &CONFIG).map(String::from);
-    match Wanted::read(&members, check) {
-        Ok(wanted) => {
-            FieldSet::parse(&wanted.fields).expect("the fields are known");
-            if let Some(address) = wanted.callback_endpoint {
-                assert_eq!(check_kept(&address, &CONFIG).map(String::from), Ok(address));
-            }
-        }
-        Err(error) => check_refusal(&error),
+    let wanted = match Wanted::read(&members, check) {
+        Ok(wanted) => wanted,
+        Err(error) => return refused(&error),
+    };
+    FieldSet::parse(&wanted.fields).expect("the fields are known");
+    if let Some(address) = wanted.callback_endpoint {
+        assert_eq!(check_kept(&address, &CONFIG).map(String::from), Ok(address));
+    }
+    Some(Accepted)
+}
+
+/// `POST /canvas/trigger/schedule/delete`.
+pub fn schedule_deletion(bytes: &[u8]) -> Option<Accepted> {
+    match fields::read::<Deletion>(&members(bytes)?) {
+        Ok(_) => Some(Accepted),
+        Err(error) => refused(&error),
     }
 }
 
-/// `POST /canvas/trigger/schedule/create`, and `…/delete`.
-pub fn schedule(bytes: &[u8]) {
-    let Some(members) = members(bytes) else { return };
-    if let Err(error) = fields::read::<Deletion>(&members) {
-        check_refusal(&error);
-    }
+/// `POST /canvas/trigger/schedule/create`.
+pub fn schedule(bytes: &[u8]) -> Option<Accepted> {
+    let members = members(bytes)?;
     let request = match CanvasRequest::read(&members) {
         Ok(request) => request,
-        Err(error) => return check_refusal(&error),
+        Err(error) => return refused(&error),
     };
     let _ = request.what.schedule.is_past(super::NOW);
     // What is kept has the names of the call, and is read as the same.
@@ -74,6 +78,7 @@ pub fn schedule(bytes: &[u8]) {
         assert_eq!(serde_json::to_value(&again.target).expect("JSON"), kept_of(&request));
         assert_eq!(again.what.schedule, request.what.schedule);
     }
+    Some(Accepted)
 }
 
 fn kept_of(request: &CanvasRequest) -> Value {
@@ -81,11 +86,11 @@ fn kept_of(request: &CanvasRequest) -> Value {
 }
 
 /// `POST /messages/live_activity/start`.
-pub fn live_activity(bytes: &[u8]) {
-    let Some(members) = members(bytes) else { return };
+pub fn live_activity(bytes: &[u8]) -> Option<Accepted> {
+    let members = members(bytes)?;
     let start = match StartRequest::read(&members, &SETTINGS) {
         Ok(start) => start,
-        Err(error) => return check_refusal(&error),
+        Err(error) => return refused(&error),
     };
     let Target { users, segment_id, audience } = &start.target;
     let options = [!users.is_empty(), segment_id.is_some(), audience.is_some()];
@@ -96,33 +101,31 @@ pub fn live_activity(bytes: &[u8]) {
     let aps = &start.message(super::NOW)["aps"];
     assert!(aps["attributes"].is_object() && aps["content-state"].is_object(), "{aps}");
     assert!(aps["alert"].is_object() && aps["event"] == "start", "{aps}");
+    Some(Accepted)
 }
 
 /// `POST /sms/invalid_phone_numbers/remove`.
-pub fn phone_numbers(bytes: &[u8]) {
-    let Some(members) = members(bytes) else { return };
-    match fields::read(&members) {
-        Ok(PhoneNumbers { phone_numbers }) => {
-            assert!((1..=50).contains(&phone_numbers.0.len()));
-            for number in phone_numbers.0 {
-                assert_eq!(PhoneNumber::parse(&number.to_string()), Ok(number));
-            }
-        }
-        Err(error) => check_refusal(&error),
+pub fn phone_numbers(bytes: &[u8]) -> Option<Accepted> {
+    let phone_numbers = match fields::read(&members(bytes)?) {
+        Ok(PhoneNumbers { phone_numbers }) => phone_numbers.0,
+        Err(error) => return refused(&error),
+    };
+    assert!((1..=50).contains(&phone_numbers.len()));
+    for number in phone_numbers {
+        assert_eq!(PhoneNumber::parse(&number.to_string()), Ok(number));
     }
+    Some(Accepted)
 }
 
 /// `GET /campaigns/list`: what follows the question mark.
-pub fn campaigns_query(bytes: &[u8]) {
-    let Some(query) = text(bytes) else { return };
-    match campaigns::api::read(query) {
-        Ok(filter) => assert!(filter.offset >= 0 && filter.offset < i64::MAX / 2, "{filter:?}"),
-        Err(reason) => check_reason(&reason),
-    }
+pub fn campaigns_query(bytes: &[u8]) -> Option<Accepted> {
+    let filter = campaigns::api::read(text(bytes)?).map_err(|reason| check_reason(&reason)).ok()?;
+    assert!(filter.offset >= 0 && filter.offset < i64::MAX / 2, "{filter:?}");
+    Some(Accepted)
 }
 
 /// Each line is the value of the headers that every call may have.
-pub fn headers(bytes: &[u8]) {
+pub fn headers(bytes: &[u8]) -> Option<Accepted> {
     let mut headers = HeaderMap::new();
     let names = [IDEMPOTENCY_KEY, header::FORWARDED, header::AUTHORIZATION];
     let names = names.map(|name| match name {
@@ -143,6 +146,7 @@ pub fn headers(bytes: &[u8]) {
     let trusted = ["10.0.0.0/8".parse().expect("a network")];
     let _ = address::of_client(peer, &headers, &trusted);
     assert_eq!(address::of_client(peer, &headers, &[]), Some(peer), "nobody is believed");
+    Some(Accepted)
 }
 
 fn check_key(headers: &HeaderMap) {
@@ -160,11 +164,5 @@ fn check_key(headers: &HeaderMap) {
 }
 
 fn members(bytes: &[u8]) -> Option<Map<String, Value>> {
-    match body(bytes)?.object() {
-        Ok(members) => Some(members),
-        Err(error) => {
-            check_refusal(&error);
-            None
-        }
-    }
+    body(bytes)?.object().map_err(|error| check_refusal(&error)).ok()
 }

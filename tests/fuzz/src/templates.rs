@@ -3,24 +3,19 @@
 use std::sync::LazyLock;
 
 use serde_json::{Map, Value, json};
-use uuid::Uuid;
 
-use super::{NOW, body, check_refusal, text};
-use crate::messages::content;
-use crate::messages::content::{Content, Place, Problem, Rendered};
-use crate::messages::personalization::{NAMES, Scope};
-use crate::workspaces::Channel;
-use crate::workspaces::settings::{Email, Secret, Settings, SignedAddress, SubscriptionGroup};
+use super::{Accepted, NOW, body, refused, seeds, text};
+use longshore::messages::content;
+use longshore::messages::content::{Content, Place, Problem, Rendered};
+use longshore::messages::personalization::{NAMES, Scope};
+use longshore::workspaces::Channel;
+use longshore::workspaces::settings::{Email, Secret, Settings, SignedAddress, SubscriptionGroup};
 use template::{Data, MAX_OUTPUT, Stop, Template, View, Work};
 
 /// A workspace that has every channel.
 static SETTINGS: LazyLock<Settings> = LazyLock::new(|| {
     let provider = || SignedAddress::new("https://provider.example/", Secret(vec![7; 24]));
-    let group = |channel| SubscriptionGroup {
-        id: Uuid::from_u128(0x5a5a),
-        channel,
-        from: "+15550100".into(),
-    };
+    let group = |channel| SubscriptionGroup { id: seeds::ID, channel, from: "+15550100".into() };
     Settings {
         email: Some(Email {
             smtp: "smtp://relay.example".into(),
@@ -86,14 +81,15 @@ impl Data for Profile {
     }
 }
 
-pub fn template(bytes: &[u8]) {
-    let Some(source) = text(bytes) else { return };
+pub fn template(bytes: &[u8]) -> Option<Accepted> {
+    let source = text(bytes)?;
     let template = match Template::parse(source, &NAMES) {
         Ok(template) => template,
         Err(error) => {
             let line = source.split('\n').nth(error.line - 1).expect("a line of the source");
             assert!((1..=line.chars().count() + 1).contains(&error.column), "{error}");
-            return super::check_reason(&error.text);
+            super::check_reason(&error.text);
+            return None;
         }
     };
     // Without the guard: a panic is seen.
@@ -109,14 +105,14 @@ pub fn template(bytes: &[u8]) {
     if let Some(text) = template.as_text() {
         assert_eq!(rendered.as_deref(), Ok(text));
     }
+    Some(Accepted)
 }
 
 /// The member `messages` of a call, or the message of a live activity.
-pub fn message_objects(bytes: &[u8]) {
-    let members = match body(bytes).map(|body| body.object()) {
-        None => return,
-        Some(Err(error)) => return check_refusal(&error),
-        Some(Ok(members)) => members,
+pub fn message_objects(bytes: &[u8]) -> Option<Accepted> {
+    let members = match body(bytes)?.object() {
+        Ok(members) => members,
+        Err(error) => return refused(&error),
     };
     match Content::live_activity(&members, Place::Stored) {
         Ok(content) => content.messages().iter().for_each(check_rendered),
@@ -131,6 +127,7 @@ pub fn message_objects(bytes: &[u8]) {
         check_rendered(message);
         assert_eq!(message.render(&scope()), again.render(&scope()));
     }
+    problems.is_empty().then_some(Accepted)
 }
 
 fn check_problem(problem: &Problem) {

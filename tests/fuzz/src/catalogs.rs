@@ -5,23 +5,31 @@ use std::sync::{Arc, LazyLock};
 
 use uuid::Uuid;
 
-use super::{NOW, body, check_refusal};
-use crate::catalogs::api::Work;
-use crate::catalogs::coerce::coerce;
-use crate::catalogs::message::{Edit, Item, Values};
-use crate::catalogs::{Catalog, Field, Type, is_plain_name};
-use crate::gateway::ApiError;
-use crate::gateway::idempotency::{Received, Work as _};
+use super::{Accepted, NOW, body, check_refusal};
+use longshore::catalogs::api::Work;
+use longshore::catalogs::coerce::coerce;
+use longshore::catalogs::message::{Edit, Item, Values};
+use longshore::catalogs::{Catalog, Field, Type, is_plain_name};
+use longshore::gateway::ApiError;
+use longshore::gateway::idempotency::{Received, Work as _};
 
-/// A catalog with a field of each type.
+/// A catalog with a field of each type, and those of the example in the API document.
 pub(super) static CATALOG: LazyLock<Arc<Catalog>> = LazyLock::new(|| {
     let field = |kind: Type| Field { name: format!("a_{}", kind.name()), kind };
-    let fields = Vec::from(Type::ALL.map(field)).into();
+    let mut fields = Vec::from(Type::ALL.map(field));
+    let example = [
+        ("City", Type::String),
+        ("Rating", Type::Number),
+        ("Open", Type::Boolean),
+        ("Closed_at", Type::Time),
+    ];
+    fields.extend(example.map(|(name, kind)| Field { name: name.to_owned(), kind }));
+    let fields = fields.into();
     Arc::new(Catalog { id: 3, workspace: 7, name: "restaurants".to_owned(), fields })
 });
 
-pub fn items(bytes: &[u8]) {
-    let Some(body) = body(bytes) else { return };
+pub fn items(bytes: &[u8]) -> Option<Accepted> {
+    let body = body(bytes)?;
     let work = Work {
         workspace: 7,
         catalog: Some(CATALOG.clone()),
@@ -31,7 +39,10 @@ pub fn items(bytes: &[u8]) {
     };
     let messages = match work.read(&body, Received { id: Uuid::nil(), at: NOW }) {
         Ok((_, messages)) => messages,
-        Err(error) => return check_refusals(&error),
+        Err(error) => {
+            check_refusals(&error);
+            return None;
+        }
     };
     let mut ids = HashSet::new();
     for message in &messages {
@@ -43,17 +54,19 @@ pub fn items(bytes: &[u8]) {
         }
     }
     assert!((1..=50).contains(&ids.len()));
+    Some(Accepted)
 }
 
 /// A message of the log, which any version of the program may have written.
-pub fn message(bytes: &[u8]) {
-    let Ok(edit) = Edit::decode(bytes) else { return };
+pub fn message(bytes: &[u8]) -> Option<Accepted> {
+    let edit = Edit::decode(bytes).ok()?;
     let written = serde_json::to_vec(&edit).expect("JSON");
     let read = Edit::decode(&written).expect("what is written is read");
     assert_eq!(serde_json::to_vec(&read).expect("JSON"), written);
     for item in &edit.items {
         Values::default().merge(&item.values);
     }
+    Some(Accepted)
 }
 
 fn check_refusals(error: &ApiError) {

@@ -5,44 +5,47 @@ use std::sync::LazyLock;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::{NOW, body, check_reason, check_refusal};
-use crate::audience::Audience;
-use crate::campaigns::{ApiCampaign, ApiCampaigns};
-use crate::gateway::ApiError;
-use crate::gateway::idempotency::Received;
-use crate::messages::content::{Content, Place};
-use crate::messages::order::{Kind, Order, in_log};
-use crate::messages::recipient::MOST_USERS;
-use crate::messages::request::{ScheduleMessagesRequest, SendRequest, Wanted, budget};
-use crate::workspaces::Budget;
-use crate::workspaces::settings::Settings;
+use super::{Accepted, NOW, body, check_reason, check_refusal, seeds};
+use longshore::audience::Audience;
+use longshore::campaigns::{ApiCampaign, ApiCampaigns};
+use longshore::gateway::ApiError;
+use longshore::gateway::idempotency::Received;
+use longshore::messages::content::{Content, Place};
+use longshore::messages::order::{Kind, Order, in_log};
+use longshore::messages::recipient::MOST_USERS;
+use longshore::messages::request::{ScheduleMessagesRequest, SendRequest, Wanted, budget};
+use longshore::workspaces::Budget;
+use longshore::workspaces::settings::Settings;
 
-/// Of the seeds: a segment, and below a campaign.
+/// Has the segment of the seeds, and below the campaign.
 static SETTINGS: LazyLock<Settings> =
-    LazyLock::new(|| Settings { segments: [Uuid::from_u128(1)].into(), ..Settings::default() });
+    LazyLock::new(|| Settings { segments: [seeds::ID].into(), ..Settings::default() });
 
 static CAMPAIGNS: LazyLock<ApiCampaigns> =
-    LazyLock::new(|| [(Uuid::from_u128(2), ApiCampaign::default())].into());
+    LazyLock::new(|| [seeds::ID, EXAMPLE].map(|id| (id, ApiCampaign::default())).into());
+
+/// The campaign of the example in the API document.
+const EXAMPLE: Uuid = Uuid::from_u128(0x3c9f0a52_8f1e_4c57_9a3e_0d5b1c2e7f60);
 
 /// `POST /messages/send`.
-pub fn send(bytes: &[u8]) {
-    let Some(members) = members(bytes) else { return };
+pub fn send(bytes: &[u8]) -> Option<Accepted> {
+    let members = members(bytes)?;
     let is_limited = budget(&members) == Budget::MessagesSendAudience;
     let read = SendRequest::read(&members, &SETTINGS, &CAMPAIGNS);
-    if let Some(order) = order(read, Kind::Send, Place::Send) {
-        assert_eq!(order.target.users.is_empty(), is_limited, "{:?}", order.target);
-    }
+    let order = order(read, Kind::Send, Place::Send)?;
+    assert_eq!(order.target.users.is_empty(), is_limited, "{:?}", order.target);
+    Some(Accepted)
 }
 
 /// `POST /messages/schedule/create`, for a campaign that declares a message.
-pub fn schedule(bytes: &[u8]) {
-    let Some(members) = members(bytes) else { return };
+pub fn schedule(bytes: &[u8]) -> Option<Accepted> {
+    let members = members(bytes)?;
     let read = ScheduleMessagesRequest::read(&members, Some(&declared()), &SETTINGS, &CAMPAIGNS);
     let read = read.map(|(when, wanted)| {
         let _ = when.is_past(NOW);
         wanted
     });
-    order(read, Kind::Schedule, Place::Schedule);
+    order(read, Kind::Schedule, Place::Schedule).map(|_| Accepted)
 }
 
 fn declared() -> Map<String, Value> {

@@ -2,26 +2,26 @@
 
 use serde_json::Value;
 
-use super::{NOW, body, check_refusal};
-use crate::engine::batches::arrays;
-use crate::topics;
-use crate::tracking::apply::draft::Draft;
-use crate::tracking::intake::{self, Intake, Request};
-use crate::tracking::message::{Attributes, Batch, Json, OBJECTS, Object};
-use crate::users::activity::Activity;
-use crate::users::profile::Profile;
+use super::{Accepted, NOW, body, refused};
 use log::Message;
+use longshore::engine::batches::arrays;
+use longshore::topics;
+use longshore::tracking::apply::draft::Draft;
+use longshore::tracking::intake::{self, Intake, Request};
+use longshore::tracking::message::{Attributes, Batch, Json, OBJECTS, Object};
+use longshore::users::activity::Activity;
+use longshore::users::profile::Profile;
 
 /// A profile that objects change.
 const PROFILE: &str = r#"{"external_id":"e","email":"a@b.c","first_name":"Ann","custom_attributes":{"tier":"gold","visits":9007199254740993,"tags":["a",1,"a",{"b":[]}],"ratio":1.5,"since":"2026-01-01T00:00:00Z"}}"#;
 
-pub fn track(bytes: &[u8]) {
-    let Some(body) = body(bytes) else { return };
+pub fn track(bytes: &[u8]) -> Option<Accepted> {
+    let body = body(bytes)?;
     let request =
         Request { workspace: 7, received_at: NOW, partitions: 8, request_id: "r".to_owned() };
     let Intake { answer, messages } = match intake::read(&body, &request) {
         Ok(intake) => intake,
-        Err(error) => return check_refusal(&error),
+        Err(error) => return refused(&error),
     };
     let answer = serde_json::to_value(&answer).expect("an answer is JSON");
     let counters = ["attributes_processed", "events_processed", "purchases_processed"];
@@ -47,11 +47,12 @@ pub fn track(bytes: &[u8]) {
         happen(&batch);
     }
     assert_eq!(carried, told);
+    errors.is_empty().then_some(Accepted)
 }
 
 /// A message of the log, which any version of the program may have written.
-pub fn message(bytes: &[u8]) {
-    let Ok(batch) = Batch::decode(bytes) else { return };
+pub fn message(bytes: &[u8]) -> Option<Accepted> {
+    let batch = Batch::decode(bytes).ok()?;
     let written = serde_json::to_vec(&batch).expect("JSON");
     assert_eq!(Batch::decode(&written).as_ref(), Ok(&batch));
     check_parts(bytes, &batch);
@@ -63,6 +64,7 @@ pub fn message(bytes: &[u8]) {
         }
     }
     happen(&batch);
+    Some(Accepted)
 }
 
 /// Each problem is told with the object that has it.
