@@ -36,8 +36,8 @@ pub struct Arguments {
     #[arg(long)]
     dry_run: bool,
     /// Also end what the file no longer declares: declared keys, apps, storage, catalogs with
-    /// their fields and items, email, providers, subscription groups, segments, campaigns,
-    /// Canvases, SCIM tokens, dashboard users
+    /// their fields and items, selections, content blocks, connected content, email, providers,
+    /// subscription groups, segments, campaigns, Canvases, SCIM tokens, dashboard users
     #[arg(long)]
     prune: bool,
     /// Print the outcome as JSON

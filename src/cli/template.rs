@@ -4,14 +4,16 @@ use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
-use template::{MAX_SOURCE, Stop, Template, TemplateError, Work};
+use template::{MAX_SOURCE, Names, Template, TemplateError};
 
 use super::{CommandResult, WorkspaceArgument};
 use crate::config::Config;
-use crate::messages::personalization::{NAMES, Scope, Unsubscribe};
-use crate::users::Recipient;
+use crate::messages::external::External;
+use crate::messages::personalization::{NAMES, names};
+use crate::messages::preview::{Draft, Preview, Subject, preview};
 use crate::users::find;
 use crate::users::rows::{For, find_users};
+use crate::workspaces::{only_or_named, settings};
 use store::documents::parsed;
 
 #[derive(clap::Args)]
@@ -31,6 +33,10 @@ enum Command {
         /// Templates; - reads from standard input
         #[arg(value_name = "FILE", required = true)]
         files: Vec<PathBuf>,
+        /// The workspace whose content blocks, catalogs and connected content templates may use;
+        /// they are not checked without it
+        #[arg(long, value_name = "NAME")]
+        workspace: Option<String>,
     },
     /// Print what a template renders to for a user
     #[command(after_help = "Example:
@@ -62,7 +68,15 @@ fn object(json: &str) -> Result<Map<String, Value>, String> {
 
 pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     match arguments.command {
-        Command::Check { files } => check(&files),
+        Command::Check { files, workspace: None } => check(&files, &NAMES),
+        Command::Check { files, workspace } => {
+            let app = super::open(config).await?;
+            let mut tx = app.store.snapshot().await?;
+            let workspace = only_or_named(&mut tx, workspace.as_deref()).await?;
+            drop(tx);
+            let settings = settings::of(&app, workspace.id).await?;
+            check(&files, &names(&settings))
+        }
         Command::Render {
             file,
             user,
@@ -71,7 +85,6 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
             trigger_properties,
             canvas_entry_properties,
         } => {
-            let template = read(&file)?;
             let app = super::open(config).await?;
             let mut tx = app.store.snapshot().await?;
             let workspace_id = workspace.find(&mut tx).await?.id;
@@ -79,22 +92,26 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
             let found = find_users(&mut tx, workspace_id, &[service_id], For::Reading).await?;
             drop(tx);
             let stored = found.first().ok_or_else(|| format!("user {user} was erased"))?;
-            let profile: Map<String, Value> = parsed("users.doc", service_id, &stored.doc)?;
-            let recipient = Recipient { service_id, profile };
-            let scope = Scope {
-                event_properties: event_properties.as_ref(),
-                api_trigger_properties: trigger_properties.as_ref(),
-                canvas_entry_properties: canvas_entry_properties.as_ref(),
-                unsubscribe: Some(Unsubscribe { app: &app, workspace_id, service_id }),
-                ..Scope::of(&recipient.profile, app.clock.now_ms())
+            let subject = Subject {
+                profile: parsed("users.doc", service_id, &stored.doc)?,
+                service_id: Some(service_id),
+                event_properties,
+                api_trigger_properties: trigger_properties,
+                canvas_entry_properties,
             };
-            print(&template, &scope)
+            let settings = settings::of(&app, workspace_id).await?;
+            let template = read(&file, &names(&settings))?;
+            let external = External { app: &app, workspace_id, settings: &settings };
+            let mut warnings = Vec::new();
+            let shown = preview(&external, Draft::Text(&template), &subject, &mut warnings).await;
+            warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+            print(shown)
         }
     }
 }
 
-fn check(files: &[PathBuf]) -> CommandResult {
-    let errors = files.iter().filter_map(|file| read(file).err());
+fn check(files: &[PathBuf], names: &Names<'_>) -> CommandResult {
+    let errors = files.iter().filter_map(|file| read(file, names).err());
     let wrong = errors.map(|error| eprintln!("{error}")).count();
     match wrong {
         0 => Ok(()),
@@ -103,7 +120,7 @@ fn check(files: &[PathBuf]) -> CommandResult {
 }
 
 /// The template of a file; the error names the file, the line and the column.
-fn read(file: &Path) -> Result<Template, String> {
+fn read(file: &Path, names: &Names<'_>) -> Result<Template, String> {
     let name = file.display();
     let mut source = Vec::new();
     // One byte more than a template may have.
@@ -117,7 +134,7 @@ fn read(file: &Path) -> Result<Template, String> {
     let placed = |TemplateError { line, column, text }: &TemplateError| {
         format!("{name}:{line}:{column}: {text}")
     };
-    let template = Template::parse(&source, &NAMES).map_err(|error| placed(&error))?;
+    let template = Template::parse(&source, names).map_err(|error| placed(&error))?;
     match template.mistake() {
         Some(mistake) => Err(placed(mistake)),
         None => Ok(template),
@@ -125,19 +142,19 @@ fn read(file: &Path) -> Result<Template, String> {
 }
 
 /// Prints the text as it would be sent; what `message_extras` noted goes to standard error.
-fn print(template: &Template, scope: &Scope<'_>) -> CommandResult {
-    let mut work = Work::new(scope.now);
-    let text = match template.render_within(&scope.data(None), &mut work) {
-        Ok(text) => text,
-        Err(Stop::Aborted(reason)) => return Err(format!("message aborted: {reason}").into()),
-        Err(Stop::Failed(reason)) => return Err(reason.into()),
-    };
+fn print(shown: Preview) -> CommandResult {
+    if let Some(reason) = shown.aborted {
+        return Err(format!("message aborted: {reason}").into());
+    }
+    if let Some(reason) = shown.failed {
+        return Err(reason.into());
+    }
+    let text = shown.rendered.as_ref().and_then(Value::as_str).unwrap_or_default();
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes())?;
     out.flush()?;
-    let extras = work.into_extras();
-    if !extras.is_empty() {
-        eprintln!("message_extras: {}", serde_json::to_string(&extras)?);
+    if !shown.message_extras.is_empty() {
+        eprintln!("message_extras: {}", serde_json::to_string(&shown.message_extras)?);
     }
     Ok(())
 }

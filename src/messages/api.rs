@@ -10,7 +10,6 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::live_activity;
 use super::order::Kind;
 use super::recipient::Members;
 use super::request::{
@@ -18,6 +17,7 @@ use super::request::{
     ScheduleMessagesRequest, SendRequest, UNKNOWN_SEGMENT, Wanted,
 };
 use super::when::PAST;
+use super::{live_activity, preview};
 use crate::app::App;
 use crate::campaigns;
 use crate::gateway::formats::{Errors, SuccessText};
@@ -50,6 +50,7 @@ pub fn routes() -> Routes {
     Routes::new()
         .route("/messages/send", send, [describe_send()])
         .merge(live_activity::api::routes())
+        .merge(preview::routes())
 }
 
 fn describe_send() -> Operation {

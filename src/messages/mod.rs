@@ -9,7 +9,7 @@
 //! whom; [`dispatch`] walks the users in parts, writes a row for each message before it is a
 //! request, and hands it to its channel ([`channels`]) under an id that is the same however often
 //! it must be handed over ([`MessageId`]). [`content`] are the message objects of the API, whose
-//! texts are [templates](template). [`live_activity`] is a call of its own for one channel. Transactional
+//! texts are [templates](template); [`external`] reads what templates ask for. [`live_activity`] is a call of its own for one channel. Transactional
 //! emails have [a module of their own](crate::transactional), as has
 //! [what comes back](crate::inbound).
 
@@ -17,10 +17,12 @@ pub mod api;
 pub mod channels;
 pub mod content;
 pub mod dispatch;
+pub mod external;
 pub mod live_activity;
 pub mod order;
 pub mod outgoing;
 pub mod personalization;
+pub mod preview;
 pub mod recipient;
 pub mod request;
 pub mod unsubscribe_token;

@@ -3,11 +3,13 @@
 use std::cell::OnceCell;
 
 use serde_json::{Map, Value};
-use template::{Data, Names, Object, View};
+use template::{Answer, Data, Names, Object, Request, View};
 use uuid::Uuid;
 
+use super::external::Answers;
 use super::unsubscribe_token;
 use crate::app::App;
+use crate::workspaces::settings::Settings;
 
 type Members = Map<String, Value>;
 
@@ -106,7 +108,15 @@ pub const NAMES: Names<'static> = Names {
             members: Some(&["inbound_message_body", "inbound_media_urls"]),
         },
     ],
+    blocks: None,
+    sources: None,
+    is_open: false,
 };
+
+/// All names, and what else templates of a workspace can read.
+pub fn names(settings: &Settings) -> Names<'_> {
+    Names { blocks: Some(&settings.blocks), sources: Some(settings), ..NAMES }
+}
 
 const DEVICE_NAMES: &[&str] = &[
     "id",
@@ -132,6 +142,8 @@ pub struct Scope<'a> {
     /// `{{campaign.${name}}}`, `{{canvas.${name}}}`
     pub origin: Option<&'a Origin>,
     pub unsubscribe: Option<Unsubscribe<'a>>,
+    /// What requests of templates came to; without, they come to nothing.
+    pub answers: Option<&'a Answers>,
     /// Milliseconds since the epoch: what "now" is.
     pub now: i64,
 }
@@ -164,6 +176,7 @@ impl<'a> Scope<'a> {
             canvas_entry_properties: None,
             origin: None,
             unsubscribe: None,
+            answers: None,
             now,
         }
     }
@@ -234,6 +247,13 @@ impl Data for MessageData<'_> {
                 ])
             }
             _ => View::Nothing,
+        }
+    }
+
+    fn answer<'d>(&'d self, request: &Request) -> Option<&'d Answer> {
+        match self.scope.answers {
+            Some(answers) => answers.get(request),
+            None => Some(&Answer::Nothing),
         }
     }
 }

@@ -284,7 +284,7 @@ impl To {
         if let Some(wrong) = wrong {
             return Err(ApiError::invalid_field(wrong));
         }
-        let (messages, problems) = contents(messages, place, settings)?;
+        let (_, messages, problems) = contents(messages, place, settings)?;
         if let Some((_, campaign)) = campaign {
             check_variations(&messages, campaign)?;
         }
@@ -301,12 +301,13 @@ impl To {
     }
 }
 
-/// The message objects that can be sent, and what is wrong with the others.
-fn contents(
+/// The message objects that can be sent, as they were read and as they are given, and what is
+/// wrong with the others.
+pub(crate) fn contents(
     messages: Option<&Map<String, Value>>,
     place: Place,
     settings: &Settings,
-) -> Result<(Map<String, Value>, Vec<MessageProblem>), ApiError> {
+) -> Result<(Content, Map<String, Value>, Vec<MessageProblem>), ApiError> {
     let no_message = |why: &str| {
         let problem = MessageProblem { text: why.to_owned(), path: "messages".to_owned() };
         refused(NO_MESSAGE.to_owned(), &[problem])
@@ -317,7 +318,7 @@ fn contents(
             _ => "messages is required",
         })
     })?;
-    let (_, taken, problems) = Content::read(messages, place, settings);
+    let (content, taken, problems) = Content::read(messages, place, settings);
     let fatal = problems.iter().find(|problem| problem.is_fatal).map(Problem::to_string);
     let problems = problems.into_iter().take(MOST_PROBLEMS);
     let problems = problems.map(|Problem { path, text, .. }| MessageProblem { text, path });
@@ -326,12 +327,12 @@ fn contents(
         Some(message) => Err(refused(message, &problems)),
         None if taken.is_empty() && problems.is_empty() => Err(no_message("it has no message")),
         None if taken.is_empty() => Err(refused(NO_MESSAGE.to_owned(), &problems)),
-        None => Ok((taken, problems)),
+        None => Ok((content, taken, problems)),
     }
 }
 
 /// The refusal of a request whose message objects are wrong.
-fn refused(message: String, problems: &[MessageProblem]) -> ApiError {
+pub(crate) fn refused(message: String, problems: &[MessageProblem]) -> ApiError {
     ApiError::InvalidMany(message, problems.iter().map(|problem| json!(problem)).collect())
 }
 

@@ -59,6 +59,8 @@ pub struct Request {
     pub url: Url,
     pub headers: HeaderMap,
     pub body: String,
+    /// Until the response is read, where it is not what is configured for all.
+    pub timeout: Option<Duration>,
 }
 
 /// Why there is no answer.
@@ -75,8 +77,11 @@ pub struct Answered {
     pub status: StatusCode,
     /// What its `Retry-After` asks to wait.
     pub retry_after: Option<Duration>,
+    pub content_type: Option<String>,
     /// Its beginning.
     pub body: Vec<u8>,
+    /// Whether that is all of it.
+    pub is_whole: bool,
     secrets: Vec<String>,
 }
 
@@ -116,7 +121,7 @@ impl Sender {
     /// POSTs `body` to `url`, which was checked; answers the status, where it was a 2xx.
     pub async fn post(&self, url: Url, signed: Signed, body: String) -> Result<u16, Failure> {
         let headers = signed.headers();
-        let request = Request { method: Method::POST, url, headers, body };
+        let request = Request { method: Method::POST, url, headers, body, timeout: None };
         let answered = self.request(request, &Clock::system(), READ_BYTES).await;
         match answered {
             Ok(answer) if answer.status.is_success() => Ok(answer.status.as_u16()),
@@ -144,14 +149,18 @@ impl Sender {
         let secrets = secrets_of(&request.url);
         let made = client.request(request.method, request.url).headers(request.headers);
         let made = if request.body.is_empty() { made } else { made.body(request.body) };
+        let made = match request.timeout {
+            Some(timeout) => made.timeout(timeout),
+            None => made,
+        };
         let answer = made.send().await.map_err(|error| self.unanswered(error))?;
         let retry_after = answer.headers().get(header::RETRY_AFTER);
-        Ok(Answered {
-            status: answer.status(),
-            retry_after: retry_after.and_then(|value| wait(value, clock)),
-            body: beginning(answer, most).await,
-            secrets,
-        })
+        let retry_after = retry_after.and_then(|value| wait(value, clock));
+        let content_type = answer.headers().get(header::CONTENT_TYPE);
+        let content_type = content_type.and_then(|value| value.to_str().ok()).map(str::to_owned);
+        let status = answer.status();
+        let (body, is_whole) = beginning(answer, most).await;
+        Ok(Answered { status, retry_after, content_type, body, is_whole, secrets })
     }
 
     fn connect(&self) -> Result<Client, reqwest::Error> {
@@ -199,17 +208,22 @@ fn wait(value: &HeaderValue, clock: &Clock) -> Option<Duration> {
     Some(Duration::try_from(until.duration_since(clock.now())).unwrap_or_default())
 }
 
-/// The first bytes of a body; what cannot be read in time is left.
-async fn beginning(mut answer: Response, most: usize) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    while bytes.len() < most {
+/// The first bytes of a body, and whether they are all; what cannot be read in time is left.
+async fn beginning(mut answer: Response, most: usize) -> (Vec<u8>, bool) {
+    let (mut bytes, mut is_whole) = (Vec::new(), false);
+    while bytes.len() <= most {
         match answer.chunk().await {
             Ok(Some(chunk)) => bytes.extend_from_slice(&chunk),
-            Ok(None) | Err(_) => break,
+            Ok(None) => {
+                is_whole = true;
+                break;
+            }
+            Err(_) => break,
         }
     }
+    is_whole &= bytes.len() <= most;
     bytes.truncate(most);
-    bytes
+    (bytes, is_whole)
 }
 
 /// What of an address a receiver may repeat and nobody may read: its user and password, its path

@@ -30,8 +30,9 @@ macro_rules! file {
     };
 }
 
-pub static MIGRATIONS: LazyLock<Migrations> =
-    LazyLock::new(|| Migrations::new(&steps!("0001" "first", "0002" "creations")));
+pub static MIGRATIONS: LazyLock<Migrations> = LazyLock::new(|| {
+    Migrations::new(&steps!("0001" "first", "0002" "creations", "0003" "template_data"))
+});
 
 fn parse(version: &str) -> i64 {
     version.parse().expect("a file's name begins with a number")

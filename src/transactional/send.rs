@@ -20,6 +20,7 @@ use crate::app::App;
 use crate::campaigns::{self, Campaign, Kind};
 use crate::kinds;
 use crate::messages::content::{Content, Rendered};
+use crate::messages::external::{Answers, External, MAX_ATTEMPTS, Unrendered};
 use crate::messages::personalization::{Origin, Scope};
 use crate::messages::recipient::User;
 use crate::messages::{MessageId, Outcome, Outgoing, channels};
@@ -258,7 +259,8 @@ impl Lane {
             name: Some(campaign.name.clone()),
             dispatch_id: email.dispatch_id.simple().to_string(),
         };
-        let rendered = match self.render(email, recipient, content, origin).await {
+        let rendered = self.render(email, recipient, settings, &content, &origin).await;
+        let rendered = match rendered {
             Ok(rendered) => rendered,
             Err(end) => return end,
         };
@@ -280,37 +282,44 @@ impl Lane {
         channels::send(&self.app, message).await.into()
     }
 
-    /// Renders beside the async threads, on processors that only this lane waits for.
+    /// Renders on processors that only this lane waits for.
     async fn render(
         &self,
         email: &Email,
         recipient: &Recipient,
-        content: Arc<Content>,
-        origin: Origin,
+        settings: &Settings,
+        content: &Content,
+        origin: &Origin,
     ) -> Result<Rendered, End> {
-        let (profile, cores, now) =
-            (recipient.profile.clone(), self.app.cores.clone(), self.app.clock.now_ms());
+        let Some(message) = content.messages().first() else {
+            return Err(End::aborted(NOT_RENDERED));
+        };
+        let now = self.app.clock.now_ms();
         let properties: Option<Map<String, Value>> =
             email.trigger_properties.as_deref().and_then(|text| serde_json::from_str(text).ok());
-        let rendering = tokio::task::spawn_blocking(move || {
-            let scope = Scope {
+        let render = |answers: &Answers| {
+            message.render(&Scope {
                 api_trigger_properties: properties.as_ref(),
-                origin: Some(&origin),
-                ..Scope::of(&profile, now)
-            };
-            let message = content.messages().first();
-            message.map(|message| cores.compute(|| message.render(&scope)))
-        });
-        match rendering.await {
-            Ok(Some(Ok(rendered))) => Ok(rendered),
-            Ok(Some(Err(Stop::Aborted(reason)))) => Err(End::aborted(reason)),
-            Ok(Some(Err(Stop::Failed(why)))) => Err(End::aborted(format!("{NOT_RENDERED}: {why}"))),
-            Ok(None) => Err(End::aborted(NOT_RENDERED)),
-            Err(error) => {
-                tracing::error!(%error, "rendering an email panicked");
-                Err(End::aborted(NOT_RENDERED))
+                origin: Some(origin),
+                answers: Some(answers),
+                ..Scope::of(&recipient.profile, now)
+            })
+        };
+        let external = External { app: &self.app, workspace_id: email.workspace_id, settings };
+        let rendered = external.render(None, &mut Vec::new(), render).await;
+        rendered.map_err(|unrendered| match unrendered {
+            Unrendered::Stopped(Stop::Aborted(reason)) => End::aborted(reason),
+            Unrendered::Stopped(Stop::Failed(why)) => {
+                End::aborted(format!("{NOT_RENDERED}: {why}"))
             }
-        }
+            Unrendered::Stopped(Stop::Needs(_)) => End::aborted(NOT_RENDERED),
+            Unrendered::Later { reason, is_counted: true, .. }
+                if email.put_off + 1 >= MAX_ATTEMPTS =>
+            {
+                End::aborted(reason)
+            }
+            Unrendered::Later { reason, after, .. } => End::Later { reason, after },
+        })
     }
 
     /// Notes what became of an email, with its postback.

@@ -25,7 +25,10 @@ use crate::workspaces::groups::{self, ControlGroup, USUAL_PERCENT};
 use crate::workspaces::keys::{self, KeyInfo};
 use crate::workspaces::settings::{self, CappingRule, SubscriptionGroup};
 use crate::workspaces::storage::{self, Settings, StorageError};
-use crate::workspaces::{DeclaredApp, Limit, Segment, Workspace, channel_rows, rows};
+use crate::workspaces::template_data::{self, CatalogSelection, ContentBlock};
+use crate::workspaces::{
+    DeclaredApp, Limit, Segment, Workspace, channel_rows, rows, template_rows,
+};
 use kit::money;
 use objects::probe;
 use store::{StoreError, Tx};
@@ -117,6 +120,8 @@ struct Current {
     channels: Channels,
     groups: Vec<SubscriptionGroup>,
     segments: Vec<Segment>,
+    blocks: Vec<ContentBlock>,
+    selections: Vec<CatalogSelection>,
     campaigns: Vec<Campaign>,
 }
 
@@ -142,6 +147,8 @@ impl Current {
             channels: channels::stored(tx, &app.secrets, id).await?,
             groups: channel_rows::subscription_groups(tx, id).await?,
             segments: channel_rows::segments(tx, id).await?,
+            blocks: template_rows::blocks(tx, id).await?,
+            selections: template_rows::selections(tx, id).await?,
             campaigns: campaigns::stored(tx, id).await?,
             workspace: Some(workspace),
         })
@@ -161,6 +168,8 @@ struct WorkspacePlan {
     created: Created,
     groups: Steps<SubscriptionGroup>,
     segments: Steps<Segment>,
+    blocks: Steps<ContentBlock>,
+    selections: Steps<CatalogSelection>,
     campaigns: Steps<Campaign>,
 }
 
@@ -175,6 +184,7 @@ impl WorkspacePlan {
         let campaigns = declared.campaigns();
         let settings = settings_after(app, declared, current, options);
         messages::check(&campaigns, &declared.places, &settings)?;
+        messages::check_template_data(&settings)?;
         let mut plan = Plan::new(options);
         match &current.workspace {
             Some(workspace) if !current.is_new => compare_workspace(&mut plan, workspace, declared),
@@ -205,6 +215,8 @@ impl WorkspacePlan {
             )?,
             groups: plan.compare(&declared.subscription_groups, &current.groups)?,
             segments: plan.compare(&declared.segments, &current.segments)?,
+            blocks: plan.compare(&declared.blocks(), &current.blocks)?,
+            selections: plan.compare(&declared.catalog_selections, &current.selections)?,
             campaigns: plan.compare(&campaigns, &current.campaigns)?,
             created,
             plan,
@@ -227,6 +239,8 @@ impl WorkspacePlan {
         self.channels.carry_out(to).await?;
         self.groups.carry_out(to).await?;
         self.segments.carry_out(to).await?;
+        self.blocks.carry_out(to).await?;
+        self.selections.carry_out(to).await?;
         if let Some(is) = rows::by_id(to.tx, to.workspace).await? {
             rows::update(to.tx, &declared_workspace(declared, is)).await?;
         }
@@ -317,7 +331,15 @@ fn settings_after(
     let groups = all_after(&declared.subscription_groups, &current.groups, options);
     let apps = all_after(&declared.apps, &current.apps, options);
     let channels = after(&declared.channels(), &current.channels, options);
-    channels::assemble(&channels, declared.frequency_capping.clone(), groups, apps, &app.config)
+    let capping = declared.frequency_capping.clone();
+    let kept = current.catalogs.iter().filter(|_| !options.prune);
+    let catalogs = declared.catalogs.iter().map(|catalog| catalog.name.clone());
+    settings::Settings {
+        blocks: template_data::by_name(all_after(&declared.blocks(), &current.blocks, options)),
+        selections: all_after(&declared.catalog_selections, &current.selections, options),
+        catalogs: kept.map(|kept| kept.catalog.name.clone()).chain(catalogs).collect(),
+        ..channels::assemble(&channels, capping, groups, apps, &app.config)
+    }
 }
 
 fn all_after<D: Declared<Stored = D>>(declared: &[D], stored: &[D], options: Options) -> Vec<D> {

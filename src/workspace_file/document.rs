@@ -32,6 +32,7 @@ use crate::workspaces::settings::{
     CappingRule, Email, Secret, SignedAddress, SigningSecrets, SubscriptionGroup,
 };
 use crate::workspaces::storage::Settings;
+use crate::workspaces::template_data::{CatalogSelection, ConnectedContent, ContentBlock};
 use crate::workspaces::{Budget, DeclaredApp, Limit, Segment};
 use company::Company;
 use objects::{AzureSettings, S3Settings};
@@ -80,6 +81,17 @@ pub struct Declaration {
     /// Catalogs, whose items `PATCH /catalogs/{catalog_name}/items` edits.
     #[serde(default)]
     pub catalogs: Vec<DeclaredCatalog>,
+    /// Items of catalogs that templates read with `catalog_selection_items`.
+    #[serde(default)]
+    pub catalog_selections: Vec<CatalogSelection>,
+    /// Texts that templates include as `{{content_blocks.${name}}}`, by their names of 1 to 100
+    /// letters, digits, hyphens and underscores. `${…}` in them belongs to the template, and is
+    /// not read from the environment.
+    #[serde(default)]
+    #[schemars(with = "BTreeMap<String, String>")]
+    pub content_blocks: Map<String, Value>,
+    /// Servers that templates may request with `connected_content`.
+    pub(crate) connected_content: Option<ConnectedContent>,
     /// Users whom messages can be sent to by an id.
     #[serde(default)]
     pub segments: Vec<Segment>,
@@ -139,8 +151,20 @@ impl Declaration {
             (Part::Sms, sms.map(DeclaredPart::Provider)),
             (Part::WhatsApp, whats_app.map(DeclaredPart::Provider)),
             (Part::FeedbackSecret, feedback_secret.map(DeclaredPart::Secret)),
+            (
+                Part::ConnectedContent,
+                self.connected_content.clone().map(DeclaredPart::ConnectedContent),
+            ),
         ];
         parts.into_iter().filter_map(|(part, is)| Some((part, is?))).collect()
+    }
+
+    /// The content blocks; those that are texts.
+    pub fn blocks(&self) -> Vec<ContentBlock> {
+        let block = |(name, body): (&String, &Value)| {
+            Some(ContentBlock { name: name.clone(), body: body.as_str()?.to_owned() })
+        };
+        self.content_blocks.iter().filter_map(block).collect()
     }
 
     /// The campaigns, then the Canvases.

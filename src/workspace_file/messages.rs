@@ -1,9 +1,11 @@
 //! What campaigns and Canvases send: looked at once it is known what the workspace sends by.
 
 use serde_json::{Map, Value};
+use template::{Names, Template};
 
 use crate::campaigns::{Campaign, Kind};
 use crate::messages::content::{self, Content};
+use crate::messages::personalization;
 use crate::workspace_file::document::Place;
 use crate::workspace_file::file::{FileError, Problem};
 use crate::workspaces::settings::Settings;
@@ -22,6 +24,26 @@ pub(crate) fn check(
     }
     problems.sort();
     Err(FileError { problems })
+}
+
+/// Says what content blocks and selections name that the workspace does not have, and which blocks
+/// include themselves.
+pub(crate) fn check_template_data(settings: &Settings) -> Result<(), FileError> {
+    let problem = |path: String, text: String| Problem { line: 0, path, text };
+    let names = Names { is_open: true, ..personalization::names(settings) };
+    let blocks = settings.blocks.keys().filter_map(|name| {
+        let read = Template::parse(&format!("{{{{content_blocks.${{{name}}}}}}}"), &names);
+        let wrong = read.as_ref().map_or_else(Some, Template::mistake)?;
+        Some(problem(format!("content_blocks.{name}"), wrong.text.clone()))
+    });
+    let selections = settings.selections.iter();
+    let selections = selections.filter(|one| !settings.catalogs.contains(&one.catalog));
+    let selections = selections.map(|one| {
+        let path = format!("catalog_selections.{}", one.name);
+        problem(path, format!("the workspace has no catalog `{}`", one.catalog))
+    });
+    let problems: Vec<Problem> = blocks.chain(selections).collect();
+    if problems.is_empty() { Ok(()) } else { Err(FileError { problems }) }
 }
 
 fn check_one(campaign: &Campaign, place: &Place, settings: &Settings) -> Vec<Problem> {

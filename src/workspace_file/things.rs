@@ -11,7 +11,10 @@ use crate::workspaces::channels::{self, Channels, Created, DeclaredPart, Part};
 use crate::workspaces::keys::{self, KeyInfo, NewKey};
 use crate::workspaces::settings::SubscriptionGroup;
 use crate::workspaces::storage::{self, Settings};
-use crate::workspaces::{DeclaredApp, Segment, channel_rows, differing, key_rows, rows};
+use crate::workspaces::template_data::{CatalogSelection, ContentBlock};
+use crate::workspaces::{
+    DeclaredApp, Segment, channel_rows, differing, key_rows, rows, template_rows,
+};
 
 type Result<T> = std::result::Result<T, ApplyError>;
 
@@ -211,6 +214,53 @@ impl Declared for Segment {
 
     async fn delete(is: &Self, to: &mut Target<'_>) -> Result<()> {
         Ok(channel_rows::delete_segment(to.tx, to.workspace, is.id).await?)
+    }
+}
+
+impl Item for ContentBlock {
+    fn entry(&self) -> Entry {
+        let detail = format!("{} bytes", self.body.len());
+        Entry::new(&self.name, format!("content_block {}", self.name), detail)
+    }
+}
+
+impl Declared for ContentBlock {
+    type Stored = Self;
+
+    fn difference(&self, is: &Self, _: &mut Plan) -> Result<Option<String>> {
+        Ok((self != is).then(|| self.detail()))
+    }
+
+    async fn put(&self, _: Option<&Self>, to: &mut Target<'_>) -> Result<()> {
+        Ok(template_rows::put_block(to.tx, to.workspace, self).await?)
+    }
+
+    async fn delete(is: &Self, to: &mut Target<'_>) -> Result<()> {
+        Ok(template_rows::delete_block(to.tx, to.workspace, &is.name).await?)
+    }
+}
+
+impl Item for CatalogSelection {
+    fn entry(&self) -> Entry {
+        let Self { catalog, name, filters, .. } = self;
+        let detail = format!("{} filters", filters.len());
+        Entry::new(&format!("{catalog} {name}"), format!("selection {catalog} {name}"), detail)
+    }
+}
+
+impl Declared for CatalogSelection {
+    type Stored = Self;
+
+    fn difference(&self, is: &Self, _: &mut Plan) -> Result<Option<String>> {
+        Ok((self != is).then(|| differing(is, self)))
+    }
+
+    async fn put(&self, _: Option<&Self>, to: &mut Target<'_>) -> Result<()> {
+        Ok(template_rows::put_selection(to.tx, to.workspace, self).await?)
+    }
+
+    async fn delete(is: &Self, to: &mut Target<'_>) -> Result<()> {
+        Ok(template_rows::delete_selection(to.tx, to.workspace, is).await?)
     }
 }
 

@@ -61,6 +61,7 @@ pub enum Budget {
     /// `/messages/send`, before its body says which of the two it is.
     MessagesSendAny,
     SmsNumbersRemove,
+    TemplatesPreview,
     /// The export, and the calls that look at exports and cancel them.
     UsersExport,
     UsersTrack,
@@ -70,7 +71,7 @@ pub enum Budget {
 
 impl Budget {
     /// Those that are of a workspace, which may have limits of its own.
-    pub const OF_WORKSPACES: [Self; 11] = [
+    pub const OF_WORKSPACES: [Self; 12] = [
         Self::CampaignsList,
         Self::CanvasScheduleCreate,
         Self::CanvasScheduleDelete,
@@ -80,6 +81,7 @@ impl Budget {
         Self::MessagesSend,
         Self::MessagesSendAudience,
         Self::SmsNumbersRemove,
+        Self::TemplatesPreview,
         Self::UsersExport,
         Self::UsersTrack,
     ];
@@ -97,6 +99,7 @@ impl Budget {
             Self::MessagesSendAudience => "messages.send.audience",
             Self::MessagesSendAny => "messages.send.any",
             Self::SmsNumbersRemove => "sms.invalid_phone_numbers.remove",
+            Self::TemplatesPreview => "templates.preview",
             Self::UsersExport => "users.export.global_control_group",
             Self::UsersTrack => "users.track",
             Self::Scim => "scim",
@@ -108,7 +111,7 @@ impl Budget {
         match self {
             Self::UsersTrack => limit(3_000, 3),
             Self::Catalogs => limit(16_000, MINUTE),
-            Self::MessagesSendAudience => limit(250, MINUTE),
+            Self::MessagesSendAudience | Self::TemplatesPreview => limit(250, MINUTE),
             Self::Scim => limit(5_000, DAY),
             _ => limit(250_000, HOUR),
         }

@@ -13,6 +13,8 @@ use crate::outbound;
 use crate::workspaces::settings::{
     CappingRule, Email, Secret, Settings, SignedAddress, SigningSecrets, SubscriptionGroup, WHSEC,
 };
+use crate::workspaces::template_data::{self, ConnectedContent};
+use crate::workspaces::template_rows;
 use kit::secrets::{SecretError, SecretKey, random_bytes};
 use store::documents::parsed_secret;
 use store::{StoreError, Tx};
@@ -30,10 +32,11 @@ pub enum Part {
     Sms,
     WhatsApp,
     FeedbackSecret,
+    ConnectedContent,
 }
 
 impl Part {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::Callbacks,
         Self::Webhooks,
         Self::Email,
@@ -41,6 +44,7 @@ impl Part {
         Self::Sms,
         Self::WhatsApp,
         Self::FeedbackSecret,
+        Self::ConnectedContent,
     ];
 
     /// Parts that every workspace has, whether its file declares them or not.
@@ -56,6 +60,7 @@ impl Part {
             Self::FeedbackSecret => "providers.feedback_secret",
             Self::Callbacks => "callbacks.secret",
             Self::Webhooks => "webhooks.secret",
+            Self::ConnectedContent => "connected_content",
         }
     }
 
@@ -66,7 +71,9 @@ impl Part {
             Self::Push => "providers.push.secret",
             Self::Sms => "providers.sms.secret",
             Self::WhatsApp => "providers.whats_app.secret",
-            Self::FeedbackSecret | Self::Callbacks | Self::Webhooks => self.path(),
+            Self::FeedbackSecret | Self::Callbacks | Self::Webhooks | Self::ConnectedContent => {
+                self.path()
+            }
         }
     }
 
@@ -90,6 +97,7 @@ pub enum DeclaredPart {
     Provider(SignedAddress),
     Secret(Secret),
     Signing(SigningSecrets),
+    ConnectedContent(ConnectedContent),
 }
 
 impl DeclaredPart {
@@ -101,7 +109,7 @@ impl DeclaredPart {
                 Some([&mut address.secret, &mut address.secret_old])
             }
             Self::Signing(signing) => Some([&mut signing.secret, &mut signing.secret_old]),
-            Self::Email(_) | Self::Secret(_) => None,
+            Self::Email(_) | Self::Secret(_) | Self::ConnectedContent(_) => None,
         }
     }
 
@@ -110,7 +118,7 @@ impl DeclaredPart {
         let reports = match self {
             Self::Email(email) => email.events_secret.clone(),
             Self::Secret(secret) => Some(secret.clone()),
-            Self::Provider(_) | Self::Signing(_) => None,
+            Self::Provider(_) | Self::Signing(_) | Self::ConnectedContent(_) => None,
         };
         let mut signing = self.clone();
         let signing = signing.signing().into_iter().flatten().filter_map(Option::take);
@@ -122,6 +130,7 @@ impl DeclaredPart {
         match self {
             Self::Email(email) => email.relay().map(|relay| relay.place()).unwrap_or_default(),
             Self::Provider(provider) => outbound::shown(&provider.url),
+            Self::ConnectedContent(content) => content.hosts.join(", "),
             Self::Secret(_) | Self::Signing(_) => String::new(),
         }
     }
@@ -132,6 +141,7 @@ impl DeclaredPart {
             (Self::Email(is), Self::Email(new)) => differing(is, new),
             (Self::Provider(is), Self::Provider(new)) => differing(is, new),
             (Self::Signing(is), Self::Signing(new)) => differing(is, new),
+            (Self::ConnectedContent(is), Self::ConnectedContent(new)) => differing(is, new),
             _ => String::new(),
         }
     }
@@ -143,7 +153,7 @@ impl DeclaredPart {
                 Some(("status_postback.url", &postback.url))
             }
             Self::Provider(provider) => Some(("url", &provider.url)),
-            Self::Email(_) | Self::Secret(_) | Self::Signing(_) => None,
+            Self::Email(_) | Self::Secret(_) | Self::Signing(_) | Self::ConnectedContent(_) => None,
         }
     }
 }
@@ -217,6 +227,10 @@ pub(crate) fn assemble(
         },
         callbacks: signing(Part::Callbacks),
         webhooks: signing(Part::Webhooks),
+        connected_content: match channels.get(&Part::ConnectedContent) {
+            Some(DeclaredPart::ConnectedContent(content)) => Some(content.clone()),
+            _ => None,
+        },
         frequency_capping,
         subscription_groups,
         apps,
@@ -243,6 +257,9 @@ pub async fn settings(
     let apps = rows::apps(tx, workspace).await?;
     Ok(Settings {
         segments: channel_rows::segment_ids(tx, workspace).await?.into_iter().collect(),
+        blocks: template_data::by_name(template_rows::blocks(tx, workspace).await?),
+        selections: template_rows::selections(tx, workspace).await?,
+        catalogs: template_rows::catalogs(tx, workspace).await?.into_iter().collect(),
         ..assemble(&channels, capping.unwrap_or_default(), groups, apps, config)
     })
 }

@@ -26,6 +26,7 @@ pub const PERMISSIONS: &[&str] = &[
     "messages.schedule.create",
     "messages.send",
     "sms.invalid_phone_numbers.remove",
+    "templates.preview",
     "transactional.send",
     "users.export.global_control_group",
     "users.track",

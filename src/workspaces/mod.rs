@@ -29,6 +29,8 @@ pub mod rows;
 pub(crate) mod rules;
 pub mod settings;
 pub mod storage;
+pub mod template_data;
+pub(crate) mod template_rows;
 
 pub use budgets::{Budget, Limit};
 pub use channel::Channel;

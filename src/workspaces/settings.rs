@@ -1,7 +1,7 @@
 //! What the workspace file declares of channels: `email`, `providers`, `frequency_capping`,
 //! `subscription_groups`, `apps`.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -20,6 +20,7 @@ use crate::workspaces::rules::{
     self, Address, CallbackSecret, Id, MessageChannel, NumberChannel, RelayAddress, Sender,
     SigningSecret, number, one, optional, up_to,
 };
+use crate::workspaces::template_data::{CatalogSelection, ConnectedContent};
 use crate::workspaces::{self, DeclaredApp};
 use store::StoreError;
 
@@ -58,6 +59,13 @@ pub struct Settings {
     pub allow_private: Vec<IpNet>,
     /// The segments that there are.
     pub segments: HashSet<Uuid>,
+    /// Content blocks, by their names.
+    pub blocks: BTreeMap<String, String>,
+    pub selections: Vec<CatalogSelection>,
+    /// The names of the catalogs that there are.
+    pub catalogs: BTreeSet<String>,
+    /// What templates may request over HTTP.
+    pub connected_content: Option<ConnectedContent>,
 }
 
 /// What the text of a secret begins with whose bytes are in base64.

@@ -6,6 +6,7 @@ mod conversions;
 mod crashes;
 mod dispatch;
 mod erasing;
+mod external_data;
 mod firing;
 mod hostile;
 mod live_activity;

@@ -557,6 +557,9 @@ async fn the_rest_of_workspaces(world: &World, seen: &mut Seen) {
     seen.see(once(start, &activity), 422).await;
     activity["external_user_ids"] = json!(["ann"]);
     seen.see(post(start, &activity), 400).await;
+    let preview = "/templates/preview";
+    seen.see(post(preview, &json!({ "template": "{{${first_name}}}" })), 200).await;
+    seen.see(post(preview, &json!({ "template": "{{${frist_name}}}" })), 400).await;
     let remove = "/sms/invalid_phone_numbers/remove";
     seen.see(once(remove, &json!({ "phone_numbers": ["+15550100"] })), 201).await;
     seen.see(once(remove, &json!({ "phone_numbers": ["+15550101"] })), 422).await;

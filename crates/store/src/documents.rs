@@ -21,7 +21,7 @@
 //!
 //! | documents | how they are read |
 //! |---|---|
-//! | `workspaces.*`, `api_keys.*`, `scim_tokens.allow`, `control_groups.slices`, `apps.activity_types`, `campaigns.tags` and `content`, `segments.audience`, `catalogs.fields`, `dashboard_users.doc`, `schedules.request`, `export_jobs.fields` and `plan`, `dispatches.order_json` and `segment`, `dispatch_waves.wave`, `dispatch_parts.wave` and `named`, `transactional_emails.recipient` | [`parsed`] |
+//! | `workspaces.*`, `api_keys.*`, `scim_tokens.allow`, `control_groups.slices`, `apps.activity_types`, `campaigns.tags` and `content`, `segments.audience`, `catalogs.fields`, `catalog_selections.definition`, `dashboard_users.doc`, `schedules.request`, `export_jobs.fields` and `plan`, `dispatches.order_json` and `segment`, `dispatch_waves.wave`, `dispatch_parts.wave` and `named`, `transactional_emails.recipient` | [`parsed`] |
 //! | `storages.config`, `channels.config` | the same, once they are unsealed |
 //! | `activity.body` | its first byte is the version (`users::activity`) |
 //! | `users.doc`, `catalog_items.doc`, `transactional_emails.trigger_properties` | members are what users and callers gave; those that a program does not know stay |

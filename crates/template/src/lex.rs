@@ -347,12 +347,33 @@ impl<'s> Lexer<'s> {
         self.eat(text)
     }
 
+    /// What is next as it is written: up to the end of the markup, `{{`, or where `is_end` says so.
+    pub fn raw_until(&mut self, is_end: impl Fn(&str) -> bool) -> &'s str {
+        let (from, is_line) = (self.at, self.opener.0 == Opener::Line);
+        while let Some(next) = self.rest().chars().next() {
+            let ends = self.close().is_some() || is_line && next == '\n';
+            if ends || self.rest().starts_with("{{") || is_end(self.rest()) {
+                break;
+            }
+            self.at += next.len_utf8();
+        }
+        self.between(from)
+    }
+
+    /// Whether what closes the markup is next.
+    pub fn is_at_close(&self) -> bool {
+        let rest = self.rest();
+        let ends_line = rest.is_empty() || rest.starts_with('\n');
+        self.close().is_some() || self.opener.0 == Opener::Line && ends_line
+    }
+
     /// The source from there to here.
     pub fn between(&self, from: usize) -> &'s str {
         &self.source[from..self.at]
     }
 
-    fn rest(&self) -> &'s str {
+    /// The source from here on.
+    pub fn rest(&self) -> &'s str {
         &self.source[self.at..self.end]
     }
 }

@@ -19,6 +19,8 @@ mod names;
 mod node;
 mod parse;
 mod render;
+mod request;
+mod sources;
 #[cfg(test)]
 mod tests;
 mod value;
@@ -28,9 +30,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use lex::Wrong;
-pub use names::{Names, Object};
+pub use names::{Names, Object, Source, Sources};
 use node::{Node, Program};
-pub use parse::{MAX_NESTING, MAX_SOURCE};
+pub use parse::{MAX_BLOCK_BYTES, MAX_BLOCKS, MAX_NESTING, MAX_SOURCE};
+pub use request::{Answer, ContentRequest, MAX_ITEMS, Request};
 use serde_json::{Map, Value};
 pub use work::{MAX_EXTRAS, MAX_MADE, MAX_OUTPUT, MAX_STEPS, MAX_TIME, Work};
 
@@ -59,6 +62,11 @@ pub trait Data {
     fn field(&self, name: &str) -> View<'_>;
     /// The value of a name without `${…}`.
     fn object(&self, name: &str) -> View<'_>;
+    /// What a request came to; none where nobody has made it yet, which
+    /// [stops](Stop::Needs) the rendering.
+    fn answer<'d>(&'d self, _request: &Request) -> Option<&'d Answer> {
+        Some(&Answer::Nothing)
+    }
 }
 
 /// A value of the data, seen where it is.
@@ -92,19 +100,16 @@ pub enum Stop {
     Aborted(String),
     /// A bound was reached, or the template asks for what cannot be done.
     Failed(String),
+    /// It goes no further without the answer to a request: to be rendered again with that.
+    Needs(Box<Request>),
 }
 
 impl Template {
     /// Reads a source. A name that is not in `known` is a [mistake](Template::mistake).
     pub fn parse(source: &str, known: &Names<'_>) -> Result<Self, TemplateError> {
         let placed = |Wrong { at, text }| {
-            let before = &source[..at];
-            let line_begin = before.rfind('\n').map_or(0, |at| at + 1);
-            TemplateError {
-                line: before.matches('\n').count() + 1,
-                column: before[line_begin..].chars().count() + 1,
-                text,
-            }
+            let (line, column) = parse::line_and_column(source, at);
+            TemplateError { line, column, text }
         };
         let (program, mistake) = parse::parse(source, known).map_err(placed)?;
         Ok(Self { program: Arc::new(program), mistake: mistake.map(placed) })
@@ -114,6 +119,11 @@ impl Template {
     /// the template nor its data has, which is rendered as nothing, or a division by zero.
     pub fn mistake(&self) -> Option<&TemplateError> {
         self.mistake.as_ref()
+    }
+
+    /// Bytes of the content blocks in it, each as often as it is used.
+    pub fn bytes_of_blocks(&self) -> usize {
+        self.program.blocks
     }
 
     /// The text where it is nothing but that: the same for everybody.

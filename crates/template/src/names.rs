@@ -1,5 +1,8 @@
 //! What templates can name besides what is their own.
 
+use std::collections::BTreeMap;
+use std::fmt;
+
 use kit::words::{beginning, nearest};
 
 /// The names that the data of a caller has, with or without a value for this or that user.
@@ -9,6 +12,35 @@ pub struct Names<'n> {
     pub fields: &'n [&'n str],
     /// Those without `${…}`.
     pub objects: &'n [Object<'n>],
+    /// The sources of `content_blocks`; without, each of them is known and empty.
+    pub blocks: Option<&'n BTreeMap<String, String>>,
+    /// What other data there is; without, nothing is known of it.
+    pub sources: Option<&'n dyn Sources>,
+    /// Whether other names may have a value, as in a block, from the template around it.
+    pub is_open: bool,
+}
+
+/// What templates can read besides their data.
+pub trait Sources: fmt::Debug + Sync {
+    /// Says why a template cannot use a source, where it cannot.
+    fn check(&self, source: Source<'_>) -> Result<(), String>;
+}
+
+/// What a tag reads, as it is written.
+#[derive(Clone, Copy, Debug)]
+pub enum Source<'s> {
+    Catalog(&'s str),
+    Selection {
+        catalog: &'s str,
+        name: &'s str,
+    },
+    /// An address of `connected_content`, up to the first value in it.
+    Address {
+        beginning: &'s str,
+        is_whole: bool,
+    },
+    /// What `connected_content` authenticates with.
+    Credential(&'s str),
 }
 
 /// `name.${member}`, or a value of that name.
@@ -45,6 +77,17 @@ impl<'n> Names<'n> {
         let written = |name: &str| format!("{object}.${{{name}}}");
         let near = nearest(name, members.iter().copied()).map(written);
         Some(unknown(&written(&beginning(name, MAX_SHOWN)), near))
+    }
+
+    /// The source of a block; without one, what to say of it.
+    pub(super) fn block(&self, name: &str) -> Result<&'n str, String> {
+        let Some(blocks) = self.blocks else { return Ok("") };
+        if let Some(source) = blocks.get(name) {
+            return Ok(source);
+        }
+        let written = |name: &str| format!("content_blocks.${{{name}}}");
+        let near = nearest(name, blocks.keys().map(String::as_str)).map(written);
+        Err(unknown(&written(&beginning(name, MAX_SHOWN)), near))
     }
 
     /// What to say of a name that neither the data nor the template has.

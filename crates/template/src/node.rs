@@ -16,6 +16,8 @@ pub(super) struct Program {
     pub resumes: usize,
     /// Bytes of text in it: about what it prints.
     pub text: usize,
+    /// Bytes of the content blocks in it.
+    pub blocks: usize,
 }
 
 #[derive(Debug)]
@@ -42,6 +44,8 @@ pub(super) enum Node {
     Abort(Option<Chain>),
     /// Its key and its value.
     Extra(Box<(Chain, Chain)>),
+    Items(Box<Items>),
+    Content(Box<Content>),
 }
 
 impl Node {
@@ -50,7 +54,12 @@ impl Node {
         let are_blank = |nodes: &[Self]| nodes.iter().all(Self::is_blank);
         match self {
             Self::Text(text) => text.trim().is_empty(),
-            Self::Assign(..) | Self::Capture(..) | Self::Abort(_) | Self::Extra(_) => true,
+            Self::Assign(..)
+            | Self::Capture(..)
+            | Self::Abort(_)
+            | Self::Extra(_)
+            | Self::Items(_) => true,
+            Self::Content(content) => content.save.is_some(),
             Self::If(node) => {
                 node.branches.iter().all(|(_, nodes)| are_blank(nodes))
                     && are_blank(&node.otherwise)
@@ -168,6 +177,45 @@ pub(super) enum Group {
     /// Of the same values.
     Values(usize),
     Named(Expression),
+}
+
+/// Items of a catalog, under a name.
+#[derive(Debug)]
+pub(super) struct Items {
+    pub name: usize,
+    pub catalog: Box<str>,
+    pub wanted: Wanted,
+}
+
+#[derive(Debug)]
+pub(super) enum Wanted {
+    Ids(Vec<Pattern>),
+    Selection(Box<str>),
+}
+
+/// A request of `connected_content`.
+#[derive(Debug)]
+pub(super) struct Content {
+    pub url: Pattern,
+    pub is_post: bool,
+    pub headers: Vec<(Pattern, Pattern)>,
+    pub body: Pattern,
+    pub content_type: Option<Pattern>,
+    pub credential: Option<Box<str>>,
+    pub max_age: Option<u32>,
+    pub retries: bool,
+    /// The name that the response gets; without, JSON is `connected` and a text is printed.
+    pub save: Option<usize>,
+    pub connected: usize,
+}
+
+/// A text that is written with values in it.
+pub(super) type Pattern = Vec<Part>;
+
+#[derive(Debug)]
+pub(super) enum Part {
+    Text(Box<str>),
+    Value(Chain),
 }
 
 /// A value, and the filters that it goes through.

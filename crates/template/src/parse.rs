@@ -15,6 +15,12 @@ pub const MAX_NESTING: usize = 32;
 /// Bytes of a source.
 pub const MAX_SOURCE: usize = 256 << 10;
 
+/// Content blocks within each other.
+pub const MAX_BLOCKS: usize = 5;
+
+/// Bytes of all content blocks of a template, each as often as it is used.
+pub const MAX_BLOCK_BYTES: usize = 1 << 20;
+
 /// A list of tags that end a part of a block.
 type Ends = &'static [&'static str];
 
@@ -34,6 +40,8 @@ pub(super) fn parse(source: &str, known: &Names<'_>) -> Lexed<(Program, Option<W
         resumes: HashMap::new(),
         nesting: 0,
         text: 0,
+        within: Vec::new(),
+        blocks: 0,
     };
     let (nodes, _) = parser.nodes("", &[])?;
     parser.check_names();
@@ -49,6 +57,7 @@ pub(super) fn parse(source: &str, known: &Names<'_>) -> Lexed<(Program, Option<W
         cycles: parser.cycles.len(),
         resumes: parser.resumes.len(),
         text: parser.text,
+        blocks: parser.blocks,
     };
     Ok((program, parser.mistake))
 }
@@ -59,13 +68,42 @@ pub(super) struct Parser<'s> {
     names: HashMap<&'s str, usize>,
     /// Whether the template gives a name a value, by its number.
     is_own: Vec<bool>,
-    /// Where names are read.
-    used: Vec<(usize, &'s str)>,
+    /// Where names are read, and in which content block.
+    used: Vec<(usize, &'s str, Option<&'s str>)>,
     mistake: Option<Wrong>,
     cycles: HashMap<String, usize>,
     resumes: HashMap<Box<str>, usize>,
     nesting: usize,
     text: usize,
+    /// The content blocks that are being read, the innermost last.
+    within: Vec<Block<'s>>,
+    /// Bytes of all content blocks.
+    blocks: usize,
+}
+
+/// A content block where it is used.
+struct Block<'s> {
+    at: usize,
+    name: &'s str,
+    source: &'s str,
+}
+
+impl Block<'_> {
+    /// What is wrong inside, where the block is used.
+    fn placed(&self, inside: &Wrong) -> Wrong {
+        let (line, column) = line_and_column(self.source, inside.at);
+        let Self { at, name, .. } = self;
+        let text = &inside.text;
+        let text = format!("content_blocks.${{{name}}}, line {line}, column {column}: {text}");
+        Wrong { at: *at, text }
+    }
+}
+
+/// Where a byte of a source is, both from 1.
+pub(super) fn line_and_column(source: &str, at: usize) -> (usize, usize) {
+    let before = &source[..at];
+    let line_begin = before.rfind('\n').map_or(0, |at| at + 1);
+    (before.matches('\n').count() + 1, before[line_begin..].chars().count() + 1)
 }
 
 impl<'s> Parser<'s> {
@@ -80,7 +118,7 @@ impl<'s> Parser<'s> {
                 nodes.push(Node::Text(text.into()));
             }
             match opener {
-                Opener::Print => nodes.extend(self.print()?),
+                Opener::Print => self.print(&mut nodes)?,
                 Opener::Tag | Opener::Line => {
                     if let Some(end) = self.tag(ends, &mut nodes)? {
                         return Ok((nodes, end));
@@ -95,14 +133,63 @@ impl<'s> Parser<'s> {
     }
 
     /// `{{ … }}`; nothing prints nothing.
-    fn print(&mut self) -> Lexed<Option<Node>> {
+    fn print(&mut self, nodes: &mut Vec<Node>) -> Lexed<()> {
         if self.lexer.peek()?.0 == Token::Close {
             self.lexer.next()?;
-            return Ok(None);
+            return Ok(());
+        }
+        if self.is_content_block() {
+            return self.content_block(nodes);
         }
         let chain = self.chain()?;
         self.close()?;
-        Ok(Some(Node::Print(chain)))
+        nodes.push(Node::Print(chain));
+        Ok(())
+    }
+
+    fn is_content_block(&self) -> bool {
+        let mut lookahead = self.lexer;
+        let mut next = || lookahead.next().ok().map(|(token, _)| token);
+        next() == Some(Token::Word("content_blocks"))
+            && next() == Some(Token::Mark("."))
+            && matches!(next(), Some(Token::Field(_)))
+    }
+
+    /// `content_blocks.${name}`, with an `id` that means nothing: as if its source stood there.
+    fn content_block(&mut self, nodes: &mut Vec<Node>) -> Lexed<()> {
+        let (_, at) = self.lexer.next()?;
+        self.expect(Token::Mark("."))?;
+        let (token, _) = self.lexer.next()?;
+        let Token::Field(name) = token else { return wrong(at, "a block has a name") };
+        if self.eat(Token::Mark("|"))? {
+            self.expect(Token::Word("id"))?;
+            self.expect(Token::Mark(":"))?;
+            self.expression()?;
+        }
+        self.close()?;
+        let source = match self.known.block(name) {
+            Ok(source) => source,
+            Err(text) => return wrong(at, text),
+        };
+        if self.within.len() == MAX_BLOCKS {
+            return wrong(at, format!("content blocks nest {MAX_BLOCKS} levels at most"));
+        }
+        self.blocks += source.len();
+        if self.blocks > MAX_BLOCK_BYTES {
+            let text = format!("content blocks have {MAX_BLOCK_BYTES} bytes together at most");
+            return wrong(at, text);
+        }
+        let after = std::mem::replace(&mut self.lexer, Lexer::new(source));
+        self.within.push(Block { at, name, source });
+        let read = self.block("content_blocks", |parser| parser.nodes("", &[]));
+        self.lexer = after;
+        match (self.within.pop(), read) {
+            (Some(block), Err(inside)) => Err(block.placed(&inside)),
+            (_, read) => {
+                nodes.extend(read?.0);
+                Ok(())
+            }
+        }
     }
 
     /// One tag, and of a block all that it has; the tag's name where it is one of `ends`, which
@@ -136,6 +223,7 @@ impl<'s> Parser<'s> {
             "capture" => nodes.push(self.block(name, Self::capture)?),
             "ifchanged" => nodes.push(self.block(name, Self::if_changed)?),
             "liquid" => nodes.extend(self.block(name, Self::liquid)?),
+            "echo" => self.print(nodes)?,
             _ => nodes.extend(self.single(name, at)?),
         }
         Ok(None)
@@ -145,7 +233,6 @@ impl<'s> Parser<'s> {
     fn single(&mut self, name: &'s str, at: usize) -> Lexed<Option<Node>> {
         Ok(Some(match name {
             "assign" => self.assign()?,
-            "echo" => return self.print(),
             "cycle" => self.cycle()?,
             "increment" | "decrement" => {
                 let (word, at) = self.word()?;
@@ -157,6 +244,9 @@ impl<'s> Parser<'s> {
             "continue" => self.alone(Node::Continue)?,
             "abort_message" => self.abort()?,
             "message_extras" => self.extra()?,
+            "catalog_items" => self.catalog_items()?,
+            "catalog_selection_items" => self.catalog_selection_items()?,
+            "connected_content" => self.connected_content()?,
             "comment" => {
                 self.lexer.skip_to_close()?;
                 self.lexer.skip_to(name, true)?;
@@ -412,6 +502,11 @@ impl<'s> Parser<'s> {
     /// `abort_message`, `abort_message("why")`, `abort_message "why"`.
     fn abort(&mut self) -> Lexed<Node> {
         let is_call = self.eat(Token::Mark("("))?;
+        if is_call && let Some(words) = self.plain_words() {
+            self.close()?;
+            let value = Expression::Text(words.into());
+            return Ok(Node::Abort(Some(Chain { value, filters: Vec::new() })));
+        }
         let ends = matches!(self.lexer.peek()?.0, Token::Close | Token::Mark(")"));
         let reason = if ends { None } else { Some(self.chain()?) };
         if is_call {
@@ -419,6 +514,17 @@ impl<'s> Parser<'s> {
         }
         self.close()?;
         Ok(Node::Abort(reason))
+    }
+
+    /// A reason of several words without quotes, up to behind the `)`.
+    fn plain_words(&mut self) -> Option<&'s str> {
+        let mut lookahead = self.lexer;
+        let words = lookahead.raw_until(|rest| rest.starts_with([')', '\'', '"', '|', '[', '$']));
+        let is_plain = words.trim().contains(char::is_whitespace) && lookahead.eat(")");
+        is_plain.then(|| {
+            self.lexer = lookahead;
+            words.trim()
+        })
     }
 
     /// `message_extras :key k :value v`: each a word, a text or a value.
@@ -440,7 +546,7 @@ impl<'s> Parser<'s> {
     }
 
     /// The number of a name that the template gives a value.
-    fn name(&mut self, name: &'s str, at: usize) -> Lexed<usize> {
+    pub fn name(&mut self, name: &'s str, at: usize) -> Lexed<usize> {
         if is_loop(name) {
             return wrong(at, format!("`{name}` cannot be given a value"));
         }
@@ -457,7 +563,8 @@ impl<'s> Parser<'s> {
         if is_loop(name) {
             return Root::Loop { is_table: name == "tablerowloop" };
         }
-        self.used.push((at, name));
+        let block = self.within.last().map(|block| block.name);
+        self.used.push((self.outside(at), name, block));
         Root::Name(self.number(name))
     }
 
@@ -472,18 +579,26 @@ impl<'s> Parser<'s> {
 
     /// The name that was read last was something else.
     pub fn forget(&mut self, at: usize) {
-        self.used.pop_if(|(used, _)| *used == at);
+        let at = self.outside(at);
+        self.used.pop_if(|(used, ..)| *used == at);
+    }
+
+    /// Where that is in the template: a content block is where it is used.
+    fn outside(&self, at: usize) -> usize {
+        self.within.first().map_or(at, |block| block.at)
     }
 
     /// Whether a mistake there would be the first.
     pub fn is_first(&self, at: usize) -> bool {
-        self.mistake.as_ref().is_none_or(|noted| noted.at > at)
+        self.mistake.as_ref().is_none_or(|noted| noted.at > self.outside(at))
     }
 
     /// Notes a mistake, unless one before it was noted.
     pub fn note(&mut self, at: usize, text: impl Into<String>) {
         if self.is_first(at) {
-            self.mistake = Some(Wrong { at, text: text.into() });
+            let inside = Wrong { at, text: text.into() };
+            let outward = self.within.iter().rev();
+            self.mistake = Some(outward.fold(inside, |inside, block| block.placed(&inside)));
         }
     }
 
@@ -503,14 +618,17 @@ impl<'s> Parser<'s> {
     fn check_names(&mut self) {
         let is_unknown =
             |name: &str| !self.is_own[self.names[name]] && self.known.object(name).is_none();
-        let unknown = self.used.iter().find(|(_, name)| is_unknown(name));
-        let Some((at, name)) = unknown.copied() else { return };
+        let unknown = self.used.iter().find(|(_, name, _)| is_unknown(name));
+        let Some((at, name, block)) = unknown.copied().filter(|_| !self.known.is_open) else {
+            return;
+        };
         let own = self.names.iter().filter(|(_, number)| self.is_own[**number]);
         let text = self.known.unknown_object(name, own.map(|(name, _)| *name));
-        self.note(at, text);
+        let block = block.map(|block| format!("content_blocks.${{{block}}}: ")).unwrap_or_default();
+        self.note(at, format!("{block}{text}"));
     }
 
-    fn word(&mut self) -> Lexed<(&'s str, usize)> {
+    pub fn word(&mut self) -> Lexed<(&'s str, usize)> {
         match self.lexer.next()? {
             (Token::Word(word), at) => Ok((word, at)),
             (token, at) => wrong(at, format!("expected a name, found {token}")),
@@ -534,7 +652,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    fn close(&mut self) -> Lexed<()> {
+    pub fn close(&mut self) -> Lexed<()> {
         match self.lexer.next()? {
             (Token::Close, _) => Ok(()),
             (token, at) => wrong(at, format!("{token} is not expected here")),

@@ -4,6 +4,7 @@ mod bounds;
 mod filters;
 mod language;
 mod properties;
+mod sources;
 
 use serde_json::{Map, Value, json};
 
@@ -67,6 +68,9 @@ const NAMES: Names<'static> = Names {
         Object { name: "event_properties", members: None },
         Object { name: "campaign", members: Some(&["name", "api_id"]) },
     ],
+    blocks: None,
+    sources: None,
+    is_open: false,
 };
 
 /// A user, and what triggered the message.
@@ -153,6 +157,9 @@ fn the_page_names_every_filter_and_every_bound() {
         (MAX_MADE as u64, "make on the way | {} bytes"),
         (MAX_TIME.as_secs(), "processor time | {} second"),
         (MAX_EXTRAS as u64, "`message_extras` | {} bytes"),
+        (MAX_BLOCKS as u64, "content blocks within each other | {} levels"),
+        (MAX_BLOCK_BYTES as u64, "each as often as it is used | {} bytes"),
+        (MAX_ITEMS as u64, "items of one `catalog_items` | {} |"),
     ];
     for (bound, row) in bounds {
         let number = kit::words::count(bound, "").trim_end_matches([' ', 's']).to_owned();

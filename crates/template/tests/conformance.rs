@@ -79,7 +79,8 @@ impl Data for Ordered {
 fn render(source: &str, data: &Ordered, allows_mistakes: bool) -> Option<String> {
     let names = data.members().iter().map(|(name, _)| name.as_str());
     let objects: Vec<_> = names.map(|name| Object { name, members: None }).collect();
-    let template = Template::parse(source, &Names { fields: &[], objects: &objects }).ok()?;
+    let template =
+        Template::parse(source, &Names { objects: &objects, ..Names::default() }).ok()?;
     let is_refused = template.mistake().is_some() && !allows_mistakes;
     template.render(data, NOW).ok().filter(|_| !is_refused)
 }

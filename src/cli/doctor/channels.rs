@@ -173,7 +173,7 @@ async fn try_address(what: String, url: String, config: Config) -> Finding {
     };
     let host = url.host_str().unwrap_or_default().to_owned();
     let (headers, body) = (HeaderMap::new(), String::new());
-    let request = Request { method: Method::HEAD, url, headers, body };
+    let request = Request { method: Method::HEAD, url, headers, body, timeout: None };
     let clock = Clock::system();
     let answered = Sender::from_config(&config).request(request, &clock, 0).await;
     match answered {

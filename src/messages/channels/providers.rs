@@ -181,7 +181,7 @@ pub async fn send(app: &App, message: &Outgoing<'_>) -> Outcome {
     };
     let (id, now) = (message.id.to_string(), app.clock.now().as_second());
     let headers = signature::sign_with_each(provider.signing().each(), id, now, &body).headers();
-    let request = Request { method: Method::POST, url, headers, body };
+    let request = Request { method: Method::POST, url, headers, body, timeout: None };
     let answer = match app.kept::<Sender>().request(request, &app.clock, ANSWER_BYTES).await {
         Ok(answer) => answer,
         Err(Unanswered::Refused(reason) | Unanswered::Failed(reason)) => return later(reason),

@@ -80,7 +80,7 @@ fn read(object: &Map<String, Value>, config: &Config) -> Result<Request, String>
         let usual = if is_json { "application/json" } else { "text/plain; charset=utf-8" };
         headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static(usual));
     }
-    Ok(Request { method, url, headers, body })
+    Ok(Request { method, url, headers, body, timeout: None })
 }
 
 fn headers(given: Option<&Value>) -> Result<HeaderMap, String> {

@@ -9,7 +9,7 @@ use super::piece::{Lines, Piece};
 use super::table::{EXPIRE_AT, Kind, MAX_SECONDS, Member, TIME_TO_LIVE, members};
 use super::{Content, Message, Place, Problem};
 use crate::messages::channels::{self, MOST_HEADERS};
-use crate::messages::personalization::NAMES;
+use crate::messages::personalization::names;
 use crate::outbound::check_within;
 use crate::workspaces::Channel;
 use crate::workspaces::settings::Settings;
@@ -316,7 +316,7 @@ impl<'a> Reader<'a> {
         if lines == Lines::Many && !OPENERS.iter().any(|opener| source.contains(opener)) {
             return Ok(Piece::Fixed(source.into()));
         }
-        let template = match Template::parse(source, &NAMES) {
+        let template = match Template::parse(source, &names(self.settings)) {
             Ok(template) => template,
             Err(error) => {
                 self.condemn(path, error.to_string());
@@ -326,6 +326,7 @@ impl<'a> Reader<'a> {
         if let Some(mistake) = template.mistake().filter(|_| self.place != Place::Stored) {
             self.condemn(path, mistake.to_string());
         }
+        self.count(0, template.bytes_of_blocks(), path)?;
         let Some(text) = template.as_text() else { return Ok(Piece::Text(template, lines)) };
         match lines.apply(text.to_owned()) {
             Ok(text) => Ok(Piece::Fixed(text.into())),

@@ -17,13 +17,14 @@ use super::message_rows::Settled;
 use crate::app::App;
 use crate::messages::content::Rendered;
 use crate::messages::dispatch::state::RowState;
+use crate::messages::external::{Answers, External, MAX_ATTEMPTS, Unrendered};
 use crate::messages::order::Named;
 use crate::messages::personalization::Scope;
 use crate::messages::{MessageId, Outcome, Outgoing, channels};
 use kit::clock::{hours, millis};
 use kit::panics;
 use kit::retry::pause;
-use template::Stop;
+use template::{Request, Stop};
 
 /// The longest pause between two attempts at a message.
 const LONGEST_PAUSE: Duration = Duration::from_secs(3_600);
@@ -42,8 +43,15 @@ const HELD_BYTES: usize = 4 << 20;
 pub(super) struct Ready {
     users: Vec<User>,
     /// By their user's place.
-    messages: Vec<(usize, Due, Rendered)>,
+    messages: Vec<(usize, Due, Draft)>,
     settled: Vec<Settled>,
+}
+
+/// A message as far as it is rendered without other data.
+enum Draft {
+    Rendered(Rendered),
+    /// It asks for that first; and the time of the rendering.
+    Needs(Request, i64),
 }
 
 /// Renders messages of a batch, as many as are held at once; answers the rest, too. One that
@@ -60,15 +68,15 @@ pub(super) fn render(
     while bytes < HELD_BYTES && !stop.is_cancelled() {
         let Some(user) = waiting.next() else { break };
         for due in &user.messages {
-            match render_one(job, &user, *due, now) {
+            match render_one(job, &user, *due, now, &Answers::default()) {
                 Ok(rendered) => {
                     bytes += rendered.object.values().map(text_bytes).sum::<usize>();
-                    messages.push((users.len(), *due, rendered));
+                    messages.push((users.len(), *due, Draft::Rendered(rendered)));
                 }
-                Err((state, reason)) => {
-                    let id = user.recipient.service_id;
-                    settled.push(Settled::ended(id, due.channel, state, Some(reason)));
+                Err(Stop::Needs(request)) => {
+                    messages.push((users.len(), *due, Draft::Needs(*request, now)));
                 }
+                Err(stop) => settled.push(stopped(&user, *due, stop)),
             }
         }
         users.push(user);
@@ -78,7 +86,23 @@ pub(super) fn render(
     (Ready { users, messages, settled }, rest)
 }
 
-fn render_one(job: &Job, user: &User, due: Due, now: i64) -> Result<Rendered, (RowState, String)> {
+/// What a message comes to that is not rendered.
+fn stopped(user: &User, due: Due, stop: Stop) -> Settled {
+    let (state, reason) = match stop {
+        Stop::Aborted(reason) => (RowState::Aborted, reason),
+        Stop::Failed(reason) => (RowState::Failed, reason),
+        Stop::Needs(_) => (RowState::Failed, "other data is missing".to_owned()),
+    };
+    Settled::ended(user.recipient.service_id, due.channel, state, Some(reason))
+}
+
+fn render_one(
+    job: &Job,
+    user: &User,
+    due: Due,
+    now: i64,
+    answers: &Answers,
+) -> Result<Rendered, Stop> {
     let named = user.named.as_deref();
     let entry = entry_properties(job, named);
     let scope = Scope {
@@ -88,19 +112,40 @@ fn render_one(job: &Job, user: &User, due: Due, now: i64) -> Result<Rendered, (R
         canvas_entry_properties: entry.as_ref().or(job.order.canvas_entry_properties.as_ref()),
         origin: Some(&job.origin),
         unsubscribe: job.unsubscribe(user.recipient.service_id),
+        answers: Some(answers),
         now,
     };
     let message = &job.content.messages()[due.index];
-    match catch_unwind(AssertUnwindSafe(|| message.render(&scope))) {
-        Ok(Ok(rendered)) => Ok(rendered),
-        Ok(Err(Stop::Aborted(reason))) => Err((RowState::Aborted, reason)),
-        Ok(Err(Stop::Failed(reason))) => Err((RowState::Failed, reason)),
-        Err(panic) => {
-            let text = format!("rendering panicked: {}", panics::text(&*panic));
-            tracing::error!(channel = due.channel.name(), "{text}");
-            Err((RowState::Failed, text))
+    catch_unwind(AssertUnwindSafe(|| message.render(&scope))).unwrap_or_else(|panic| {
+        let text = format!("rendering panicked: {}", panics::text(&*panic));
+        tracing::error!(channel = due.channel.name(), "{text}");
+        Err(Stop::Failed(text))
+    })
+}
+
+/// Reads what a message asks for and renders it; else what becomes of it. It has no place among
+/// the messages that are handed over meanwhile, so that slow servers keep those of others from
+/// nothing.
+async fn complete(
+    app: &App,
+    job: &Job,
+    user: &User,
+    due: Due,
+    (needs, now): (Request, i64),
+) -> Result<Rendered, Settled> {
+    let workspace_id = job.order.workspace_id;
+    let external = External { app, workspace_id, settings: &job.settings };
+    let render = |answers: &Answers| render_one(job, user, due, now, answers);
+    let rendered = external.render(Some(needs), &mut Vec::new(), render).await;
+    rendered.map_err(|unrendered| match unrendered {
+        Unrendered::Stopped(stop) => stopped(user, due, stop),
+        Unrendered::Later { reason, is_counted: true, .. } if due.attempts + 1 >= MAX_ATTEMPTS => {
+            stopped(user, due, Stop::Aborted(reason))
         }
-    }
+        Unrendered::Later { reason, after, .. } => {
+            after_attempt(app, user.recipient.service_id, due, Outcome::Later { reason, after })
+        }
+    })
 }
 
 /// Bytes of the texts in a value, about what it takes.
@@ -145,9 +190,20 @@ pub(super) async fn send(
     let tell = |settled| drop(told.send(settled));
     settled.into_iter().for_each(tell);
     let messages = futures::stream::iter(messages);
-    let handing = messages.for_each_concurrent(limit, |(place, due, rendered)| {
+    let handing = messages.for_each_concurrent(limit, |(place, due, draft)| {
         let (user, grace) = (&users[place], grace.clone());
         async move {
+            let rendered = match draft {
+                Draft::Rendered(rendered) => rendered,
+                Draft::Needs(request, now) => tokio::select! {
+                    biased;
+                    () = stop.cancelled() => return,
+                    completed = complete(app, job, user, due, (request, now)) => match completed {
+                        Ok(rendered) => rendered,
+                        Err(settled) => return tell(settled),
+                    },
+                },
+            };
             let _permit = tokio::select! {
                 biased;
                 () = stop.cancelled() => return,
@@ -155,7 +211,7 @@ pub(super) async fn send(
             };
             let handed = hand_over(app, job, user, due, &rendered);
             tokio::select! {
-                outcome = handed => tell(after(app, user.recipient.service_id, due, outcome)),
+                outcome = handed => tell(after_attempt(app, user.recipient.service_id, due, outcome)),
                 () = grace => {}
             }
         }
@@ -191,7 +247,7 @@ async fn hand_over(app: &App, job: &Job, user: &User, due: Due, rendered: &Rende
 }
 
 /// What an attempt makes of a message: the last one is made as its time is up.
-fn after(app: &App, user: Uuid, due: Due, outcome: Outcome) -> Settled {
+fn after_attempt(app: &App, user: Uuid, due: Due, outcome: Outcome) -> Settled {
     let (now, config) = (app.clock.now_ms(), &app.config.messages);
     let Due { channel, attempts, created_at, .. } = due;
     match outcome {

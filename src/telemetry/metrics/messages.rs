@@ -52,6 +52,13 @@ pub const SENDS: Group = Group {
             "Time of rendering the messages of a batch of users",
         ),
         counter(
+            "longshore_connected_content_requests_total",
+            &["outcome"],
+            "HTTP requests of connected_content that were not answered from the cache, by \
+             outcome: answered, failed",
+        )
+        .begins_at_0(&[&["answered"], &["failed"]]),
+        counter(
             "longshore_schedules_fired_total",
             &["outcome"],
             "Moments of schedules that came, by outcome: begun, wave (a later one of a time on \

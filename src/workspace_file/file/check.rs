@@ -11,6 +11,7 @@ use super::{Document, steps};
 use crate::audience::{Audience, AudienceError};
 use crate::campaigns::{Kind, Trigger, TriggerError};
 use crate::catalogs::MAX_FIELDS;
+use crate::messages::personalization::NAMES;
 use crate::scim::resource::folded;
 use crate::workspace_file::document::company::Company;
 use crate::workspace_file::document::{Declaration, DeclaredCampaign, Place, Storage};
@@ -19,6 +20,8 @@ use crate::workspaces::Budget;
 use crate::workspaces::keys::KeyError;
 use crate::workspaces::rules::{self, Rule as _};
 use crate::workspaces::settings::Secret;
+use crate::workspaces::template_data::{self, data_name};
+use template::{Names, Template};
 
 const SAME: &str = "an earlier one has the same";
 
@@ -105,6 +108,7 @@ pub(super) fn workspace(is: &Declaration, document: &mut Document<'_>) {
             document.refuse(&steps!["subscription_groups", i, "from"], error);
         }
     }
+    for_templates(is, document);
     campaigns(is, document);
     channels(is, document);
     storage(&is.storage, document);
@@ -119,6 +123,91 @@ fn credentials<'a>(
     use secrecy::ExposeSecret as _;
     document.distinct(&steps![list], "name", each.clone().map(|(name, _)| name));
     document.distinct(&steps![list], "secret", each.map(|(_, secret)| secret.expose_secret()));
+}
+
+fn for_templates(is: &Declaration, document: &mut Document<'_>) {
+    if is.content_blocks.len() > template_data::MAX_BLOCKS {
+        let text = format!("at most {} content blocks", template_data::MAX_BLOCKS);
+        document.refuse(&steps!["content_blocks"], text);
+    }
+    let mut bytes = 0;
+    for (name, body) in &is.content_blocks {
+        let path = steps!["content_blocks", name];
+        if let Err(error) = data_name(name) {
+            document.refuse(&path, error);
+        }
+        let Some(body) = body.as_str() else {
+            document.refuse(&path, "expected a text");
+            continue;
+        };
+        bytes += body.len();
+        if body.len() > template_data::MAX_BLOCK {
+            let text = format!("a content block has at most {} bytes", template_data::MAX_BLOCK);
+            document.refuse(&path, text);
+        }
+        // What other blocks and the workspace have is known once it is applied.
+        let names = Names { is_open: true, ..NAMES };
+        let read = Template::parse(body, &names);
+        let wrong = read.as_ref().map_or_else(Some, Template::mistake);
+        if let Some(error) = wrong {
+            document.refuse(&path, error);
+        }
+    }
+    if bytes > template_data::MAX_BLOCKS_BYTES {
+        let most = template_data::MAX_BLOCKS_BYTES;
+        document.refuse(&steps!["content_blocks"], format!("at most {most} bytes together"));
+    }
+    let selections = &is.catalog_selections;
+    let keys = selections.iter().map(|one| (&one.catalog, &one.name));
+    document.distinct(&steps!["catalog_selections"], "name", keys);
+    if selections.len() > template_data::MAX_SELECTIONS {
+        let text = format!("at most {} selections", template_data::MAX_SELECTIONS);
+        document.refuse(&steps!["catalog_selections"], text);
+    }
+    for (i, selection) in selections.iter().enumerate() {
+        if selection.filters.len() > template_data::MAX_FILTERS {
+            let text = format!("a selection has at most {} filters", template_data::MAX_FILTERS);
+            document.refuse(&steps!["catalog_selections", i, "filters"], text);
+        }
+        // Of a catalog that only the store has, the fields are not known here.
+        let Some(catalog) = is.catalogs.iter().find(|one| one.name == selection.catalog) else {
+            continue;
+        };
+        let is_known = |field: &str| {
+            field == crate::catalogs::ID || catalog.fields.iter().any(|known| known.name == field)
+        };
+        let unknown = "the catalog has no such field";
+        for (f, filter) in selection.filters.iter().enumerate() {
+            if !is_known(&filter.field) {
+                document.refuse(&steps!["catalog_selections", i, "filters", f, "field"], unknown);
+            }
+        }
+        if selection.sort.as_ref().is_some_and(|sort| !is_known(&sort.field)) {
+            document.refuse(&steps!["catalog_selections", i, "sort", "field"], unknown);
+        }
+    }
+    let Some(content) = &is.connected_content else { return };
+    let path = |rest: &[String]| [&steps!["connected_content"][..], rest].concat();
+    if !(1..=template_data::MAX_HOSTS).contains(&content.hosts.len()) {
+        let text = format!("1 to {} hosts are required", template_data::MAX_HOSTS);
+        document.refuse(&path(&steps!["hosts"]), text);
+    }
+    let credentials = &content.credentials;
+    let names = credentials.iter().map(|credential| &credential.name);
+    document.distinct(&path(&steps!["credentials"]), "name", names);
+    if credentials.len() > template_data::MAX_HOSTS {
+        let text = format!("at most {} credentials", template_data::MAX_HOSTS);
+        document.refuse(&path(&steps!["credentials"]), text);
+    }
+    for (i, credential) in credentials.iter().enumerate() {
+        if let Err(error) = credential.check() {
+            document.refuse(&path(&steps!["credentials", i]), error);
+        }
+        if credential.hosts.is_empty() {
+            let text = "name the hosts that it is sent to";
+            document.refuse(&path(&steps!["credentials", i, "hosts"]), text);
+        }
+    }
 }
 
 fn campaigns(is: &Declaration, document: &mut Document<'_>) {

@@ -76,6 +76,16 @@ def start_live_activity(case):
         case.body["external_user_ids"] = case.body["external_user_ids"][:50]
 
 
+def preview_templates(case):
+    """A template or a message that can be rendered, for no user who is stored."""
+    case.body.pop("external_user_id", None)
+    case.body.pop("user_alias", None)
+    if case.body.get("template") is not None:
+        case.body["template"] = "Hi {{${first_name}}}"
+    else:
+        case.body["messages"] = {"webhook": {"url": "https://acme.example/", "request_method": "GET"}}
+
+
 def delete_schedule(case):
     case.body["canvas_id"] = THERE["canvas"]
 
@@ -142,6 +152,7 @@ CHANGES = {
     "sendMessages": send_messages,
     "scheduleMessages": schedule_messages,
     "startLiveActivity": start_live_activity,
+    "previewTemplates": preview_templates,
     "deleteSchedule": delete_schedule,
     "editItems": edit_items,
     "createUser": app_groups,

@@ -133,6 +133,7 @@ pub fn workspace(name: &str) -> WorkspaceFile {
             "messages.schedule.create",
             "messages.live_activity.start",
             "sms.invalid_phone_numbers.remove",
+            "templates.preview",
             "transactional.send",
         ])
         .unlimited()

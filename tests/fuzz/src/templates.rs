@@ -97,6 +97,7 @@ pub fn template(bytes: &[u8]) -> Option<Accepted> {
     match &rendered {
         Ok(text) => assert!(text.len() <= MAX_OUTPUT),
         Err(Stop::Aborted(reason) | Stop::Failed(reason)) => super::check_reason(reason),
+        Err(Stop::Needs(request)) => panic!("all requests are answered: {request:?}"),
     }
     assert_eq!(rendered, template.render_within(&Profile, &mut Work::new(NOW)), "twice the same");
     if let Some(mistake) = template.mistake() {
@@ -142,6 +143,7 @@ fn check_rendered(message: &content::Message) {
             assert!(!reason.contains("could not be rendered"), "a panic: {reason}");
             return super::check_reason(&reason);
         }
+        Err(Stop::Needs(request)) => panic!("all requests are answered: {request:?}"),
     };
     assert!(object.values().all(|value| !value.is_null()), "null is absent");
     if channel == Channel::LiveActivity {

@@ -1,0 +1,41 @@
+//! What templates ask for by a tag: whoever renders them looks it up between two renderings.
+
+use serde_json::Value;
+
+/// Items that one tag may name.
+pub const MAX_ITEMS: usize = 50;
+
+/// Data that a template asks for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Request {
+    /// `{% catalog_items catalog id … %}`
+    Items { catalog: String, ids: Vec<String> },
+    /// `{% catalog_selection_items catalog name %}`
+    Selection { catalog: String, name: String },
+    /// `{% connected_content … %}`
+    Content(ContentRequest),
+}
+
+/// An HTTP request of `connected_content`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ContentRequest {
+    pub url: String,
+    pub is_post: bool,
+    pub headers: Vec<(String, String)>,
+    pub body: String,
+    pub content_type: Option<String>,
+    /// The name of what `basic_auth` or `auth_credentials` sends along.
+    pub credential: Option<String>,
+    /// Seconds that the response may be used for.
+    pub max_age: Option<u32>,
+    /// Whether the message waits where the request fails.
+    pub retries: bool,
+}
+
+/// What a request came to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    Nothing,
+    Json(Value),
+    Text(String),
+}

@@ -1,0 +1,160 @@
+//! Items of the workspace's own catalogs.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+use template::{Answer, Request, Stop};
+
+use super::cache::Cache;
+use super::{External, Unrendered};
+use crate::catalogs::{ID, known, rows};
+use crate::workspaces::template_data::CatalogSelection;
+use store::{Room, StoreError};
+
+/// For how long items and selections are not read again.
+const ITEMS_AGE: Duration = Duration::from_secs(5);
+const SELECTION_AGE: Duration = Duration::from_secs(60);
+
+/// Bytes of the items that one request reads.
+const MAX_BYTES: usize = 4 << 20;
+
+/// Items that a selection looks at.
+const MAX_SCANNED: usize = 100_000;
+
+/// Items that are read at once.
+const PAGE: i64 = 500;
+
+type Found = Result<Arc<Answer>, Unrendered>;
+
+/// What this process has read.
+#[derive(Default)]
+struct Reads(Cache<(i32, Request), Found>);
+
+/// The items of some ids that there are, in their order.
+pub async fn items(external: &External<'_>, catalog: &str, ids: &[String]) -> Found {
+    let request = Request::Items { catalog: catalog.to_owned(), ids: ids.to_vec() };
+    let read = async { kept(read_items(external, catalog, ids).await) };
+    let reads = external.app.kept::<Reads>();
+    reads.0.get((external.workspace_id, request), ITEMS_AGE, read).await
+}
+
+/// The items of a selection.
+pub async fn selection(
+    external: &External<'_>,
+    catalog: &str,
+    name: &str,
+    warnings: &mut Vec<String>,
+) -> Found {
+    let Some(selection) = external.settings.selection(catalog, name) else {
+        warnings.push(format!("the workspace has no selection {name} of a catalog {catalog}"));
+        return Ok(Arc::new(Answer::Nothing));
+    };
+    let request = Request::Selection { catalog: catalog.to_owned(), name: name.to_owned() };
+    let read = async { kept(read_selection(external, selection).await) };
+    let reads = external.app.kept::<Reads>();
+    reads.0.get((external.workspace_id, request), SELECTION_AGE, read).await
+}
+
+/// An answer, and what it takes; what failed is not kept.
+fn kept(read: Result<Vec<Map<String, Value>>, StoreError>) -> (Found, Option<usize>) {
+    match read {
+        Ok(items) => {
+            let bytes = items.iter().flat_map(Map::values).map(size).sum();
+            let items = items.into_iter().map(Value::Object).collect();
+            (Ok(Arc::new(Answer::Json(Value::Array(items)))), Some(bytes))
+        }
+        Err(StoreError::TooMuch) => {
+            let text = format!(
+                "items of a catalog have more than {MAX_BYTES} bytes together, or a selection \
+                 reads more than {MAX_SCANNED} items"
+            );
+            (Err(Unrendered::Stopped(Stop::Failed(text))), None)
+        }
+        Err(error) => {
+            tracing::warn!(%error, "catalog unreadable for a template");
+            let reason = "the catalog could not be read".to_owned();
+            (Err(Unrendered::Later { reason, after: None, is_counted: false }), None)
+        }
+    }
+}
+
+/// Bytes that a value takes, about.
+fn size(value: &Value) -> usize {
+    const VALUE: usize = 64;
+    match value {
+        Value::String(text) => VALUE + text.len(),
+        Value::Array(list) => list.iter().map(size).sum::<usize>() + VALUE,
+        Value::Object(object) => {
+            object.iter().map(|(name, value)| name.len() + size(value)).sum::<usize>() + VALUE
+        }
+        _ => VALUE,
+    }
+}
+
+async fn read_items(
+    external: &External<'_>,
+    catalog: &str,
+    ids: &[String],
+) -> Result<Vec<Map<String, Value>>, StoreError> {
+    let (app, mut room) = (external.app, Room::new(MAX_BYTES));
+    let Some(catalog) = known::find(app, external.workspace_id, catalog).await? else {
+        return Ok(Vec::new());
+    };
+    let mut distinct: Vec<&str> = ids.iter().map(String::as_str).collect();
+    distinct.sort_unstable();
+    distinct.dedup();
+    let wanted: Vec<(i32, &str)> = distinct.into_iter().map(|id| (catalog.id, id)).collect();
+    let mut tx = app.store.snapshot().await?;
+    let found = rows::find_items(&mut tx, &wanted, &mut room).await?;
+    tx.commit().await?;
+    let mut by_id = HashMap::new();
+    for item in found {
+        by_id.insert(item.item_id.clone(), read_item(item)?);
+    }
+    Ok(ids.iter().filter_map(|id| by_id.get(id)).cloned().collect())
+}
+
+fn read_item(item: rows::StoredItem) -> Result<Map<String, Value>, StoreError> {
+    let corrupt = |error| StoreError::Corrupt(format!("catalog item {}: {error}", item.item_id));
+    let mut members: Map<String, Value> = serde_json::from_str(&item.doc).map_err(corrupt)?;
+    members.insert(ID.to_owned(), item.item_id.into());
+    Ok(members)
+}
+
+/// Goes through the whole catalog in pages: no transaction lasts longer than one.
+async fn read_selection(
+    external: &External<'_>,
+    selection: &CatalogSelection,
+) -> Result<Vec<Map<String, Value>>, StoreError> {
+    let app = external.app;
+    let Some(catalog) = known::find(app, external.workspace_id, &selection.catalog).await? else {
+        return Ok(Vec::new());
+    };
+    let (mut chosen, mut after, mut scanned) = (Vec::new(), String::new(), 0);
+    loop {
+        let mut tx = app.store.snapshot().await?;
+        let page = rows::items_after(&mut tx, catalog.id, &after, PAGE).await?;
+        tx.commit().await?;
+        let Some(last) = page.last() else { break };
+        after.clone_from(&last.item_id);
+        scanned += page.len();
+        if scanned > MAX_SCANNED {
+            return Err(StoreError::TooMuch);
+        }
+        for item in page {
+            let item = read_item(item)?;
+            if selection.holds(&item) {
+                chosen.push(item);
+            }
+        }
+        chosen.sort_by(|a, b| selection.compare(a, b));
+        chosen.truncate(selection.limit as usize);
+        tokio::task::yield_now().await;
+    }
+    if chosen.iter().flat_map(Map::values).map(size).sum::<usize>() > MAX_BYTES {
+        return Err(StoreError::TooMuch);
+    }
+    Ok(chosen)
+}

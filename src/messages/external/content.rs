@@ -1,0 +1,357 @@
+//! `connected_content`: HTTP requests to the servers that the workspace file allows. They go where
+//! webhooks may go ([`outbound`]), follow no redirect, and are bounded in time, size, number and
+//! rate. A server that fails again and again is left alone for a while.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use parking_lot::Mutex;
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Method, StatusCode};
+use serde_json::{Map, Value};
+use template::{Answer, ContentRequest, Stop};
+use tokio::sync::Semaphore;
+use url::Url;
+
+use super::cache::Cache;
+use super::{External, Unrendered};
+use crate::messages::channels;
+use crate::outbound::{self, Answered, Sender, Unanswered};
+use crate::workspaces::Channel;
+use crate::workspaces::template_data::{ConnectedContent, ContentCredential};
+
+/// How long a server has, until its response is read.
+const TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Bytes of a response.
+const MAX_RESPONSE: usize = 1 << 20;
+
+/// Requests of a workspace that a process makes at once.
+const AT_ONCE: usize = 32;
+
+/// Failures of a server, one after the other, after which it is left alone, and for how long.
+const MAX_FAILURES: u32 = 20;
+const LEFT_ALONE: Duration = Duration::from_secs(60);
+
+/// Servers whose failures are remembered.
+const MAX_SERVERS: usize = 1_000;
+
+/// Bytes of memory that a byte of JSON takes at most, about.
+const BYTES_OF_JSON: usize = 16;
+
+const JSON: &str = "application/json";
+const FORM: &str = "application/x-www-form-urlencoded";
+
+/// What templates read the status of a response as.
+const STATUS: &str = "__http_status__";
+
+/// What this process has read, and how the servers are.
+#[derive(Default)]
+struct Fetches {
+    cache: Cache<(i32, ContentRequest), Fetched>,
+    workspaces: Mutex<HashMap<i32, Arc<Workspace>>>,
+}
+
+/// What a request came to.
+#[derive(Clone)]
+struct Fetched {
+    answer: Arc<Answer>,
+    failure: Option<Failure>,
+}
+
+#[derive(Clone)]
+struct Failure {
+    text: String,
+    /// Whether the same request may succeed later.
+    passes: bool,
+    /// How long to wait at least.
+    after: Option<Duration>,
+}
+
+impl Failure {
+    fn lasting(text: impl Into<String>) -> Self {
+        Self { text: text.into(), passes: false, after: None }
+    }
+
+    fn passing(text: impl Into<String>, after: Option<Duration>) -> Self {
+        Self { text: text.into(), passes: true, after }
+    }
+}
+
+impl From<Failure> for Fetched {
+    fn from(failure: Failure) -> Self {
+        Self { answer: Arc::new(Answer::Nothing), failure: Some(failure) }
+    }
+}
+
+/// What one workspace's requests share.
+struct Workspace {
+    places: Semaphore,
+    /// When the next request may be made.
+    next: Mutex<Instant>,
+    servers: Mutex<HashMap<String, Server>>,
+}
+
+#[derive(Default)]
+struct Server {
+    failures: u32,
+    left_alone_until: Option<Instant>,
+}
+
+impl Workspace {
+    fn new() -> Self {
+        Self {
+            places: Semaphore::new(AT_ONCE),
+            next: Mutex::new(Instant::now()),
+            servers: Mutex::default(),
+        }
+    }
+
+    /// Waits until a request may be made.
+    async fn turn(&self, requests_per_second: u32) {
+        let interval = Duration::from_secs(1) / requests_per_second.max(1);
+        let at = {
+            let mut next = self.next.lock();
+            let at = (*next).max(Instant::now());
+            *next = at + interval;
+            at
+        };
+        tokio::time::sleep_until(at.into()).await;
+    }
+
+    /// How long a server is left alone yet.
+    fn left_alone(&self, server: &str) -> Option<Duration> {
+        let until = self.servers.lock().get(server)?.left_alone_until?;
+        until.checked_duration_since(Instant::now())
+    }
+
+    fn note(&self, server: &str, has_failed: bool) {
+        let mut servers = self.servers.lock();
+        if !has_failed {
+            servers.remove(server);
+            return;
+        }
+        if servers.len() >= MAX_SERVERS {
+            servers.clear();
+        }
+        let noted = servers.entry(server.to_owned()).or_default();
+        noted.failures += 1;
+        if noted.failures >= MAX_FAILURES {
+            // After that, one more failure is enough.
+            noted.left_alone_until = Some(Instant::now() + LEFT_ALONE);
+        }
+    }
+}
+
+/// What a request of a template comes to.
+pub async fn answer(
+    external: &External<'_>,
+    request: &ContentRequest,
+    warnings: &mut Vec<String>,
+) -> Result<Arc<Answer>, Unrendered> {
+    let Fetched { answer, failure } = fetched(external, request).await?;
+    let Some(Failure { text, passes, after }) = failure else { return Ok(answer) };
+    // Not the whole address: some take a path for a password.
+    let reason = format!("connected_content from {}: {text}", outbound::shown(&request.url));
+    if passes && request.retries {
+        return Err(Unrendered::Later { reason, after, is_counted: true });
+    }
+    tracing::debug!(reason, "connected_content came to nothing");
+    warnings.push(reason);
+    Ok(answer)
+}
+
+async fn fetched(external: &External<'_>, request: &ContentRequest) -> Result<Fetched, Unrendered> {
+    let (url, allowed) = match address(external, request) {
+        Ok(checked) => checked,
+        Err(text) => return Ok(Failure::lasting(text).into()),
+    };
+    let credential = match &request.credential {
+        None => None,
+        // Without it the server would answer something else.
+        Some(name) => match allowed.credential(name).filter(|known| known.is_for(&url)) {
+            Some(credential) => Some(credential),
+            None => {
+                let host = url.host_str().unwrap_or_default();
+                let text = format!("connected_content has no credential {name} for {host}");
+                return Err(Unrendered::Stopped(Stop::Failed(text)));
+            }
+        },
+    };
+    let made = match made(request, url, credential) {
+        Ok(made) => made,
+        Err(text) => return Ok(Failure::lasting(text).into()),
+    };
+    let fetches = external.app.kept::<Fetches>();
+    let read = async {
+        let fetched = fetch(external, &fetches, allowed, made).await;
+        let bytes = match (&fetched.failure, &*fetched.answer) {
+            (Some(_), _) => None,
+            (None, Answer::Text(text)) => Some(text.len()),
+            (None, Answer::Json(_)) => Some(fetched.size()),
+            (None, Answer::Nothing) => Some(0),
+        };
+        let outcome = if fetched.failure.is_some() { "failed" } else { "answered" };
+        metrics::counter!("longshore_connected_content_requests_total", "outcome" => outcome)
+            .increment(1);
+        (fetched, bytes)
+    };
+    Ok(match request.max_age {
+        None => read.await.0,
+        Some(seconds) => {
+            let age = Duration::from_secs(seconds.into());
+            fetches.cache.get((external.workspace_id, request.clone()), age, read).await
+        }
+    })
+}
+
+impl Fetched {
+    /// Bytes of memory that a JSON answer takes, about.
+    fn size(&self) -> usize {
+        match &*self.answer {
+            Answer::Json(value) => value.to_string().len() * BYTES_OF_JSON,
+            _ => 0,
+        }
+    }
+}
+
+/// Where a request goes, if it may.
+fn address<'a>(
+    external: &External<'a>,
+    request: &ContentRequest,
+) -> Result<(Url, &'a ConnectedContent), String> {
+    let allowed = external.settings.connected_content.as_ref();
+    let allowed = allowed.ok_or("the workspace file does not allow connected_content")?;
+    let url = outbound::check_address(request.url.trim(), &external.app.config)
+        .map_err(|why| format!("the address {why}"))?;
+    match allowed.allows(&url) {
+        true => Ok((url, allowed)),
+        false => Err("connected_content.hosts does not have the host of the address".into()),
+    }
+}
+
+fn made(
+    request: &ContentRequest,
+    url: Url,
+    credential: Option<&ContentCredential>,
+) -> Result<outbound::Request, String> {
+    let mut headers = HeaderMap::new();
+    for (name, value) in &request.headers {
+        let name = name.trim();
+        channels::check_header(Channel::Webhook, name).map_err(|why| format!("{name}: {why}"))?;
+        let read = HeaderName::from_bytes(name.as_bytes()).ok();
+        let value = HeaderValue::from_str(value.trim()).ok();
+        let (Some(read), Some(value)) = (read, value) else {
+            return Err(format!("{name}: the value must be one line"));
+        };
+        headers.insert(read, value);
+    }
+    if let Some(content_type) = &request.content_type {
+        let value = HeaderValue::from_str(content_type.trim());
+        headers.insert(CONTENT_TYPE, value.map_err(|_| "content_type must be one line")?);
+    }
+    let mut body = request.body.clone();
+    if !body.is_empty() {
+        let is_json = |value: &HeaderValue| value.as_bytes().starts_with(JSON.as_bytes());
+        if headers.get(CONTENT_TYPE).is_some_and(is_json)
+            && !body.trim_start().starts_with(['{', '['])
+        {
+            // Written as a form, sent as JSON.
+            let form = url::form_urlencoded::parse(body.as_bytes());
+            let fields = form.map(|(name, value)| (name.into_owned(), value.into_owned().into()));
+            body = Value::Object(fields.collect::<Map<String, Value>>()).to_string();
+        }
+        headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static(FORM));
+    }
+    if let Some(credential) = credential {
+        let (name, mut value) = authorization(credential)?;
+        value.set_sensitive(true);
+        headers.insert(name, value);
+    }
+    let method = if request.is_post { Method::POST } else { Method::GET };
+    Ok(outbound::Request { method, url, headers, body, timeout: Some(TIMEOUT) })
+}
+
+fn authorization(credential: &ContentCredential) -> Result<(HeaderName, HeaderValue), String> {
+    let wrong = || format!("the credential {} cannot be sent", credential.name);
+    let (name, value) = match (&credential.username, &credential.password, &credential.token) {
+        (Some(user), Some(password), _) => {
+            let pair = [user.as_bytes(), b":", &password.0].concat();
+            (AUTHORIZATION, format!("Basic {}", BASE64_STANDARD.encode(pair)).into_bytes())
+        }
+        (_, _, Some(token)) => {
+            let name = credential.header.as_deref().unwrap_or("authorization");
+            (HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong())?, token.0.clone())
+        }
+        _ => return Err(wrong()),
+    };
+    Ok((name, HeaderValue::from_bytes(&value).map_err(|_| wrong())?))
+}
+
+async fn fetch(
+    external: &External<'_>,
+    fetches: &Fetches,
+    allowed: &ConnectedContent,
+    request: outbound::Request,
+) -> Fetched {
+    let workspace = {
+        let mut workspaces = fetches.workspaces.lock();
+        let new = || Arc::new(Workspace::new());
+        workspaces.entry(external.workspace_id).or_insert_with(new).clone()
+    };
+    let server = outbound::shown(request.url.as_str());
+    // The semaphore is never closed.
+    let _place = workspace.places.acquire().await;
+    if let Some(rest) = workspace.left_alone(&server) {
+        let text = "the server has failed too often and is left alone";
+        return Failure::passing(text, Some(rest)).into();
+    }
+    workspace.turn(allowed.requests_per_second).await;
+    let app = external.app;
+    match app.kept::<Sender>().request(request, &app.clock, MAX_RESPONSE).await {
+        Ok(answered) => {
+            let status = answered.status;
+            let passes = status.is_server_error()
+                || matches!(status, StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS);
+            workspace.note(&server, passes);
+            read(&answered, passes)
+        }
+        Err(Unanswered::Refused(why)) => Failure::lasting(why).into(),
+        Err(Unanswered::Failed(why)) => {
+            workspace.note(&server, true);
+            Failure::passing(why, None).into()
+        }
+    }
+}
+
+/// What a response is to a template. An object has the status in it, whatever that is.
+fn read(answered: &Answered, passes: bool) -> Fetched {
+    let status = answered.status;
+    let failure = |text: String| Failure { text, passes, after: answered.retry_after };
+    if !answered.is_whole {
+        let text =
+            format!("the response has more than {MAX_RESPONSE} bytes or did not end in time");
+        return failure(text).into();
+    }
+    let refused = || failure(format!("the server answered {}", status.as_u16()));
+    let refused = (!status.is_success()).then(refused);
+    let says_json = answered.content_type.as_deref().is_some_and(|kind| {
+        let kind = kind.split(';').next().unwrap_or_default().trim();
+        kind.eq_ignore_ascii_case(JSON) || kind.ends_with("+json")
+    });
+    let answer = match serde_json::from_slice::<Value>(&answered.body) {
+        Ok(Value::Object(mut object)) => {
+            object.insert(STATUS.to_owned(), status.as_u16().into());
+            Answer::Json(Value::Object(object))
+        }
+        _ if refused.is_some() => Answer::Nothing,
+        Ok(value) => Answer::Json(value),
+        Err(error) if says_json => {
+            return failure(format!("the response is not JSON: {error}")).into();
+        }
+        Err(_) => Answer::Text(String::from_utf8_lossy(&answered.body).into_owned()),
+    };
+    Fetched { answer: Arc::new(answer), failure: refused }
+}

@@ -1,0 +1,97 @@
+//! Data that templates ask for by a tag: items of catalogs, and what servers answer.
+//!
+//! A rendering never waits. It stops at the first request that has no answer yet; the answer is
+//! read outside of any transaction and without a processor, and the message is rendered again with
+//! it, from the beginning. Each rendering has the bounds of one, and a message has no more than
+//! [`MAX_REQUESTS`].
+
+mod cache;
+mod catalog;
+mod content;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use template::{Answer, Request, Stop};
+
+use crate::app::App;
+use crate::workspaces::settings::Settings;
+
+/// Requests of all templates of a message to a user.
+pub const MAX_REQUESTS: usize = 10;
+
+/// Attempts at a message whose `connected_content` has `:retry`.
+pub const MAX_ATTEMPTS: i32 = 5;
+
+/// What the requests of a message came to.
+#[derive(Clone, Debug, Default)]
+pub struct Answers(Vec<(Request, Arc<Answer>)>);
+
+impl Answers {
+    pub fn get(&self, request: &Request) -> Option<&Answer> {
+        self.0.iter().find(|(known, _)| known == request).map(|(_, answer)| &**answer)
+    }
+}
+
+/// Why a message is not rendered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unrendered {
+    Stopped(Stop),
+    /// A request failed that may succeed later.
+    Later {
+        reason: String,
+        after: Option<Duration>,
+        /// Whether the template asked for that: then the message has [`MAX_ATTEMPTS`].
+        is_counted: bool,
+    },
+}
+
+/// Where templates read other data.
+#[derive(Clone, Copy)]
+pub struct External<'a> {
+    pub app: &'a App,
+    pub workspace_id: i32,
+    pub settings: &'a Settings,
+}
+
+impl External<'_> {
+    /// Renders until nothing is asked for any more: first what `needs` says, if a rendering has
+    /// asked for that already. Notes what cannot be had in `warnings`.
+    pub async fn render<T>(
+        &self,
+        needs: Option<Request>,
+        warnings: &mut Vec<String>,
+        render: impl Fn(&Answers) -> Result<T, Stop>,
+    ) -> Result<T, Unrendered> {
+        let (mut answers, mut needs) = (Answers::default(), needs);
+        loop {
+            if let Some(request) = needs.take() {
+                if answers.0.len() == MAX_REQUESTS {
+                    let text =
+                        format!("the template reads other data more than {MAX_REQUESTS} times");
+                    return Err(Unrendered::Stopped(Stop::Failed(text)));
+                }
+                let answer = self.answer(&request, warnings).await?;
+                answers.0.push((request, answer));
+            }
+            match self.app.cores.compute_here(|| render(&answers)) {
+                Err(Stop::Needs(request)) => needs = Some(*request),
+                done => return done.map_err(Unrendered::Stopped),
+            }
+        }
+    }
+
+    async fn answer(
+        &self,
+        request: &Request,
+        warnings: &mut Vec<String>,
+    ) -> Result<Arc<Answer>, Unrendered> {
+        match request {
+            Request::Items { catalog, ids } => catalog::items(self, catalog, ids).await,
+            Request::Selection { catalog, name } => {
+                catalog::selection(self, catalog, name, warnings).await
+            }
+            Request::Content(content) => content::answer(self, content, warnings).await,
+        }
+    }
+}

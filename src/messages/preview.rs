@@ -1,0 +1,317 @@
+//! `POST /templates/preview`: what templates render to for a user, without sending anything.
+
+use std::collections::BTreeMap;
+
+use axum::extract::State;
+use axum::http::{Method, StatusCode};
+use axum::routing::post;
+use axum::{Extension, Json};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use template::{MAX_SOURCE, Stop, Template, Work};
+use uuid::Uuid;
+
+use super::content::{Content, Message, Messages, Place, Problem};
+use super::external::{Answers, External, Unrendered};
+use super::personalization::{Scope, Unsubscribe, names};
+use super::recipient::{Members, Properties, User};
+use super::request::{self, MessageProblem};
+use crate::app::App;
+use crate::gateway::formats::{Errors, Identifier, SuccessText, UserAlias, first_of};
+use crate::gateway::openapi::Tag;
+use crate::gateway::{self, Access, ApiError, Caller, JsonText, Operation, Routes, fields};
+use crate::users::profile::Field;
+use crate::users::rows::{For, find_identifiers, find_users};
+use crate::workspaces::settings;
+use store::documents::parsed;
+
+const PERMISSION: &str = "templates.preview";
+
+const TAG: Tag = Tag { name: "Templates", about: "What messages are written in." };
+
+/// What a template is rendered with.
+#[derive(Debug, Default)]
+pub struct Subject {
+    pub profile: Members,
+    /// Whose profile it is.
+    pub service_id: Option<Uuid>,
+    pub event_properties: Option<Members>,
+    pub api_trigger_properties: Option<Members>,
+    pub canvas_entry_properties: Option<Members>,
+}
+
+/// What is rendered.
+#[derive(Clone, Copy, Debug)]
+pub enum Draft<'d> {
+    Text(&'d Template),
+    Message(&'d Message),
+}
+
+/// What one template or message object renders to. Exactly one of `rendered`, `aborted` and
+/// `failed` is there.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub struct Preview {
+    /// Of a message object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub channel: Option<&'static str>,
+    /// The text, or the message object with its texts rendered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rendered: Option<Value>,
+    /// The reason of `abort_message`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub aborted: Option<String>,
+    /// Why the message would not be sent, or not yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed: Option<String>,
+    /// What `message_extras` notes.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub message_extras: BTreeMap<String, String>,
+}
+
+/// Renders as for sending. Notes what other data could not be had.
+pub async fn preview(
+    external: &External<'_>,
+    draft: Draft<'_>,
+    subject: &Subject,
+    warnings: &mut Vec<String>,
+) -> Preview {
+    let (app, workspace_id, now) =
+        (external.app, external.workspace_id, external.app.clock.now_ms());
+    let unsubscribe = |service_id| Unsubscribe { app, workspace_id, service_id };
+    type Shown = (Value, BTreeMap<String, String>);
+    let render = |answers: &Answers| -> Result<Shown, Stop> {
+        let scope = Scope {
+            event_properties: subject.event_properties.as_ref(),
+            api_trigger_properties: subject.api_trigger_properties.as_ref(),
+            canvas_entry_properties: subject.canvas_entry_properties.as_ref(),
+            unsubscribe: subject.service_id.map(unsubscribe),
+            answers: Some(answers),
+            ..Scope::of(&subject.profile, now)
+        };
+        match draft {
+            Draft::Message(message) => {
+                let rendered = message.render(&scope)?;
+                Ok((Value::Object(rendered.object), rendered.extras))
+            }
+            Draft::Text(template) => {
+                let mut work = Work::new(now);
+                let data = scope.data(None);
+                let text = template::guarded(|| template.render_within(&data, &mut work))?;
+                Ok((Value::String(text), work.into_extras()))
+            }
+        }
+    };
+    let channel = match draft {
+        Draft::Message(message) => Some(message.channel.name()),
+        Draft::Text(_) => None,
+    };
+    let empty = Preview { channel, ..Preview::default() };
+    match external.render(None, warnings, render).await {
+        Ok((rendered, message_extras)) => {
+            Preview { rendered: Some(rendered), message_extras, ..empty }
+        }
+        Err(Unrendered::Stopped(Stop::Aborted(reason))) => {
+            Preview { aborted: Some(reason), ..empty }
+        }
+        Err(Unrendered::Stopped(Stop::Failed(reason))) => Preview { failed: Some(reason), ..empty },
+        Err(Unrendered::Stopped(Stop::Needs(_))) => {
+            Preview { failed: Some("other data is missing".into()), ..empty }
+        }
+        Err(Unrendered::Later { reason, .. }) => {
+            Preview { failed: Some(format!("{reason}; the message would be tried again")), ..empty }
+        }
+    }
+}
+
+/// The routes of templates.
+pub fn routes() -> Routes {
+    let route = gateway::protected(PERMISSION, post(handle));
+    let wrong = "line 1, column 8: there is no name `${frist_name}`; did you mean `${first_name}`?";
+    let refused = ApiError::InvalidMany(
+        format!("template: {wrong}"),
+        vec![json!({ "type": wrong, "path": "template" })],
+    );
+    let operation = Operation::new(
+        Method::POST,
+        "previewTemplates",
+        TAG,
+        "Show what a template or message objects render to",
+    )
+    .by(Access::Key(PERMISSION))
+    .about(
+        "Nothing is sent. Templates read catalogs and connected content as they do when they are \
+         sent. Without a user the profile has only `attributes`.",
+    )
+    .takes::<PreviewRequest>(
+        "A template, for a user who does not exist",
+        json!({
+            "template": "Hi {{${first_name} | default: 'there'}}, use {{api_trigger_properties.${code}}}",
+            "attributes": { "first_name": "Ann" },
+            "api_trigger_properties": { "code": "SPRING" },
+        }),
+    )
+    .answers::<Previewed>(StatusCode::OK, "What is rendered.")
+    .such_as(json!({
+        "message": "success", "previews": [{ "rendered": "Hi Ann, use SPRING" }],
+    }))
+    .refuses_in::<Errors<'_, MessageProblem>>(StatusCode::BAD_REQUEST)
+    .refuses(&refused, "A template is wrong")
+    .refuses(&ApiError::invalid_field(UNKNOWN_USER), "There is no such user");
+    Routes::new().route("/templates/preview", route, [operation])
+}
+
+const UNKNOWN_USER: &str = "external_user_id does not match a user in this workspace";
+const UNKNOWN_ALIAS: &str = "user_alias does not match a user in this workspace";
+
+/// What is rendered, and for whom: `template`, or else `messages`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(transform = first_of(&["template", "messages"]))]
+pub(crate) struct PreviewRequest {
+    /// A template of its own.
+    #[schemars(length(max = MAX_SOURCE))]
+    template: Option<String>,
+    /// Ignored where there is a `template`.
+    #[schemars(with = "Messages")]
+    messages: Option<Messages>,
+    external_user_id: Option<Identifier>,
+    /// Ignored where there is an `external_user_id`.
+    user_alias: Option<UserAlias>,
+    /// Fields of the profile for this preview. Names that profiles do not have are custom
+    /// attributes.
+    attributes: Option<Properties>,
+    event_properties: Option<Properties>,
+    api_trigger_properties: Option<Properties>,
+    canvas_entry_properties: Option<Properties>,
+}
+
+/// What is rendered.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Previewed {
+    message: SuccessText,
+    previews: Vec<Preview>,
+    /// Message objects that would be left out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    errors: Vec<MessageProblem>,
+    /// Other data that could not be read: templates see nothing in its place.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
+}
+
+async fn handle(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    body: JsonText,
+) -> Result<Json<Previewed>, ApiError> {
+    let PreviewRequest {
+        template,
+        messages,
+        external_user_id,
+        user_alias,
+        attributes,
+        event_properties,
+        api_trigger_properties,
+        canvas_entry_properties,
+    } = fields::read(&body.object_beside(&app)?)?;
+    let workspace_id = caller.workspace.id;
+    let settings = settings::of(&app, workspace_id).await?;
+    let text = template.map(|source| {
+        app.cores.compute_here(|| {
+            let template = Template::parse(&source, &names(&settings)).map_err(wrong)?;
+            match template.mistake() {
+                Some(mistake) => Err(wrong(mistake)),
+                None => Ok(template),
+            }
+        })
+    });
+    let text = text.transpose()?;
+    let (content, errors) = match &text {
+        Some(_) => (Content::default(), Vec::new()),
+        None => {
+            let messages = messages.as_ref().map(|Messages(messages)| messages);
+            app.cores
+                .compute_here(|| request::contents(messages, Place::Send, &settings))
+                .map(|(content, _, problems)| (content, problems))?
+        }
+    };
+    let properties = |given: Option<Properties>| given.map(|Properties(properties)| properties);
+    let (service_id, mut profile) = match (external_user_id, user_alias) {
+        (Some(id), _) => find(&app, workspace_id, User::ExternalUserId(id), UNKNOWN_USER).await?,
+        (None, Some(alias)) => {
+            find(&app, workspace_id, User::UserAlias(alias), UNKNOWN_ALIAS).await?
+        }
+        (None, None) => (None, Map::new()),
+    };
+    add(&mut profile, properties(attributes).unwrap_or_default());
+    let subject = Subject {
+        profile,
+        service_id,
+        event_properties: properties(event_properties),
+        api_trigger_properties: properties(api_trigger_properties),
+        canvas_entry_properties: properties(canvas_entry_properties),
+    };
+    let external = External { app: &app, workspace_id, settings: &settings };
+    let (mut previews, mut warnings) = (Vec::new(), Vec::new());
+    let text = text.as_ref().map(Draft::Text);
+    for draft in text.into_iter().chain(content.messages().iter().map(Draft::Message)) {
+        previews.push(preview(&external, draft, &subject, &mut warnings).await);
+    }
+    Ok(Json(Previewed { message: SuccessText::Success, previews, errors, warnings }))
+}
+
+fn wrong(error: impl std::borrow::Borrow<template::TemplateError>) -> ApiError {
+    let error = error.borrow();
+    let problem = Problem { path: "template".into(), text: error.to_string(), is_fatal: true };
+    request::refused(
+        problem.to_string(),
+        &[MessageProblem { text: problem.text, path: problem.path }],
+    )
+}
+
+/// The stored profile of a user.
+async fn find(
+    app: &App,
+    workspace: i32,
+    user: User,
+    unknown: &str,
+) -> Result<(Option<Uuid>, Members), ApiError> {
+    let (kind, value) = user.key();
+    let mut tx = app.calls.snapshot().await?;
+    let found = find_identifiers(&mut tx, workspace, kind, &[&value]).await?;
+    let ids: Vec<Uuid> = found.into_iter().map(|found| found.service_id).collect();
+    let users = find_users(&mut tx, workspace, &ids, For::Reading).await?;
+    tx.commit().await?;
+    let user = users.first().ok_or_else(|| ApiError::invalid_field(unknown))?;
+    Ok((Some(user.service_id), parsed("users.doc", user.service_id, &user.doc)?))
+}
+
+/// Puts attributes into a profile.
+fn add(profile: &mut Members, attributes: Members) {
+    const CUSTOM: &str = "custom_attributes";
+    let is_field = |name: &str| Field::ALL.iter().any(|field| field.name() == name);
+    let (fields, custom): (Members, Members) =
+        attributes.into_iter().partition(|(name, _)| is_field(name));
+    profile.extend(fields);
+    if custom.is_empty() {
+        return;
+    }
+    let all = profile.entry(CUSTOM).or_insert_with(|| json!({}));
+    match all.as_object_mut() {
+        Some(all) => all.extend(custom),
+        None => *all = custom.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attributes_go_where_profiles_have_them() {
+        let mut profile = Map::from_iter([("first_name".to_owned(), json!("Old"))]);
+        let attributes = json!({ "first_name": "Ann", "visits": 3 });
+        add(&mut profile, attributes.as_object().unwrap().clone());
+        let expected = json!({ "first_name": "Ann", "custom_attributes": { "visits": 3 } });
+        assert_eq!(Value::Object(profile), expected);
+    }
+}
