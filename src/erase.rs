@@ -1,17 +1,18 @@
 //! Erasing one user, with all that belongs to it in every domain.
 
+use futures::future::BoxFuture;
 use uuid::Uuid;
 
 use crate::messages::channels::cards;
 use crate::messages::dispatch;
 use crate::transactional;
-use crate::users::find::{FindError, find_some, names, remove_identifiers, who};
+use crate::users::find::{FindError, find_some, names, remove};
 use crate::users::name_locks;
-use crate::users::rows::{self, For};
+use crate::users::rows::For;
 use crate::workspaces::Workspace;
 use kit::fail_point;
-use store::Store;
 use store::claims::now;
+use store::{Store, StoreError, Tx};
 
 /// Erases a user with all that belongs to it, in one transaction; answers who it was. That
 /// it was erased is remembered for a while, since the log may still hold what was taken in
@@ -20,7 +21,7 @@ use store::claims::now;
 pub async fn erase(store: &Store, workspace: &Workspace, id: &str) -> Result<Uuid, FindError> {
     let (mut tx, user) = loop {
         let mut tx = store.write().await?;
-        let seen = find_some(&mut tx, workspace.id, id, For::Telling).await?;
+        let seen = find_some(&mut tx, workspace.id, id, For::Reading).await?;
         fail_point!("erase::looked");
         // Before the profile, as all who lock both.
         name_locks::lock(&mut tx, workspace.id, &names(id, seen.as_ref())).await?;
@@ -30,20 +31,25 @@ pub async fn erase(store: &Store, workspace: &Workspace, id: &str) -> Result<Uui
             break (tx, user);
         }
     };
-    if let Some(user) = &user {
-        remove_identifiers(&mut tx, workspace.id, user).await?;
-    }
     let now = now(&mut tx).await?;
-    for (kind, value) in names(id, user.as_ref()) {
-        rows::add_erased(&mut tx, workspace.id, who(kind, &value), now).await?;
-    }
+    remove(&mut tx, workspace.id, &names(id, user.as_ref()), user.as_ref(), now).await?;
     if let Some(user) = &user {
-        rows::remove_user(&mut tx, workspace.id, user).await?;
-        dispatch::forget_user(&mut tx, workspace.id, user.service_id).await?;
-        cards::forget_user(&mut tx, workspace.id, user.service_id).await?;
-        transactional::rows::erase_user(&mut tx, workspace.id, user.service_id).await?;
+        forget(&mut tx, workspace.id, user.service_id).await?;
     }
     fail_point!("erase::written");
     tx.commit().await?;
     user.map(|user| user.service_id).ok_or_else(|| FindError::NobodyYet(id.to_owned()))
+}
+
+/// Removes what other domains have of a user whose profile is removed.
+pub fn forget(
+    tx: &mut Tx,
+    workspace: i32,
+    service_id: Uuid,
+) -> BoxFuture<'_, Result<(), StoreError>> {
+    Box::pin(async move {
+        dispatch::forget_user(tx, workspace, service_id).await?;
+        cards::forget_user(tx, workspace, service_id).await?;
+        transactional::rows::erase_user(tx, workspace, service_id).await
+    })
 }

@@ -32,6 +32,11 @@ impl<T: Send + Sync + 'static> Default for Declared<T> {
 }
 
 impl<T: Send + Sync + 'static> Declared<T> {
+    /// Has the next look read what `workspace` declares: it was changed here.
+    pub fn forget(&self, workspace: i32) {
+        self.0.forget(&workspace);
+    }
+
     /// What `workspace` declares, which `read` reads from the store where that is due.
     pub async fn of(
         &self,

@@ -1,4 +1,4 @@
-//! `GET /campaigns/list`.
+//! `GET /campaigns/list` and `GET /canvas/list`.
 
 use axum::Extension;
 use axum::extract::{RawQuery, State};
@@ -9,8 +9,8 @@ use serde::Serialize;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::Kind;
 use super::rows::{self, Filter, Listed};
+use super::{Kind, details};
 use crate::app::App;
 use crate::gateway::formats::{SuccessText, Time, schema_of};
 use crate::gateway::openapi::Tag;
@@ -18,6 +18,10 @@ use crate::gateway::{self, Access, ApiError, Caller, Operation, Routes, paramete
 use kit::clock::{parse_time, serialize_time};
 
 const PERMISSION: &str = "campaigns.list";
+const CANVASES: &str = "canvas.list";
+
+/// Of the examples.
+const EXAMPLE: &str = "3c9f0a52-8f1e-4c57-9a3e-0d5b1c2e7f60";
 
 /// Campaigns on a page.
 const PAGE: i64 = 100;
@@ -27,15 +31,37 @@ const LAST_PAGE: i64 = i64::MAX / PAGE / 2;
 
 const TAG: Tag = Tag { name: "Campaigns", about: "What the workspace file declares." };
 
-/// The routes of campaigns.
+/// The routes of campaigns and Canvases.
 pub fn routes() -> Routes {
-    let route = gateway::protected(PERMISSION, get(list));
-    let operation = Operation::new(Method::GET, "listCampaigns", TAG, "The workspace's campaigns")
-        .by(Access::Key(PERMISSION))
-        .about("In the order in which they were first declared. Canvases are not listed.")
+    let campaigns = describe::<CampaignPage>(
+        Operation::new(Method::GET, "listCampaigns", TAG, "The workspace's campaigns")
+            .by(Access::Key(PERMISSION))
+            .about("In the order in which they were first declared. Canvases are not listed."),
+    )
+    .such_as(json!({ "message": "success", "campaigns": [{
+        "id": EXAMPLE, "last_edited": "2026-11-21T08:00:00.000Z", "name": "Welcome",
+        "is_api_campaign": true, "tags": ["onboarding"],
+    }] }));
+    let canvases = describe::<CanvasPage>(
+        Operation::new(Method::GET, "listCanvases", TAG, "The workspace's Canvases")
+            .by(Access::Key(CANVASES))
+            .about("In the order in which they were first declared."),
+    )
+    .such_as(json!({ "message": "success", "canvases": [{
+        "id": EXAMPLE, "last_edited": "2026-11-21T08:00:00.000Z", "name": "Welcome",
+        "tags": ["onboarding"],
+    }] }));
+    Routes::new()
+        .route("/campaigns/list", gateway::protected(PERMISSION, get(list)), [campaigns])
+        .route("/canvas/list", gateway::protected(CANVASES, get(list_canvases)), [canvases])
+        .merge(details::routes())
+}
+
+fn describe<Page: JsonSchema>(operation: Operation) -> Operation {
+    operation
         .in_query(
             "page",
-            &format!("Which {PAGE} campaigns; past the end the list is empty."),
+            &format!("Which {PAGE}; past the end the list is empty."),
             json!({ "type": "integer", "minimum": 0, "default": 0 }),
         )
         .in_query(
@@ -50,34 +76,73 @@ pub fn routes() -> Routes {
         )
         .in_query(
             "last_edit.time[gt]",
-            "Only campaigns edited later than this time. A `+` in it is written `%2B`.",
+            "Only those edited later than this time. A `+` in it is written `%2B`.",
             schema_of::<Time>(),
         )
-        .answers::<Answer>(StatusCode::OK, "A page.")
-        .such_as(json!({ "message": "success", "campaigns": [{
-                "id": "3c9f0a52-8f1e-4c57-9a3e-0d5b1c2e7f60",
-                "last_edited": "2026-11-21T08:00:00.000Z", "name": "Welcome",
-                "is_api_campaign": true, "tags": ["onboarding"],
-            }] }))
-        .refuses_some(["page=-1"].map(read), "A parameter is wrong, or is there twice");
-    Routes::new().route("/campaigns/list", route, [operation])
+        .refuses_some(["page=-1"].map(read), "A parameter is wrong, or is there twice")
+        .answers::<Page>(StatusCode::OK, "A page.")
 }
 
 async fn list(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     RawQuery(query): RawQuery,
-) -> Result<axum::Json<Answer>, ApiError> {
+) -> Result<axum::Json<CampaignPage>, ApiError> {
+    let page = page(&app, &caller, query, false).await?;
+    let campaigns = page.into_iter().map(Entry::from).collect();
+    Ok(axum::Json(CampaignPage { message: SuccessText::Success, campaigns }))
+}
+
+async fn list_canvases(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    RawQuery(query): RawQuery,
+) -> Result<axum::Json<CanvasPage>, ApiError> {
+    let page = page(&app, &caller, query, true).await?;
+    let canvases = page.into_iter().map(CanvasEntry::from).collect();
+    Ok(axum::Json(CanvasPage { message: SuccessText::Success, canvases }))
+}
+
+async fn page(
+    app: &App,
+    caller: &Caller,
+    query: Option<String>,
+    canvases: bool,
+) -> Result<Vec<Listed>, ApiError> {
     let filter = read(query.as_deref().unwrap_or_default()).map_err(ApiError::Invalid)?;
     let mut tx = app.calls.snapshot().await?;
-    let page = rows::page(&mut tx, caller.workspace.id, &filter, PAGE).await?;
-    let campaigns = page.into_iter().map(Entry::from).collect();
-    Ok(axum::Json(Answer { message: SuccessText::Success, campaigns }))
+    let filter = Filter { canvases, ..filter };
+    Ok(rows::page(&mut tx, caller.workspace.id, &filter, PAGE).await?)
 }
 
 #[derive(Serialize, JsonSchema)]
-#[schemars(rename = "CampaignPage")]
-struct Answer {
+struct CanvasPage {
+    message: SuccessText,
+    #[schemars(length(max = PAGE))]
+    canvases: Vec<CanvasEntry>,
+}
+
+/// A Canvas that the workspace file declares.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Canvas")]
+struct CanvasEntry {
+    id: Uuid,
+    /// When what the file declares of it last changed.
+    #[serde(serialize_with = "serialize_time")]
+    #[schemars(with = "String", extend("format" = "date-time"))]
+    last_edited: i64,
+    name: String,
+    tags: Vec<String>,
+}
+
+impl From<Listed> for CanvasEntry {
+    fn from(Listed { id, name, tags, edited_at, .. }: Listed) -> Self {
+        Self { id, last_edited: edited_at, name, tags }
+    }
+}
+
+#[derive(Serialize, JsonSchema)]
+struct CampaignPage {
     message: SuccessText,
     #[schemars(length(max = PAGE))]
     campaigns: Vec<Entry>,
@@ -126,6 +191,7 @@ pub fn read(query: &str) -> Result<Filter, String> {
         edited_after: edited_after.unwrap_or(i64::MIN),
         newest_first: newest_first.unwrap_or(false),
         offset: page.unwrap_or(0) * PAGE,
+        canvases: false,
     })
 }
 
@@ -135,8 +201,13 @@ mod tests {
 
     use super::*;
 
-    const ALL: Filter =
-        Filter { archived_too: false, edited_after: i64::MIN, newest_first: false, offset: 0 };
+    const ALL: Filter = Filter {
+        archived_too: false,
+        edited_after: i64::MIN,
+        newest_first: false,
+        offset: 0,
+        canvases: false,
+    };
 
     #[test]
     fn parameters_are_read() {

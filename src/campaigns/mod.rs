@@ -4,6 +4,7 @@
 //! campaign sends, and to whom and when, is checked as it is applied, and kept as it was declared.
 
 pub mod api;
+mod details;
 pub(crate) mod rows;
 mod trigger;
 

@@ -124,6 +124,18 @@ pub async fn has_canvas(tx: &mut Tx, workspace: i32, id: Uuid) -> Result<bool, S
     Ok(found.is_some())
 }
 
+/// When a campaign was first declared, and when what is declared of it last changed.
+pub(crate) async fn times(
+    tx: &mut Tx,
+    workspace: i32,
+    id: Uuid,
+) -> Result<Option<(i64, i64)>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_as(
+        "SELECT created_at, edited_at FROM campaigns WHERE workspace_id = $1 AND id = $2",
+    )
+    .bind(workspace).bind(id).fetch_optional(c).await?))
+}
+
 /// Which campaigns are listed, and from which place on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Filter {
@@ -132,6 +144,8 @@ pub struct Filter {
     pub edited_after: i64,
     pub newest_first: bool,
     pub offset: i64,
+    /// Canvases, and no campaigns.
+    pub canvases: bool,
 }
 
 /// A campaign as it is listed.
@@ -150,7 +164,7 @@ macro_rules! page {
         concat!(
             "SELECT c.id, c.kind, c.name, c.tags, c.edited_at
              FROM (SELECT id, created_at, number FROM campaigns
-                   WHERE workspace_id = $1 AND kind <> 'canvas' AND ($2 OR NOT archived)
+                   WHERE workspace_id = $1 AND (kind = 'canvas') = $6 AND ($2 OR NOT archived)
                      AND edited_at > $3
                    ORDER BY created_at ",
             $order,
@@ -181,6 +195,7 @@ pub(crate) async fn page(
         .bind(filter.edited_after)
         .bind(limit)
         .bind(filter.offset)
+        .bind(filter.canvases)
         .fetch_all(c)
         .await?);
     rows.into_iter()

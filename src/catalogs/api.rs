@@ -1,4 +1,5 @@
-//! `PATCH /catalogs/{catalog_name}/items`: check, append, answer.
+//! Calls of catalogs: edits of items are checked, appended and answered; the others read and write
+//! rows.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,15 +9,15 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::http::{Method, StatusCode};
 use axum::response::Response;
-use axum::routing::patch;
+use axum::routing::{MethodFilter, MethodRouter, on};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::check::{self, CatalogFault, Faults, MOST_CHARACTERS, MOST_ITEMS, MOST_LEVELS};
-use super::message::{Edit, Item, VERSION};
-use super::{Catalog, ID, MAX_NAME, is_plain_name, known};
+use super::message::{Action, Edit, Item};
+use super::{Catalog, ID, MAX_NAME, is_plain_name, known, manage};
 use crate::app::App;
 use crate::gateway::formats::{Errors, List, NO_NUL, SuccessText};
 use crate::gateway::idempotency::Received;
@@ -25,12 +26,11 @@ use crate::gateway::{
     self, Access, ApiError, Caller, Code, IdempotencyKey, JsonText, Operation, Routes, idempotency,
 };
 use crate::topics;
+use kit::json;
 use log::{NewMessage, partition_of};
 
-const PERMISSION: &str = "catalogs.update_items";
-
 /// What the message of every refusal is.
-const INVALID: &str = "Invalid Request";
+pub(super) const INVALID: &str = "Invalid Request";
 
 /// Ways of a catalog through the log. An item always goes the same one, so its edits stay in
 /// order, and as many workers can share a catalog. A request becomes no more messages than
@@ -38,75 +38,186 @@ const INVALID: &str = "Invalid Request";
 /// messages for the same items, and as many records of what became of them.
 pub const LANES: u32 = 4;
 
-const TAG: Tag = Tag { name: "Catalogs", about: "Items with the fields that a catalog declares." };
+pub(super) const TAG: Tag =
+    Tag { name: "Catalogs", about: "Items with the fields that a catalog declares." };
 
 /// The routes of catalogs.
 pub fn routes() -> Routes {
-    let route = gateway::protected(PERMISSION, patch(edit));
-    Routes::new().route("/catalogs/{catalog_name}/items", route, [describe()])
+    let (mut routes, mut many, mut one) = (Vec::new(), vec![manage::describe_items()], Vec::new());
+    one.push(manage::describe_item());
+    for edit in EDITS {
+        many.push(edit.operation(edit.of_many, false));
+        one.push(edit.operation(edit.of_one, true));
+        routes.push(edit);
+    }
+    let items = routes.iter().fold(manage::items_route(), |route, edit| {
+        route.merge(gateway::protected(edit.of_many.1, edit.route()))
+    });
+    let item = routes.iter().fold(manage::item_route(), |route, edit| {
+        route.merge(gateway::protected(edit.of_one.1, edit.route()))
+    });
+    Routes::new().route(ITEMS, items, many).route(ITEM, item, one).merge(manage::routes())
 }
 
-fn describe() -> Operation {
-    // The error of a header is that of every call.
-    let in_own_body = |error: &Value| match error["code"] == json!(Code::InvalidRequest) {
-        true => error.clone(),
-        false => {
-            let faults = Faults::no_items(error["message"].as_str().unwrap_or_default().into());
-            json!({ "message": INVALID, "code": error["code"], "errors": faults.errors() })
+const ITEMS: &str = "/catalogs/{catalog_name}/items";
+const ITEM: &str = "/catalogs/{catalog_name}/items/{item_id}";
+
+/// Two calls that edit items: of many, and of the one that the path names. Each has an id and a
+/// permission.
+struct EditCalls {
+    method: Method,
+    action: Action,
+    of_many: (&'static str, &'static str),
+    of_one: (&'static str, &'static str),
+    summary: &'static str,
+    about: &'static str,
+}
+
+const EDITS: [EditCalls; 4] = [
+    EditCalls {
+        method: Method::PATCH,
+        action: Action::Update,
+        of_many: ("editItems", "catalogs.update_items"),
+        of_one: ("editItem", "catalogs.update_item"),
+        summary: "Edit items of a catalog",
+        about: "Fields that are not sent stay as they are; null removes a field's value. An item \
+                that the catalog does not have is not created.",
+    },
+    EditCalls {
+        method: Method::POST,
+        action: Action::Create,
+        of_many: ("createItems", "catalogs.add_items"),
+        of_one: ("createItem", "catalogs.create_item"),
+        summary: "Create items of a catalog",
+        about: "An item that the catalog has already stays as it is.",
+    },
+    EditCalls {
+        method: Method::PUT,
+        action: Action::Replace,
+        of_many: ("replaceItems", "catalogs.replace_items"),
+        of_one: ("replaceItem", "catalogs.replace_item"),
+        summary: "Replace items of a catalog",
+        about: "Fields that are not sent are removed. An item that the catalog does not have is \
+                created.",
+    },
+    EditCalls {
+        method: Method::DELETE,
+        action: Action::Delete,
+        of_many: ("deleteItems", "catalogs.delete_items"),
+        of_one: ("deleteItem", "catalogs.delete_item"),
+        summary: "Delete items of a catalog",
+        about: "An item that the catalog does not have is no error.",
+    },
+];
+
+impl EditCalls {
+    fn route(&self) -> MethodRouter<App> {
+        let filter = MethodFilter::try_from(self.method.clone()).unwrap_or(MethodFilter::PATCH);
+        on(filter, edit).layer(Extension(self.action))
+    }
+
+    fn operation(&self, (id, permission): (&'static str, &'static str), is_one: bool) -> Operation {
+        // The error of a header is that of every call.
+        let in_own_body = |error: &Value| match error["code"] == json!(Code::InvalidRequest) {
+            true => error.clone(),
+            false => {
+                let faults = Faults::no_items(error["message"].as_str().unwrap_or_default().into());
+                json!({ "message": INVALID, "code": error["code"], "errors": faults.errors() })
+            }
+        };
+        let mut no_catalog = Faults::default();
+        no_catalog.note_no_catalog("cafes");
+        let about = format!(
+            "{} Answered once the edit is durable; it is applied soon after, edits of one item in \
+             the order in which they were answered.\n\nA value becomes what its field's type \
+             says, and is refused where it cannot. Of a request that is refused nothing is taken, \
+             and everything that is wrong with it is said at once.",
+            self.about
+        );
+        let mut operation = Operation::new(self.method.clone(), id, TAG, self.summary)
+            .by(Access::Key(permission))
+            .about(about)
+            .in_path(
+                "catalog_name",
+                "A catalog of the workspace.",
+                json!({ "type": "string", "pattern": plain_name(), "examples": ["restaurants"] }),
+            );
+        if is_one {
+            operation = operation.in_path(
+                "item_id",
+                "The item.",
+                json!({ "type": "string", "pattern": plain_name(), "examples": ["restaurant1"] }),
+            );
         }
-    };
-    let mut no_catalog = Faults::default();
-    no_catalog.note_no_catalog("cafes");
-    Operation::new(Method::PATCH, "editItems", TAG, "Edit items of a catalog")
-        .by(Access::Key(PERMISSION))
-        .about(
-            "Fields that are not sent stay as they are; null removes a field's value. Answered \
-             once the edit is durable; it is applied soon after, edits of one item in the order \
-             in which they were answered. An item that the catalog does not have is not created.\n\n\
-             A value becomes what its field's type says, and is refused where it cannot. Of a \
-             request that is refused nothing is taken, and everything that is wrong with it is \
-             said at once.",
-        )
-        .in_path(
-            "catalog_name",
-            "A catalog that the workspace file declares.",
-            json!({ "type": "string", "pattern": plain_name(), "examples": ["restaurants"] }),
-        )
-        .repeatable()
-        .takes::<Body<'_>>(
-            "Two items",
-            json!({ "items": [
-                { "id": "restaurant1", "City": "Oslo", "Rating": 4.5 },
-                { "id": "restaurant2", "Open": false, "Closed_at": null },
-            ] }))
-        .answers_success(StatusCode::ACCEPTED, "The edit is durable.")
-        .refuses_as::<Errors<'_, CatalogFault<'_>>>(StatusCode::BAD_REQUEST, in_own_body)
-        .refuses(
-            &ApiError::NotFoundMany(INVALID.into(), no_catalog.errors()),
-            "The workspace has no catalog of that name",
-        )
-        .refuses_in::<Errors<'_, CatalogFault<'_>>>(StatusCode::NOT_FOUND)
+        let operation = operation.repeatable();
+        let operation = match (is_one, self.action) {
+            (true, Action::Delete) => operation,
+            (true, _) => operation.takes::<OneItem<'_>>(
+                "Fields of the item",
+                json!({ "items": [{ "City": "Oslo", "Rating": 4.5 }] }),
+            ),
+            (false, Action::Delete) => operation.takes::<Body<'_>>(
+                "Two items",
+                json!({ "items": [{ "id": "restaurant1" }, { "id": "restaurant2" }] }),
+            ),
+            (false, _) => operation.takes::<Body<'_>>(
+                "Two items",
+                json!({ "items": [
+                    { "id": "restaurant1", "City": "Oslo", "Rating": 4.5 },
+                    { "id": "restaurant2", "Open": false, "Closed_at": null },
+                ] }),
+            ),
+        };
+        operation
+            .answers_success(StatusCode::ACCEPTED, "The edit is durable.")
+            .refuses_as::<Errors<'_, CatalogFault<'_>>>(StatusCode::BAD_REQUEST, in_own_body)
+            .refuses(
+                &ApiError::NotFoundMany(INVALID.into(), no_catalog.errors()),
+                "The workspace has no catalog of that name",
+            )
+            .refuses_in::<Errors<'_, CatalogFault<'_>>>(StatusCode::NOT_FOUND)
+    }
+}
+
+/// The parameters of a path, in its order.
+pub(super) type Names = Result<Path<Vec<(String, String)>>, PathRejection>;
+
+/// The names of a catalog and of an item; what is not UTF-8 is nothing's name.
+pub(super) fn names(path: Names) -> (String, Option<String>) {
+    let mut names = path.map(|Path(names)| names).unwrap_or_default().into_iter();
+    let name = names.next().map(|(_, name)| name).unwrap_or_default();
+    (name, names.next().map(|(_, item)| item))
 }
 
 async fn edit(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    name: Result<Path<String>, PathRejection>,
+    Extension(action): Extension<Action>,
+    path: Names,
     key: Option<IdempotencyKey>,
     body: Result<JsonText, ApiError>,
 ) -> Result<Response, ApiError> {
-    // What is not UTF-8 is no catalog's name.
-    let name = name.map(|Path(name)| name).unwrap_or_default();
+    let (name, item) = names(path);
     let (key, catalog) = match is_plain_name(&name) {
         true => {
             let catalog = known::find(&app, caller.workspace.id, &name).await?;
-            (key.map(|key| key.within(&name)), catalog)
+            let within = match &item {
+                Some(item) => format!("{name}/{item}"),
+                None => name.clone(),
+            };
+            let within = match action {
+                Action::Update => within,
+                _ => format!("{action:?} {within}"),
+            };
+            (key.map(|key| key.within(&within)), catalog)
         }
         // No such call ever had an answer that could be given again.
         false => (None, None),
     };
     let work = Work {
         workspace: caller.workspace.id,
+        action,
+        item,
         catalog,
         name,
         partitions: app.config.log.partitions,
@@ -117,6 +228,30 @@ async fn edit(
         Err(error) => Err(work.cannot_read(error)),
     };
     edited.inspect_err(count)
+}
+
+/// The fields of the item that the path names.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "EditOneRequest")]
+struct OneItem<'a> {
+    /// One object, without an id.
+    #[serde(borrow)]
+    #[schemars(with = "List<CatalogFields, 1, 1>")]
+    #[expect(dead_code, reason = "described only")]
+    items: Option<&'a RawValue>,
+}
+
+/// Fields of an item: see CatalogItem.
+#[derive(JsonSchema)]
+struct CatalogFields(#[schemars(schema_with = "item_fields")] ());
+
+fn item_fields(generator: &mut SchemaGenerator) -> Schema {
+    let value = generator.subschema_for::<CatalogValue>();
+    json_schema!({
+        "type": "object",
+        "propertyNames": key(),
+        "additionalProperties": { "anyOf": [value, { "type": "null" }] },
+    })
 }
 
 /// The items to edit.
@@ -183,7 +318,7 @@ fn key() -> Value {
 }
 
 /// What a name in a path and an id look like.
-fn plain_name() -> String {
+pub(super) fn plain_name() -> String {
     format!("^[A-Za-z0-9_-]{{1,{MAX_NAME}}}$")
 }
 
@@ -197,6 +332,9 @@ pub struct Answer {
 /// An edit that was asked for.
 pub struct Work {
     pub workspace: i32,
+    pub action: Action,
+    /// The id of the one item, where the path names it.
+    pub item: Option<String>,
     /// None where the workspace has none of that name.
     pub catalog: Option<Arc<Catalog>>,
     pub name: String,
@@ -215,7 +353,11 @@ impl idempotency::Work for Work {
         body: &JsonText,
         received: Received,
     ) -> Result<(Answer, Vec<NewMessage>), ApiError> {
-        let Body { items } = body.parse().map_err(|error| self.cannot_read(error))?;
+        let of_one = self.one_item(body)?;
+        let items = match &of_one {
+            Some(items) => Some(items.as_ref()),
+            None => body.parse::<Body<'_>>().map_err(|error| self.cannot_read(error))?.items,
+        };
         let fields = self.catalog.as_ref().map(|catalog| &catalog.fields);
         match (&self.catalog, check::items(items, fields)) {
             (Some(catalog), Ok(items)) => {
@@ -249,6 +391,30 @@ impl Work {
         }
     }
 
+    /// The one item that the path names, as a body of many has it; none where that names none.
+    fn one_item(&self, body: &JsonText) -> Result<Option<Box<RawValue>>, ApiError> {
+        let Some(id) = &self.item else { return Ok(None) };
+        let mut item = format!("[{{\"{ID}\":{}", json!(id));
+        if self.action != Action::Delete {
+            let Body { items } = body.parse().map_err(|error| self.cannot_read(error))?;
+            let fields = items.and_then(|items| {
+                let [fields] = json::parse::<[&RawValue; 1]>(items.get()).ok()?;
+                json::members(fields.get(), json::MOST_MEMBERS).ok()
+            });
+            let why =
+                || self.refuse(Faults::no_items("items must be an array of one object".into()));
+            for (name, value) in fields.ok_or_else(why)?.0 {
+                item.push(',');
+                json::push_string(&mut item, &name);
+                item.push(':');
+                item.push_str(value.get());
+            }
+        }
+        item.push_str("}]");
+        let item = RawValue::from_string(item);
+        item.map(Some).map_err(|error| self.refuse(Faults::no_items(error.to_string())))
+    }
+
     /// A message for each partition that the items fall on.
     fn messages(
         &self,
@@ -261,7 +427,8 @@ impl Work {
             by_partition.entry(self.partition(catalog, &item.id)).or_default().push(item);
         }
         let message = |(partition, items)| {
-            let edit = Edit { v: VERSION, workspace: self.workspace, catalog, received_at, items };
+            let (v, action) = (self.action.version(), self.action);
+            let edit = Edit { v, workspace: self.workspace, catalog, received_at, action, items };
             let payload = serde_json::to_vec(&edit).map_err(|error| {
                 ApiError::Internal(format!("a message cannot be written: {error}"))
             })?;

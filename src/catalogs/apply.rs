@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
 use super::coerce::coerce;
-use super::message::{Edit, ITEMS, Values};
+use super::message::{Action, Edit, ITEMS, Values};
 use super::rows::{self, EditRow, StoredItem};
 use super::{Catalog, Fields};
 use crate::app::App;
@@ -124,6 +124,11 @@ impl Handler for ApplyEdits {
         if rows::update_items(tx, &outcome.changed).await? != outcome.changed.len() as u64 {
             return Err(ApplyError::Meanwhile);
         }
+        for gone in &outcome.gone {
+            if !rows::delete_item(tx, gone).await? {
+                return Err(ApplyError::Meanwhile);
+            }
+        }
         rows::insert_edits(tx, &outcome.records).await?;
         Ok(outcome.tally)
     }
@@ -171,15 +176,35 @@ fn wanted<'p>(
 struct Outcome {
     /// In the order of their keys.
     changed: Vec<StoredItem>,
+    /// As they were found.
+    gone: Vec<StoredItem>,
     records: Vec<EditRow>,
     tally: Tally,
 }
 
 /// An item that edits are merged into.
+#[derive(Default)]
 struct Open<'a> {
-    stored: &'a StoredItem,
-    values: Values<'a>,
+    stored: Option<&'a StoredItem>,
+    /// None while there is no such item.
+    values: Option<Values<'a>>,
     changed: bool,
+}
+
+impl<'a> Open<'a> {
+    /// Does what an edit says; false where the item is not there, or there already.
+    fn edit(&mut self, action: Action, newer: Values<'a>) -> bool {
+        self.changed |= match (action, &mut self.values) {
+            (Action::Update, Some(values)) => values.merge(&newer),
+            (Action::Update | Action::Delete, None) | (Action::Create, Some(_)) => return false,
+            (Action::Delete, values) => values.take().is_some(),
+            (Action::Create | Action::Replace, values) => {
+                values.insert(Values::default()).merge(&newer);
+                true
+            }
+        };
+        true
+    }
 }
 
 /// Merges edits, in their order, into the items that there are.
@@ -194,7 +219,7 @@ fn merge(
         .map(|stored| {
             let values =
                 serde_json::from_str(&stored.doc).map_err(|why| unreadable(stored, &why))?;
-            let open = Open { stored, values, changed: false };
+            let open = Open { stored: Some(stored), values: Some(values), changed: false };
             Ok(((stored.catalog_id, stored.item_id.as_str()), open))
         })
         .collect::<Result<HashMap<_, _>, ApplyError>>()?;
@@ -206,11 +231,9 @@ fn merge(
         };
         let mut unknown = Vec::new();
         for item in &edit.items {
-            match items.get_mut(&(edit.catalog, item.id.as_ref())) {
-                Some(open) => {
-                    open.changed |= open.values.merge(&fitting(&item.values, &catalog.fields));
-                }
-                None => unknown.push(item.id.as_ref()),
+            let open = items.entry((edit.catalog, item.id.as_ref())).or_default();
+            if !open.edit(edit.action, fitting(&item.values, &catalog.fields)) {
+                unknown.push(item.id.as_ref());
             }
         }
         let applied = edit.items.len() - unknown.len();
@@ -226,12 +249,16 @@ fn merge(
             applied_at: now,
         });
     }
-    let changed = items.into_values().filter(|open| open.changed).map(|open| {
-        let StoredItem { catalog_id, load, version, .. } = *open.stored;
-        let item_id = open.stored.item_id.clone();
-        StoredItem { catalog_id, item_id, load, version: version + 1, doc: to_json(&open.values) }
-    });
-    outcome.changed = changed.collect();
+    for ((catalog_id, item_id), open) in items.into_iter().filter(|(_, open)| open.changed) {
+        let (load, version) = open.stored.map_or((0, 0), |is| (is.load, is.version + 1));
+        match (open.values, open.stored) {
+            (Some(values), _) => {
+                let (item_id, doc) = (item_id.to_owned(), to_json(&values));
+                outcome.changed.push(StoredItem { catalog_id, item_id, load, version, doc });
+            }
+            (None, stored) => outcome.gone.extend(stored.cloned()),
+        }
+    }
     outcome
         .changed
         .sort_unstable_by(|a, b| (a.catalog_id, &a.item_id).cmp(&(b.catalog_id, &b.item_id)));

@@ -35,6 +35,7 @@ const MOST_NAMED: usize = 10;
 #[schemars(inline)]
 pub enum Code {
     CatalogNotFound,
+    ItemNotFound,
     ItemArrayInvalid,
     #[serde(rename = "request-includes-too-many-items")]
     TooManyItems,
@@ -57,6 +58,7 @@ impl Code {
     fn message(self) -> String {
         match self {
             Self::CatalogNotFound => "Could not find catalog".into(),
+            Self::ItemNotFound => "Could not find item".into(),
             Self::ItemArrayInvalid => format!(
                 "items must be an array of at least one object, none with a name twice or more \
                  than {MOST_MEMBERS} members"
@@ -127,7 +129,7 @@ impl Faults {
         self.note(Code::CatalogNotFound, name, None);
     }
 
-    fn note(&mut self, code: Code, value: &str, field: Option<&str>) {
+    pub(super) fn note(&mut self, code: Code, value: &str, field: Option<&str>) {
         let fault = self.0.entry(code).or_default();
         note(&mut fault.values, value);
         field.into_iter().for_each(|field| note(&mut fault.fields, field));

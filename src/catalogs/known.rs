@@ -23,6 +23,11 @@ pub async fn find(
     Ok(catalogs.get(name).cloned())
 }
 
+/// Has the next look see what a call has changed.
+pub fn forget(app: &App, workspace: i32) {
+    app.kept::<Declared<Catalogs>>().forget(workspace);
+}
+
 async fn read(app: App, workspace: i32) -> Result<Catalogs, StoreError> {
     let mut tx = app.store.snapshot().await?;
     let catalogs = rows::of_workspace(&mut tx, workspace).await?;

@@ -21,8 +21,9 @@ use crate::topics;
 use kit::json::Members;
 use log::{PayloadError, payload};
 
-/// The version that this program writes, and the only one that it reads.
-pub const VERSION: u32 = 1;
+/// The newest version that this program writes and reads. An edit has the oldest one that can say
+/// what it does: an earlier program then applies all that it knows.
+pub const VERSION: u32 = 2;
 
 /// The member of a payload that has the items.
 pub const ITEMS: &str = "items";
@@ -35,9 +36,38 @@ pub struct Edit<'a> {
     pub catalog: i32,
     /// When the gateway took the request, in milliseconds since the epoch.
     pub received_at: i64,
+    /// Other than `update` of version 2.
+    #[serde(default, skip_serializing_if = "Action::is_update")]
+    pub action: Action,
     /// In the request's order.
     #[serde(borrow)]
     pub items: Vec<Item<'a>>,
+}
+
+/// What an edit does with its items.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// Changes the fields that are given of an item that is there.
+    #[default]
+    Update,
+    /// Adds an item that is not there.
+    Create,
+    /// Leaves an item the fields that are given and no others, and adds it if it is not there.
+    Replace,
+    /// Removes an item that is there.
+    Delete,
+}
+
+impl Action {
+    fn is_update(&self) -> bool {
+        *self == Self::Update
+    }
+
+    /// The oldest version of an edit that can have it.
+    pub fn version(self) -> u32 {
+        if self.is_update() { 1 } else { 2 }
+    }
 }
 
 /// What becomes of one item.

@@ -3,7 +3,8 @@
 //!
 //! | module | is about |
 //! |---|---|
-//! | [`api`] | `PATCH /catalogs/{catalog_name}/items` |
+//! | [`api`] | calls that edit items |
+//! | `manage` | calls that list, create and delete catalogs, and that read items |
 //! | [`check`] | from a request's items to what is applied, or everything that is wrong with them |
 //! | [`coerce`](mod@coerce) | values as the type of their field has them |
 //! | [`known`] | definitions that a gateway keeps for some seconds |
@@ -18,6 +19,7 @@ pub mod check;
 pub mod coerce;
 pub mod items;
 pub mod known;
+mod manage;
 pub mod message;
 pub mod rows;
 pub mod sweep;

@@ -227,6 +227,16 @@ pub async fn update_items(tx: &mut Tx, items: &[StoredItem]) -> Result<u64, Stor
     write_items(tx, items, ON_CONFLICT).await
 }
 
+/// Removes an item that was found so; whether nobody else has written it since.
+pub async fn delete_item(tx: &mut Tx, item: &StoredItem) -> Result<bool, StoreError> {
+    const DELETE: &str = "DELETE FROM catalog_items
+         WHERE catalog_id = $1 AND item_id = $2 AND version = $3";
+    Ok(execute!(
+        tx,
+        sqlx::query(DELETE).bind(item.catalog_id).bind(&item.item_id).bind(item.version)
+    ) == 1)
+}
+
 /// What becomes of items of a load that there are: all is replaced.
 const ON_LOAD: &str = "ON CONFLICT (catalog_id, item_id) DO UPDATE SET
          doc = excluded.doc, load = excluded.load, version = catalog_items.version + 1";

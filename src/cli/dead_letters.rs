@@ -10,6 +10,7 @@ use crate::app::App;
 use crate::catalogs::apply::ApplyEdits;
 use crate::config::Config;
 use crate::engine::batches::dead_letters::{self, DeadLetter};
+use crate::erase;
 use crate::exports::intake::PlanAtOnce;
 use crate::messages::dispatch::BeginOrders;
 use crate::topics;
@@ -92,7 +93,8 @@ async fn list(store: &Store, json: bool) -> CommandResult {
 
 async fn retry(app: &App, which: &Which) -> CommandResult {
     let mut failed = 0;
-    let (ingest, edits, orders) = (Ingest::new(app), ApplyEdits::new(app), BeginOrders);
+    let (ingest, edits, orders) =
+        (Ingest::new(app).forgetting(erase::forget), ApplyEdits::new(app), BeginOrders);
     for id in chosen(&app.store, which).await? {
         let result = match dead_letters::topic(&app.store, id).await {
             Ok(topics::TRACKING) => dead_letters::retry(&app.store, &ingest, id).await,

@@ -14,6 +14,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use super::fields;
 use super::request::{ExportRequest, Wanted};
 use super::{
     Job, Progress, State as JobState, callback, download, intake, part_rows, rows, state, warnings,
@@ -171,7 +172,9 @@ async fn request(
 ) -> Result<Answer, ApiError> {
     let check_address =
         |address: &str| outbound::check_address(address, &app.config).map(String::from);
-    let wanted = Wanted::read(&body.object_beside(&app)?, check_address)?;
+    let mut members = body.object_beside(&app)?;
+    fields::note_alias(&mut members, caller.workspace.aliases.service_id.as_deref());
+    let wanted = Wanted::read(&members, check_address)?;
     accept(&app, caller, key, &body, wanted).await
 }
 

@@ -2,13 +2,32 @@
 
 use std::collections::BTreeSet;
 
+use serde_json::{Map, Value};
+
 use crate::users::profile::Field;
+use crate::workspaces::is_field_alias;
 use kit::words::beginning;
 
 /// The members that are made of a user's activity rather than read from the document.
 pub const PURCHASES: &str = "purchases";
 pub const CUSTOM_EVENTS: &str = "custom_events";
 pub const TOTAL_REVENUE: &str = "total_revenue";
+
+/// The member that a workspace may have another name for.
+pub const SERVICE_ID: &str = "service_id";
+
+/// Before that other name, where a job keeps that it was asked for by it.
+const ALIASED: &str = "service_id\u{1f}";
+
+/// Has a request that asks for `service_id` by the workspace's other name ask for it so that the
+/// worker knows both.
+pub fn note_alias(body: &mut Map<String, Value>, alias: Option<&str>) {
+    let names = body.get_mut("fields_to_export").and_then(Value::as_array_mut);
+    let Some((alias, names)) = alias.zip(names) else { return };
+    for name in names.iter_mut().filter(|name| name.as_str() == Some(alias)) {
+        *name = format!("{ALIASED}{alias}").into();
+    }
+}
 
 /// The one member that can also be asked for in part, as `custom_attributes.<name>`.
 pub const CUSTOM_ATTRIBUTES: &str = "custom_attributes";
@@ -48,6 +67,8 @@ pub struct FieldSet {
     members: BTreeSet<&'static str>,
     /// Names of single custom attributes; none while all of them are wanted.
     attributes: BTreeSet<String>,
+    /// What `service_id` was asked for as, where that is another name.
+    alias: Option<String>,
 }
 
 impl FieldSet {
@@ -84,6 +105,11 @@ impl FieldSet {
             self.members.insert(member);
             return true;
         }
+        if let Some(alias) = name.strip_prefix(ALIASED) {
+            self.members.insert(SERVICE_ID);
+            self.alias = Some(alias.to_owned());
+            return is_field_alias(alias);
+        }
         let attribute =
             name.strip_prefix(CUSTOM_ATTRIBUTES).and_then(|rest| rest.strip_prefix('.'));
         match attribute {
@@ -103,6 +129,11 @@ impl FieldSet {
     /// The wanted members, as named in [`record`].
     pub fn members(&self) -> impl Iterator<Item = &'static str> {
         self.members.iter().copied()
+    }
+
+    /// What `service_id` is called in lines.
+    pub fn service_id_name(&self) -> &str {
+        self.alias.as_deref().unwrap_or(SERVICE_ID)
     }
 
     /// The custom attributes that are wanted one by one.
@@ -139,6 +170,19 @@ mod tests {
         for member in ["purchases", "custom_events", "total_revenue"] {
             assert!(parse(&["email", member]).unwrap().needs_activity(), "{member}");
         }
+    }
+
+    #[test]
+    fn service_id_can_be_asked_for_by_another_name() {
+        let mut body = serde_json::json!({ "fields_to_export": ["email", "their_id", 5] });
+        let body = body.as_object_mut().unwrap();
+        note_alias(body, None);
+        assert_eq!(body["fields_to_export"][1], "their_id");
+        note_alias(body, Some("their_id"));
+        let set = parse(&["email", body["fields_to_export"][1].as_str().unwrap()]).unwrap();
+        assert!(set.wants(SERVICE_ID) && set.service_id_name() == "their_id");
+        assert_eq!(parse(&["email"]).unwrap().service_id_name(), SERVICE_ID);
+        assert!(parse(&["service_id\u{1f}a\"b"]).is_err());
     }
 
     #[test]

@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use super::Plan;
 use super::fields::{
-    CUSTOM_ATTRIBUTES, CUSTOM_EVENTS, FieldSet, OF_ACTIVITY, PURCHASES, TOTAL_REVENUE,
+    CUSTOM_ATTRIBUTES, CUSTOM_EVENTS, FieldSet, OF_ACTIVITY, PURCHASES, SERVICE_ID, TOTAL_REVENUE,
 };
 use crate::users::activity::{Activity, ActivityError, Summary};
 use crate::users::profile::{Field, check};
@@ -26,7 +26,6 @@ use kit::json;
 use kit::money;
 use kit::retry::Retry as _;
 
-const SERVICE_ID: &str = "service_id";
 const CREATED_AT: &str = "created_at";
 const UNINSTALLED_AT: &str = "uninstalled_at";
 const APPS: &str = "apps";
@@ -51,6 +50,8 @@ pub struct Broken {
 pub struct Projector {
     /// The members that are read from the document.
     members: Vec<&'static str>,
+    /// What `service_id` is called.
+    service_id: String,
     /// The custom attributes that are wanted one by one, with their names as JSON.
     attributes: BTreeMap<String, String>,
     purchases: bool,
@@ -66,6 +67,7 @@ impl Projector {
     pub fn new(fields: &FieldSet, plan: &Plan) -> Self {
         Self {
             members: fields.members().filter(|member| !OF_ACTIVITY.contains(member)).collect(),
+            service_id: fields.service_id_name().to_owned(),
             attributes: fields
                 .attributes()
                 .iter()
@@ -113,7 +115,7 @@ impl Projector {
         let has_service_id = document.deserialize(&mut json)?;
         json.end()?;
         if !has_service_id && self.members.contains(&SERVICE_ID) {
-            serde_json::to_writer(line.member(SERVICE_ID), &user.service_id)?;
+            serde_json::to_writer(line.member(&self.service_id), &user.service_id)?;
         }
         Ok(())
     }
@@ -182,7 +184,7 @@ impl<'o> Object<'o> {
 
     /// Begins a member of the API's, in whose names is nothing to be escaped: its value is to
     /// be appended to what this answers.
-    fn member(&mut self, name: &'static str) -> &mut Vec<u8> {
+    fn member(&mut self, name: &str) -> &mut Vec<u8> {
         self.begin(&["\"", name, "\":"])
     }
 
@@ -255,8 +257,10 @@ impl Document<'_, '_, '_> {
     fn copy(&mut self, member: &'static str, value: &RawValue) {
         if has_data(value.get()) {
             let value = in_export_form(member, value.get());
-            copy_value(&value, self.compact, self.line.member(member));
-            self.has_service_id |= member == SERVICE_ID;
+            let is_service_id = member == SERVICE_ID;
+            let name = if is_service_id { &self.projector.service_id } else { member };
+            copy_value(&value, self.compact, self.line.member(name));
+            self.has_service_id |= is_service_id;
         }
     }
 }

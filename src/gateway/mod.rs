@@ -21,6 +21,7 @@ pub mod idempotency;
 pub mod limits;
 pub mod memory;
 pub mod openapi;
+mod path;
 mod query;
 mod refusal;
 mod request;

@@ -23,7 +23,7 @@ use tower::ServiceExt as _;
 
 use super::request::{self, Door};
 use super::strangers::{Close, Connection, Places, Shares, Watched};
-use super::{ApiError, body};
+use super::{ApiError, body, path};
 use crate::app::App;
 
 /// Bytes of a connection's buffer, and so of a request's head at most.
@@ -184,6 +184,9 @@ impl Server {
         let service = hyper::service::service_fn(move |request: hyper::Request<Incoming>| {
             on.head_came();
             let mut request = request.map(Body::new);
+            if let Some(uri) = path::tidied(request.uri()) {
+                *request.uri_mut() = uri;
+            }
             request.extensions_mut().insert(ConnectInfo(peer));
             request.extensions_mut().insert(handlers.clone());
             request.extensions_mut().insert(on.clone());

@@ -121,6 +121,7 @@ pub async fn unsubscribe(
             inc: message::Entries::default(),
             add: message::Entries::default(),
             remove: message::Entries::default(),
+            groups: message::Entries::default(),
         };
         let object = message::Object::Attributes(attributes);
         let request = tracking::Request {
@@ -128,6 +129,7 @@ pub async fn unsubscribe(
             received_at: app.clock.now_ms(),
             partitions: app.config.log.partitions,
             request_id,
+            alias: None,
         };
         tracking::messages(vec![object], &request).map_err(|error| error.to_string())
     };

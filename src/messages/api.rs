@@ -1,4 +1,4 @@
-//! `POST /messages/send`.
+//! `POST /messages/send` and `POST /campaigns/trigger/send`.
 
 use axum::Extension;
 use axum::extract::State;
@@ -14,7 +14,8 @@ use super::order::Kind;
 use super::recipient::Members;
 use super::request::{
     self, ARCHIVED_CAMPAIGN, INVALID_CAMPAIGN, MessageProblem, NO_MESSAGE, PAUSED_CAMPAIGN,
-    ScheduleMessagesRequest, SendRequest, UNKNOWN_SEGMENT, Wanted,
+    ScheduleCampaignRequest, ScheduleMessagesRequest, SendRequest, TriggerRequest, UNKNOWN_SEGMENT,
+    Wanted,
 };
 use super::when::PAST;
 use super::{live_activity, preview};
@@ -31,6 +32,7 @@ use crate::workspaces::settings;
 use log::NewMessage;
 
 const SEND: &str = "messages.send";
+const TRIGGER: &str = "campaigns.trigger.send";
 pub(crate) const SCHEDULE: &str = "messages.schedule.create";
 
 const TAG: Tag = Tag {
@@ -46,9 +48,11 @@ const CAMPAIGN: &str = "3c9f0a52-8f1e-4c57-9a3e-0d5b1c2e7f60";
 
 /// The routes of messages.
 pub fn routes() -> Routes {
-    let send = gateway::protected(SEND, post(send));
+    let route =
+        |permission, call: Call| gateway::protected(permission, post(send).layer(Extension(call)));
     Routes::new()
-        .route("/messages/send", send, [describe_send()])
+        .route("/messages/send", route(SEND, Call::Send), [describe_send()])
+        .route("/campaigns/trigger/send", route(TRIGGER, Call::Trigger), [describe_trigger()])
         .merge(live_activity::api::routes())
         .merge(preview::routes())
 }
@@ -75,6 +79,25 @@ fn describe_send() -> Operation {
     refuses_messages(operation).refuses(&ApiError::TooLarge, "Written anew it has too many bytes")
 }
 
+fn describe_trigger() -> Operation {
+    let operation = Operation::new(Method::POST, "triggerCampaign", TAG, "Send a campaign now")
+        .by(Access::Key(TRIGGER))
+        .about(
+            "Sends the messages that the campaign declares, as `POST /messages/send` does, and \
+             counts against the same budgets. Users who do not exist are skipped.",
+        )
+        .repeatable()
+        .takes::<TriggerRequest>(
+            "To a user who is named",
+            json!({
+                "campaign_id": CAMPAIGN, "trigger_properties": { "seats": 2 },
+                "recipients": [{ "external_user_id": "ann" }],
+            }),
+        )
+        .answers::<Sent>(StatusCode::CREATED, "It is durable.");
+    refuses_messages(operation).refuses(&ApiError::TooLarge, "Written anew it has too many bytes")
+}
+
 pub(crate) fn describe_schedule() -> Operation {
     let operation = Operation::new(Method::POST, "scheduleMessages", TAG, "Schedule messages")
         .by(Access::Key(SCHEDULE))
@@ -89,6 +112,25 @@ pub(crate) fn describe_schedule() -> Operation {
                 "external_user_ids": ["ann"],
                 "schedule": { "time": "2127-01-01T09:00:00", "in_local_time": true },
                 "messages": webhook(),
+            }),
+        )
+        .answers::<ScheduledMessages>(StatusCode::CREATED, "It is scheduled.");
+    refuses_messages(operation).refuses(
+        &ApiError::Invalid(PAST.into()),
+        "The time is past, in every zone where that counts",
+    )
+}
+
+pub(crate) fn describe_schedule_campaign(permission: &'static str) -> Operation {
+    let operation = Operation::new(Method::POST, "scheduleCampaign", TAG, "Schedule a campaign")
+        .by(Access::Key(permission))
+        .about("The messages are those that the campaign declares now.")
+        .repeatable()
+        .takes::<ScheduleCampaignRequest>(
+            "To a user, on their morning",
+            json!({
+                "campaign_id": CAMPAIGN, "recipients": [{ "external_user_id": "ann" }],
+                "schedule": { "time": "2127-01-01T09:00:00", "in_local_time": true },
             }),
         )
         .answers::<ScheduledMessages>(StatusCode::CREATED, "It is scheduled.");
@@ -125,10 +167,18 @@ fn refuses_messages(operation: Operation) -> Operation {
         .refuses(&ApiError::InvalidMany(NO_MESSAGE.into(), no_message), "Nothing can be sent")
 }
 
+/// The calls that send now.
+#[derive(Clone, Copy)]
+enum Call {
+    Send,
+    Trigger,
+}
+
 /// Counts the call against the budget that its body says, and answers it.
 async fn send(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
+    Extension(call): Extension<Call>,
     key: Result<Option<IdempotencyKey>, ApiError>,
     body: Result<JsonText, ApiError>,
 ) -> Response {
@@ -139,7 +189,7 @@ async fn send(
     let standing = limits::count(&app, caller.workspace.id, budget, limit).await;
     let answer = match (standing.retry_after, key, read) {
         (Some(seconds), ..) => Err(ApiError::RateLimited(seconds)),
-        (None, Ok(key), Ok((members, body))) => take(app, caller, key, members, body).await,
+        (None, Ok(key), Ok((members, body))) => take(app, caller, call, key, members, body).await,
         (None, Err(error), _) | (None, _, Err(error)) => Err(error),
     };
     let mut response = answer.into_response();
@@ -150,16 +200,40 @@ async fn send(
 async fn take(
     app: App,
     caller: Caller,
+    call: Call,
     key: Option<IdempotencyKey>,
     members: Members,
     body: JsonText,
 ) -> Result<Response, ApiError> {
     let settings = settings::of(&app, caller.workspace.id).await?;
     let campaigns = campaigns::of_calls(&app, caller.workspace.id).await?;
+    let declared = match call {
+        Call::Send => None,
+        Call::Trigger => declared(&app, caller.workspace.id, &members).await?,
+    };
     // Regular expressions are compiled, and templates are read.
-    let wanted = app.cores.compute_here(|| SendRequest::read(&members, &settings, &campaigns));
+    let wanted = app.cores.compute_here(|| match call {
+        Call::Send => SendRequest::read(&members, &settings, &campaigns),
+        Call::Trigger => TriggerRequest::read(&members, declared.as_ref(), &settings, &campaigns),
+    });
     let send = Send { caller, wanted, partitions: app.config.log.partitions };
     idempotency::append(app, key, body, send).await
+}
+
+/// The message objects that a campaign declares, where the call has none of its own.
+pub(crate) async fn declared(
+    app: &App,
+    workspace: i32,
+    members: &Members,
+) -> Result<Option<Members>, ApiError> {
+    let Some(id) = request::campaign_asked(members) else { return Ok(None) };
+    let mut tx = app.calls.snapshot().await?;
+    let campaign = campaigns::by_id(&mut tx, workspace, id).await?;
+    let messages = campaign.and_then(|mut campaign| campaign.content.remove("messages"));
+    Ok(match messages {
+        Some(Value::Object(messages)) => Some(messages),
+        _ => None,
+    })
 }
 
 /// A send that was asked for.

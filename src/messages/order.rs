@@ -27,6 +27,9 @@ pub struct Order {
     pub ignores_capping: bool,
     /// For every user's template.
     pub canvas_entry_properties: Option<Map<String, Value>>,
+    /// For the templates of users who are not named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trigger_properties: Option<Map<String, Value>>,
     /// Milliseconds since the epoch.
     pub accepted_at: i64,
     /// In the log it is beside the order.

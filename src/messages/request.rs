@@ -199,6 +199,8 @@ pub struct Wanted {
     messages: Map<String, Value>,
     subscription_state: SubscriptionState,
     ignores_capping: bool,
+    /// For users who are not named.
+    trigger_properties: Option<Map<String, Value>>,
 }
 
 impl SendRequest {
@@ -243,15 +245,18 @@ pub fn campaign_asked(body: &Members) -> Option<Uuid> {
     id.and_then(Value::as_str).and_then(|id| Uuid::try_parse(id).ok())
 }
 
-/// What a call of `/messages/send` counts against, before its fields are read.
+/// What a call that sends counts against, before its fields are read.
 pub fn budget(body: &Members) -> Budget {
     let is_named = |name: &&str| {
         let users = given(body, name);
         users.is_some_and(|users| users.as_array().is_none_or(|users| !users.is_empty()))
     };
     let is_there = |name: &&str| given(body, name).is_some();
+    let is_broadcast = given(body, "broadcast") == Some(&Value::Bool(true));
     match USERS.iter().any(is_named) {
-        false if ["segment_id", "audience"].iter().any(is_there) => Budget::MessagesSendAudience,
+        false if is_broadcast || ["segment_id", "audience"].iter().any(is_there) => {
+            Budget::MessagesSendAudience
+        }
         _ => Budget::MessagesSend,
     }
 }
@@ -297,7 +302,132 @@ impl To {
             messages,
             subscription_state: self.recipient_subscription_state.unwrap_or_default(),
             ignores_capping,
+            trigger_properties: None,
         })
+    }
+}
+
+/// What a campaign sends, and to whom: to users who are named, of whom an audience may be a part;
+/// or with `broadcast` to an audience, or to everybody.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub struct TriggerRequest {
+    /// Of a campaign of type api that declares messages.
+    #[schemars(with = "Uuid")]
+    campaign_id: String,
+    send_id: Option<SendId>,
+    /// What templates find under `api_trigger_properties`; a recipient's own go before these.
+    trigger_properties: Option<Properties>,
+    #[schemars(extend("default" = false))]
+    broadcast: Option<bool>,
+    audience: Option<Audience>,
+    recipients: Option<List<TriggerRecipient, 0, MOST_USERS>>,
+}
+
+/// A user, by one of two names.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(transform = exactly_one(NAMES))]
+struct TriggerRecipient {
+    external_user_id: Option<Identifier>,
+    user_alias: Option<UserAlias>,
+    trigger_properties: Option<Properties>,
+    /// Must be absent or empty: call `POST /users/track` first.
+    attributes: Option<Map<String, Value>>,
+}
+
+/// What a campaign sends, when and to whom, as when it is sent now.
+#[derive(Debug, JsonSchema)]
+pub struct ScheduleCampaignRequest {
+    #[serde(flatten)]
+    _what: TriggerRequest,
+    #[serde(flatten)]
+    _time: ScheduleTime,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct ScheduleTime {
+    #[schemars(with = "ScheduleObject")]
+    schedule: When,
+}
+
+impl ScheduleCampaignRequest {
+    /// Reads a body of `POST /campaigns/trigger/schedule/create`. Whether the time is past is not
+    /// looked at.
+    pub fn read(
+        body: &Members,
+        declared: Option<&Map<String, Value>>,
+        settings: &Settings,
+        campaigns: &ApiCampaigns,
+    ) -> Result<(When, Wanted), ApiError> {
+        let ScheduleTime { schedule } = fields::read(body)?;
+        Ok((schedule, TriggerRequest::read(body, declared, settings, campaigns)?))
+    }
+}
+
+impl TriggerRequest {
+    /// Reads a body of `POST /campaigns/trigger/send`. `declared` are the message objects of its
+    /// campaign.
+    pub fn read(
+        body: &Members,
+        declared: Option<&Map<String, Value>>,
+        settings: &Settings,
+        campaigns: &ApiCampaigns,
+    ) -> Result<Wanted, ApiError> {
+        let request: Self = fields::read(body)?;
+        let invalid = |text: String| Err(ApiError::invalid_field(text));
+        let campaign = campaign(Some(&request.campaign_id), campaigns)?.map(|(id, _)| id);
+        let all = request.trigger_properties.map(|Properties(all)| all);
+        let (mut users, mut seen) = (Vec::new(), HashSet::new());
+        for (i, one) in request.recipients.unwrap_or_default().0.into_iter().enumerate() {
+            if one.attributes.is_some_and(|attributes| !attributes.is_empty()) {
+                return invalid(format!("recipients[{i}].attributes is not supported here"));
+            }
+            let user = User::of(one.external_user_id, one.user_alias)
+                .map_err(|why| ApiError::invalid_field(format!("recipients[{i}] {why}")))?;
+            let own = one.trigger_properties.map(|Properties(own)| own);
+            let trigger_properties = match (all.clone(), own) {
+                (Some(mut all), Some(own)) => {
+                    all.extend(own);
+                    Some(all)
+                }
+                (all, own) => own.or(all),
+            };
+            let named = Named { trigger_properties, ..user.into() };
+            if seen.insert(named.who.clone()) {
+                users.push(named);
+            }
+        }
+        match (request.broadcast.unwrap_or_default(), users.is_empty()) {
+            (true, false) => {
+                return invalid("broadcast must not be true if users are given".into());
+            }
+            (false, true) => {
+                return invalid("recipients is required, unless broadcast is true".into());
+            }
+            _ => {}
+        }
+        let (messages, problems) = contents(declared, Place::Schedule, settings)?;
+        let audience = request.audience.map(|audience| audience.to_json());
+        Ok(Wanted {
+            send_id: request.send_id.map(|SendId(id)| id),
+            problems,
+            campaign_id: campaign,
+            target: Target { users, segment_id: None, audience },
+            messages,
+            subscription_state: SubscriptionState::default(),
+            ignores_capping: false,
+            trigger_properties: all,
+        })
+    }
+}
+
+/// The message objects of a schedule that can be sent; the error says what is wrong with any.
+pub fn scheduled_messages(
+    messages: &Map<String, Value>,
+    settings: &Settings,
+) -> Result<Map<String, Value>, ApiError> {
+    match contents(Some(messages), Place::Schedule, settings)? {
+        (messages, problems) if problems.is_empty() => Ok(messages),
+        (_, problems) => Err(refused(problems[0].text.clone(), &problems)),
     }
 }
 
@@ -420,6 +550,7 @@ impl Wanted {
             subscription_state: self.subscription_state,
             ignores_capping: self.ignores_capping,
             canvas_entry_properties: None,
+            trigger_properties: self.trigger_properties.clone(),
             accepted_at: received.at,
             request_id: request_id.to_owned(),
         }

@@ -1,4 +1,4 @@
-//! `POST /messages/schedule/create`.
+//! `POST /messages/schedule/create` and `POST /campaigns/trigger/schedule/create`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,33 +7,47 @@ use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde::Serialize;
-use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::app::App;
 use crate::campaigns;
 use crate::gateway::idempotency::{self, Answer, Received};
 use crate::gateway::{ApiError, Caller, IdempotencyKey, JsonText};
-use crate::messages::api::{ScheduledMessages, Sent, count};
+use crate::messages::api::{ScheduledMessages, Sent, count, declared};
 use crate::messages::order::Kind;
-use crate::messages::recipient::Members;
-use crate::messages::request::{self, ScheduleMessagesRequest};
+use crate::messages::request::{ScheduleCampaignRequest, ScheduleMessagesRequest};
 use crate::messages::when::PAST;
 use crate::workspaces::settings;
 use store::claims;
 
+/// The calls that schedule messages.
+#[derive(Clone, Copy)]
+pub(super) enum Call {
+    Messages,
+    Campaign,
+}
+
 pub(super) async fn schedule(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
+    Extension(call): Extension<Call>,
     key: Option<IdempotencyKey>,
     body: JsonText,
 ) -> Result<Answer, ApiError> {
     let members = body.object_beside(&app)?;
     let settings = settings::of(&app, caller.workspace.id).await?;
     let campaigns = campaigns::of_calls(&app, caller.workspace.id).await?;
-    let declared = declared(&app, &caller, &members).await?;
+    let declared = declared(&app, caller.workspace.id, &members).await?;
     let request = app.cores.compute_here(|| {
-        ScheduleMessagesRequest::read(&members, declared.as_ref(), &settings, &campaigns)
+        let declared = declared.as_ref();
+        match call {
+            Call::Messages => {
+                ScheduleMessagesRequest::read(&members, declared, &settings, &campaigns)
+            }
+            Call::Campaign => {
+                ScheduleCampaignRequest::read(&members, declared, &settings, &campaigns)
+            }
+        }
     });
     let clock = app.clock.clone();
     let is_new = Arc::new(AtomicBool::new(false));
@@ -75,23 +89,7 @@ pub(super) async fn schedule(
     Ok(answer)
 }
 
-/// The message objects that a campaign declares, where the call has none of its own.
-async fn declared(
-    app: &App,
-    caller: &Caller,
-    members: &Members,
-) -> Result<Option<Map<String, Value>>, ApiError> {
-    let Some(id) = request::campaign_asked(members) else { return Ok(None) };
-    let mut tx = app.calls.snapshot().await?;
-    let campaign = campaigns::by_id(&mut tx, caller.workspace.id, id).await?;
-    let messages = campaign.and_then(|mut campaign| campaign.content.remove("messages"));
-    Ok(match messages {
-        Some(Value::Object(messages)) => Some(messages),
-        _ => None,
-    })
-}
-
-fn to_json(value: &impl Serialize) -> Result<String, ApiError> {
+pub(super) fn to_json(value: &impl Serialize) -> Result<String, ApiError> {
     serde_json::to_string(value)
         .map_err(|error| ApiError::Internal(format!("what was asked cannot be written: {error}")))
 }

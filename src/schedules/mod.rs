@@ -8,6 +8,8 @@
 //! past.
 
 pub mod api;
+mod broadcasts;
+pub(crate) mod change;
 pub mod fire;
 mod messages;
 mod order;
@@ -134,6 +136,18 @@ pub async fn cancel(tx: &mut Tx, id: Uuid, now: i64) -> Result<Option<State>, St
     let job = job(schedule.workspace_id);
     claims::withdraw_one(tx, kinds::SCHEDULE, job, kinds::item_of(id)).await?;
     Ok(Some(State::Cancelled))
+}
+
+/// Has a schedule that is locked, and of which nothing is sent, sent at another time.
+pub(crate) async fn move_to(
+    tx: &mut Tx,
+    schedule: &Schedule,
+    when: When,
+) -> Result<(), StoreError> {
+    rows::reschedule(tx, schedule, when).await?;
+    let (job, item) = (job(schedule.workspace_id), kinds::item_of(schedule.id));
+    claims::withdraw_one(tx, kinds::SCHEDULE, job, item).await?;
+    claims::offer_at(tx, kinds::SCHEDULE, job, item, when.earliest()).await
 }
 
 /// The job of schedules' claims: workspaces have their turns.

@@ -52,6 +52,7 @@ async fn of_canvas(
         subscription_state: SubscriptionState::default(),
         ignores_capping: false,
         canvas_entry_properties: target.canvas_entry_properties.map(|Properties(all)| all),
+        trigger_properties: None,
         accepted_at: now,
         request_id: schedule.request_id.clone(),
     })

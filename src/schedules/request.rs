@@ -64,28 +64,51 @@ struct Recipient {
     canvas_entry_properties: Option<Properties>,
 }
 
-/// Which schedule of which Canvas.
+/// What is sent now, and to whom: as when it is scheduled.
+#[derive(Debug, JsonSchema)]
+pub struct CanvasSendRequest {
+    #[serde(flatten)]
+    _which: CanvasNamed,
+    #[serde(flatten)]
+    _target: Target,
+}
+
 #[derive(Debug, Deserialize, JsonSchema)]
-#[schemars(rename = "ScheduleDeletion")]
-pub struct Deletion {
-    pub canvas_id: String,
-    /// As the schedule was answered.
-    pub schedule_id: String,
+struct CanvasNamed {
+    /// Of a Canvas that the workspace file declares.
+    canvas_id: String,
+}
+
+impl CanvasSendRequest {
+    /// The Canvas, and to whom it is sent.
+    pub fn read(body: &Members) -> Result<(String, Target), ApiError> {
+        let CanvasNamed { canvas_id } = fields::read(body)?;
+        Ok((canvas_id, Target::read(body)?))
+    }
 }
 
 impl CanvasRequest {
     /// Reads the fields of a body. Whether the time is past is not looked at.
     pub fn read(body: &Members) -> Result<Self, ApiError> {
-        let (what, mut target) = (fields::read(body)?, fields::read::<Target>(body)?);
-        // As it is kept.
-        target.broadcast.get_or_insert(false);
-        target.recipients = target.recipients.filter(|recipients| !recipients.0.is_empty());
-        target.check().map_err(|text| ApiError::Field(Code::InvalidField, text))?;
-        Ok(Self { what, target })
+        Ok(Self { what: fields::read(body)?, target: Target::read(body)? })
     }
 }
 
 impl Target {
+    fn read(body: &Members) -> Result<Self, ApiError> {
+        let mut target: Self = fields::read(body)?;
+        // As it is kept.
+        target.broadcast.get_or_insert(false);
+        target.recipients = target.recipients.filter(|recipients| !recipients.0.is_empty());
+        target.check().map_err(|text| ApiError::Field(Code::InvalidField, text))?;
+        Ok(target)
+    }
+
+    /// Whether nobody is named.
+    pub fn is_broadcast(&self) -> bool {
+        self.broadcast.unwrap_or_default()
+    }
+
     fn check(&self) -> Result<(), String> {
         let users = self.users()?;
         let refused = match (self.broadcast.unwrap_or_default(), users.is_empty(), &self.audience) {

@@ -111,6 +111,39 @@ pub(super) async fn cancel(tx: &mut Tx, id: Uuid, now: i64) -> Result<(), StoreE
     Ok(())
 }
 
+/// Writes another time and the request of a schedule that is locked.
+pub(super) async fn reschedule(
+    tx: &mut Tx,
+    schedule: &Schedule,
+    when: When,
+) -> Result<(), StoreError> {
+    const UPDATE: &str =
+        "UPDATE schedules SET timing = $2, time = $3, request = $4, missed_at = NULL WHERE id = $1";
+    execute!(
+        tx,
+        sqlx::query(UPDATE)
+            .bind(schedule.id)
+            .bind(when.timing.name())
+            .bind(when.time)
+            .bind(&schedule.request)
+    );
+    Ok(())
+}
+
+/// Schedules of a workspace that wait, the first to come first.
+pub(super) async fn pending(
+    tx: &mut Tx,
+    workspace: i32,
+    until: i64,
+    limit: i64,
+) -> Result<Vec<Schedule>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_as(select!(
+        "WHERE s.workspace_id = $1 AND s.state = 'pending' AND s.time <= $2
+         ORDER BY s.time, s.id LIMIT $3"
+    ))
+    .bind(workspace).bind(until).bind(limit).fetch_all(c).await?))
+}
+
 /// What firing makes of a schedule.
 #[derive(Debug)]
 pub(super) struct Fired<'a> {

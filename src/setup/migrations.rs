@@ -31,7 +31,9 @@ macro_rules! file {
 }
 
 pub static MIGRATIONS: LazyLock<Migrations> = LazyLock::new(|| {
-    Migrations::new(&steps!("0001" "first", "0002" "creations", "0003" "template_data"))
+    Migrations::new(&steps!(
+        "0001" "first", "0002" "creations", "0003" "template_data", "0004" "aliases"
+    ))
 });
 
 fn parse(version: &str) -> i64 {

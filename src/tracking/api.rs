@@ -8,7 +8,7 @@ use axum::routing::{MethodRouter, post};
 use serde_json::json;
 
 use super::intake::{self, Answer, Body, Intake, LeftOut, NOTHING_VALID, Request, TOO_MANY};
-use super::{Kind, telemetry};
+use super::{Kind, identities, products, subscriptions, telemetry};
 use crate::app::App;
 use crate::gateway::formats::Errors;
 use crate::gateway::idempotency::Received;
@@ -27,7 +27,11 @@ const TAG: Tag = Tag { name: "Tracking", about: "What customers' servers say abo
 /// The routes of tracking.
 pub fn routes() -> Routes {
     let route = gateway::protected(PERMISSION, unprotected());
-    Routes::new().route(PATH, route, [describe()])
+    Routes::new()
+        .route(PATH, route, [describe()])
+        .merge(identities::routes())
+        .merge(subscriptions::routes())
+        .merge(products::routes())
 }
 
 fn describe() -> Operation {
@@ -84,6 +88,7 @@ async fn track(
         workspace: caller.workspace.id,
         partitions: app.config.log.partitions,
         request_id: caller.request_id,
+        alias: caller.workspace.aliases.service_id.clone(),
     };
     idempotency::append(app, key, body, track).await
 }
@@ -92,6 +97,7 @@ struct Track {
     workspace: i32,
     partitions: u32,
     request_id: String,
+    alias: Option<String>,
 }
 
 impl idempotency::Work for Track {
@@ -108,6 +114,7 @@ impl idempotency::Work for Track {
             received_at: received.at,
             partitions: self.partitions,
             request_id: self.request_id.clone(),
+            alias: self.alias.clone(),
         };
         let Intake { answer, messages } = intake::read(body, &request)?;
         Ok((answer, messages))

@@ -20,6 +20,7 @@ mod custom;
 mod decimal;
 pub mod draft;
 mod heeded;
+mod identity;
 mod people;
 mod products;
 mod rows;
@@ -35,8 +36,11 @@ use uuid::Uuid;
 
 use self::conversions::Windows;
 use self::heeded::{Heeded, KnownHeeded};
+pub use self::identity::Forget;
+use self::identity::Identities;
 use self::people::People;
 use self::products::Products;
+pub(super) use self::rows::products_page;
 pub(super) use self::tally::{Dropped, Tally};
 use self::wanted::Wanted;
 use super::Kind;
@@ -112,12 +116,20 @@ pub struct Ingest {
     ids: Generator,
     products: Products,
     heeded: KnownHeeded,
+    forget: Forget,
 }
 
 /// A message, read, and the request that it is of.
 struct Received<'m> {
     batch: Batch<'m>,
     request_id: &'m str,
+}
+
+impl Received<'_> {
+    /// Whether it has changes of who users are, and so nothing else.
+    fn changes_identities(&self) -> bool {
+        matches!(self.batch.objects.first(), Some(Object::Identity(_)))
+    }
 }
 
 /// Messages that can be read, and what is known before their transaction.
@@ -135,7 +147,13 @@ impl Ingest {
             ids: Generator::default(),
             products: Products::default(),
             heeded: KnownHeeded::default(),
+            forget: |_, _, _| Box::pin(async { Ok(()) }),
         }
+    }
+
+    /// The same where users may be removed, with what else that removes.
+    pub fn forgetting(self, forget: Forget) -> Self {
+        Self { forget, ..self }
     }
 
     async fn workspaces(
@@ -167,6 +185,27 @@ impl Ingest {
         let (mut tally, received) = (Tally::default(), [Received { batch, request_id: "" }]);
         self.apply_to(tx, (&workspace, &heeded), &received, &mut room, &mut tally).await?;
         Ok(tally)
+    }
+
+    /// Applies changes of who users are, one after the other.
+    async fn apply_identities(
+        &self,
+        tx: &mut Tx,
+        batch: &Batch<'_>,
+        tally: &mut Tally,
+    ) -> Result<(), ApplyError> {
+        let today = utc_date(from_ms(batch.received_at.min(claims::now(tx).await?)));
+        let (workspace, ids, forget) = (batch.workspace, &self.ids, self.forget);
+        let mut identities = Identities { tx, workspace, ids, forget, today, created: 0 };
+        for object in &batch.objects {
+            let Object::Identity(identity) = object else { continue };
+            match identities.apply(identity, batch.received_at).await? {
+                Ok(()) => tally.apply(object.kind()),
+                Err(why) => tally.drop(object.kind(), why),
+            }
+        }
+        tally.users_created += identities.created;
+        Ok(())
     }
 
     async fn apply_to(
@@ -249,7 +288,14 @@ impl Handler for Ingest {
             let id = batches[0].batch.workspace;
             let (workspace, heeded) =
                 prepared.workspaces.get(&id).ok_or(ApplyError::Workspace(id))?;
-            self.apply_to(tx, (workspace, heeded), batches, &mut room, &mut tally).await?;
+            let is_bulk = |of: &Received<'_>| !of.changes_identities();
+            for batches in batches.chunk_by(|one, other| is_bulk(one) && is_bulk(other)) {
+                if is_bulk(&batches[0]) {
+                    self.apply_to(tx, (workspace, heeded), batches, &mut room, &mut tally).await?;
+                } else {
+                    self.apply_identities(tx, &batches[0].batch, &mut tally).await?;
+                }
+            }
         }
         Ok(tally)
     }
@@ -313,6 +359,7 @@ fn go_through<'a>(
         };
         match object {
             Object::Event(event) => deeds.push((place, Deed::Event(event))),
+            Object::Identity(_) => {}
             Object::Purchase(purchase) => {
                 deeds.push((place, Deed::Purchase(purchase, *received_at)));
             }

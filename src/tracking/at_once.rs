@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::Kind;
 use super::apply::{ApplyError, Dropped, Ingest, Tally};
 use super::limits::IDENTIFIERS;
-use super::message::{Batch, Object, VERSION};
+use super::message::{Batch, Object};
 use super::object::{self, Taken};
 use crate::users::identifier::{Identifier, UserAlias};
 use store::Tx;
@@ -41,10 +41,10 @@ pub fn check(
     let text = RawValue::from_string(Value::Object(members).to_string())
         .map_err(|error| error.to_string())?;
     let Taken { object, .. } =
-        object::read(Kind::Attributes, &text, received_at).map_err(|problems| {
+        object::read(Kind::Attributes, &text, received_at, None).map_err(|problems| {
             problems.into_iter().next().map_or_else(String::new, |problem| problem.text)
         })?;
-    let batch = Batch { v: VERSION, workspace, received_at, objects: vec![object] };
+    let batch = Batch::new(workspace, received_at, vec![object]);
     serde_json::to_string(&batch).map_err(|error| error.to_string())
 }
 

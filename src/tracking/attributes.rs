@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 use super::limits::REFUSED;
 use super::message::{Attributes, Entries, Json};
 use super::object::{Place, Reader};
+use super::operators;
 use super::values::Checked;
 use crate::users::profile::{Field, FieldError, check};
 use kit::json::{self, Members};
@@ -33,7 +34,8 @@ pub(super) fn read<'a>(reader: &mut Reader<'a>) -> Option<Attributes<'a>> {
     }
     let Changes { fields, custom, inc, add, remove, .. } = changes;
     let (user, update_only) = user?;
-    Some(Attributes { user, update_only, fields, custom, inc, add, remove })
+    let groups = Entries::default();
+    Some(Attributes { user, update_only, fields, custom, inc, add, remove, groups })
 }
 
 struct Changes<'r, 'a> {
@@ -54,6 +56,8 @@ impl<'a> Changes<'_, 'a> {
             "external_id" | "service_id" | "user_alias" | "_update_existing_only" => {}
             "email" if self.email_identifies => {}
             CUSTOM => self.all_custom(value),
+            "_merge_objects" => self.switch("_merge_objects", value),
+            "push_token_import" => self.switch("push_token_import", value),
             refused if REFUSED.contains(&refused) => self.refuse(refused, value),
             other => match Field::from_name(other) {
                 Some(field) => self.field(field, value),
@@ -66,6 +70,13 @@ impl<'a> Changes<'_, 'a> {
         let name = REFUSED.iter().find(|refused| **refused == name);
         if let Some(name) = name.filter(|_| value.get() != "null") {
             self.reader.note(name, "cannot be set");
+        }
+    }
+
+    /// A switch that other services of this family have; here it can only be off.
+    fn switch(&mut self, name: &'static str, value: &RawValue) {
+        if !matches!(value.get(), "false" | "null") {
+            self.reader.note(name, "is not supported: leave it out, or set it to false");
         }
     }
 
@@ -121,7 +132,11 @@ impl<'a> Changes<'_, 'a> {
 fn custom_value(json: &str) -> Checked<(Change, Json<'_>)> {
     json::check(json)?;
     let (change, value) = change(json)?;
-    Ok((change, Json::compact(json::compacted(value))?))
+    let value = match operators::resolved(value)? {
+        Cow::Borrowed(value) => json::compacted(value),
+        Cow::Owned(value) => Cow::Owned(json::compacted(&value).into_owned()),
+    };
+    Ok((change, Json::compact(value)?))
 }
 
 enum Change {
@@ -131,13 +146,13 @@ enum Change {
     Remove,
 }
 
-/// What a custom attribute's value asks for: an object of `inc`, `add` or `remove` alone
+/// What a custom attribute's value asks for: an object of `inc`, `add` (or `$add`) or `remove` alone
 /// changes the value that is there, anything else is the new value.
 fn change(json: &str) -> Checked<(Change, &str)> {
     if !json.starts_with('{') {
         return Ok((Change::Set, json));
     }
-    const CHANGES: [&str; 3] = ["inc", "add", "remove"];
+    const CHANGES: [&str; 4] = ["inc", "add", "$add", "remove"];
     // The value was checked: it has more members than there are changes.
     let Ok(Members(members)) = json::members(json, CHANGES.len()) else {
         return Ok((Change::Set, json));
@@ -146,11 +161,11 @@ fn change(json: &str) -> Checked<(Change, &str)> {
         return Ok((Change::Set, json));
     }
     let [(name, value)] = members.as_slice() else {
-        return Err("expected one of inc, add and remove".to_owned());
+        return Err("expected one of inc, add, $add and remove".to_owned());
     };
     let (change, firsts, meant) = match name.as_ref() {
         "inc" => (Change::Inc, "-0123456789", "a number"),
-        "add" => (Change::Add, "[", "an array"),
+        "add" | "$add" => (Change::Add, "[", "an array"),
         _ => (Change::Remove, "[", "an array"),
     };
     if !value.get().starts_with(|first| firsts.contains(first)) {

@@ -149,6 +149,9 @@ fn attributes(who: &Value, generator: &mut SchemaGenerator) -> Schema {
         properties.insert((*name).into(), who.clone());
     }
     properties.insert("_update_existing_only".into(), who.clone());
+    for name in ["_merge_objects", "push_token_import"] {
+        properties.insert(name.into(), json!({ "enum": [false, null] }));
+    }
     schemars::json_schema!({
         "type": "object",
         "properties": properties,
@@ -183,7 +186,8 @@ fn field_schema(field: Field, generator: &mut SchemaGenerator) -> Option<Value> 
         | Field::CustomAttributes
         | Field::Apps
         | Field::Devices
-        | Field::UninstalledAt => return None,
+        | Field::UninstalledAt
+        | Field::DeprecatedExternalIds => return None,
         Field::Email => json!(generator.subschema_for::<Email>()),
         Field::Phone => json!({
             "type": "string", "pattern": r"^\+[1-9][0-9]{6,14}$", "description": "E.164.",
@@ -237,9 +241,10 @@ fn field_schema(field: Field, generator: &mut SchemaGenerator) -> Option<Value> 
     })
 }
 
-/// Any JSON, kept as it is; null removes the attribute. An object of one field `inc`, `add` or
-/// `remove` changes the value that is there instead: adds a number, adds elements to an array, or
-/// removes them.
+/// Any JSON, kept as it is; null removes the attribute. An object of one field `inc`, `add` (or
+/// `$add`) or `remove` changes the value that is there instead: adds a number, adds elements to an
+/// array, or removes them. Within a value, an object of one field `$time` is that time; `$remove`,
+/// `$update` and other operators on objects of arrays are refused.
 #[derive(JsonSchema)]
 struct CustomAttribute(#[schemars(schema_with = "custom_attribute")] ());
 
@@ -249,12 +254,13 @@ fn custom_attribute(generator: &mut SchemaGenerator) -> Schema {
         "allOf": [generator.subschema_for::<Json>()],
         "if": {
             "type": "object", "minProperties": 1,
-            "propertyNames": { "enum": ["inc", "add", "remove"] },
+            "propertyNames": { "enum": ["inc", "add", "$add", "remove"] },
         },
         "then": {
             "maxProperties": 1,
             "properties": {
-                "inc": { "type": "number" }, "add": elements, "remove": elements,
+                "inc": { "type": "number" }, "add": elements, "$add": elements,
+                "remove": elements,
             },
         },
     })

@@ -32,6 +32,8 @@ pub struct Request {
     /// Of the log.
     pub partitions: u32,
     pub request_id: String,
+    /// Another name of `service_id`, where the workspace declares one.
+    pub alias: Option<String>,
 }
 
 /// What a request comes to: its answer, once the messages are in the log.
@@ -145,7 +147,7 @@ pub fn read(body: &JsonText, request: &Request) -> Result<Intake, ApiError> {
     let processed = arrays.map(|(kind, array)| {
         let before = taken.len();
         for (index, element) in array?.0.into_iter().enumerate() {
-            match object::read(kind, element, request.received_at) {
+            match object::read(kind, element, request.received_at, request.alias.as_deref()) {
                 Ok(object) => taken.push(object),
                 Err(problems) => {
                     refused.extend(problems.first().map(|first| (kind, first.reason)));

@@ -26,11 +26,12 @@ use serde_json::value::RawValue;
 
 use super::Kind;
 use crate::topics;
-use crate::users::identifier::Identifier;
+use crate::users::identifier::{Identifier, UserAlias};
 use log::{PayloadError, payload};
 
-/// The version that this program writes, and the only one that it reads.
-pub const VERSION: u32 = 1;
+/// The newest version that this program writes and reads. A batch has the oldest one that can say
+/// what is in it: an earlier program then reads all that it knows.
+pub const VERSION: u32 = 2;
 
 /// The payload of a message of [`topics::TRACKING`](crate::topics::TRACKING).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,6 +47,11 @@ pub struct Batch<'a> {
 }
 
 impl<'a> Batch<'a> {
+    pub fn new(workspace: i32, received_at: i64, objects: Vec<Object<'a>>) -> Self {
+        let v = objects.iter().map(Object::version).max().unwrap_or(1);
+        Self { v, workspace, received_at, objects }
+    }
+
     /// Reads a payload; texts without escapes are borrowed from it.
     pub fn decode(payload: &'a [u8]) -> Result<Self, PayloadError> {
         payload::read(topics::TRACKING, VERSION, payload, |batch: &Self| Some(batch.v))
@@ -65,13 +71,16 @@ pub enum Object<'a> {
     Event(Event<'a>),
     #[serde(borrow)]
     Purchase(Purchase<'a>),
+    /// Of version 2. No other object is in a message with one.
+    #[serde(borrow)]
+    Identity(Identity<'a>),
 }
 
 impl<'a> Object<'a> {
     /// The array that it came in.
     pub(super) fn kind(&self) -> Kind {
         match self {
-            Self::Attributes(_) => Kind::Attributes,
+            Self::Attributes(_) | Self::Identity(_) => Kind::Attributes,
             Self::Event(_) => Kind::Events,
             Self::Purchase(_) => Kind::Purchases,
         }
@@ -82,6 +91,7 @@ impl<'a> Object<'a> {
             Self::Attributes(attributes) => &attributes.user,
             Self::Event(event) => &event.user,
             Self::Purchase(purchase) => &purchase.user,
+            Self::Identity(identity) => &identity.user,
         }
     }
 
@@ -91,6 +101,16 @@ impl<'a> Object<'a> {
             Self::Attributes(attributes) => attributes.update_only,
             Self::Event(event) => event.update_only,
             Self::Purchase(purchase) => purchase.update_only,
+            Self::Identity(_) => true,
+        }
+    }
+
+    /// The oldest version of a batch that can have it.
+    fn version(&self) -> u32 {
+        match self {
+            Self::Identity(_) => 2,
+            Self::Attributes(attributes) if !attributes.groups.is_empty() => 2,
+            _ => 1,
         }
     }
 }
@@ -118,6 +138,47 @@ pub struct Attributes<'a> {
     /// Arrays whose elements are to be removed from them.
     #[serde(default, borrow, skip_serializing_if = "Entries::is_empty")]
     pub remove: Entries<'a>,
+    /// States in subscription groups, by the groups' ids; other groups stay as they are. Of
+    /// version 2.
+    #[serde(default, borrow, skip_serializing_if = "Entries::is_empty")]
+    pub groups: Entries<'a>,
+}
+
+/// A change of who a user is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity<'a> {
+    #[serde(borrow)]
+    pub user: Identifier<'a>,
+    #[serde(borrow)]
+    pub change: IdentityChange<'a>,
+}
+
+/// What becomes of the user whom an [`Identity`] names.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IdentityChange<'a> {
+    Erase,
+    /// The user gets an alias; named by that alias itself, the user is created.
+    #[serde(borrow)]
+    AddAlias(UserAlias<'a>),
+    /// The alias by which the user is named gets another name.
+    #[serde(borrow)]
+    RenameAlias(Cow<'a, str>),
+    /// The user, who has no external id, gets one, or becomes a part of the user who has it.
+    #[serde(borrow)]
+    Identify(Cow<'a, str>),
+    /// The user becomes a part of this one.
+    #[serde(borrow)]
+    MergeInto(Identifier<'a>),
+    /// This one becomes a part of the user. The same change as `MergeInto`, said to the partition
+    /// of the other user.
+    #[serde(borrow)]
+    Absorb(Identifier<'a>),
+    /// The user gets another external id, and is found by the former one as well.
+    #[serde(borrow)]
+    RenameExternalId(Cow<'a, str>),
+    /// The user is no longer found by this former external id.
+    RemoveExternalId,
 }
 
 /// Something that a user did.
@@ -298,7 +359,7 @@ mod tests {
         let more = EXAMPLE.replacen("\"v\":1,", "\"v\":1,\"more\":{},", 1);
         assert!(Batch::decode(more.as_bytes()).is_ok());
         for (payload, version) in [
-            (EXAMPLE.replacen("\"v\":1", "\"v\":2", 1), 2),
+            (EXAMPLE.replacen("\"v\":1", "\"v\":4", 1), 4),
             (r#"{"v":3,"objects":{}}"#.to_owned(), 3),
         ] {
             let error = Batch::decode(payload.as_bytes()).unwrap_err();

@@ -6,11 +6,14 @@
 //! | [`api`] | `POST /users/track` |
 //! | `intake` | from a request's body to its answer and its messages, and nothing else |
 //! | `object` | one object: read and checked, or what is wrong with it |
-//! | `attributes`, `properties`, `values` | what objects are made of |
+//! | `attributes`, `operators`, `properties`, `values` | what objects are made of |
 //! | `partitions` | which objects stay together, and where they go |
 //! | `formats` | the objects as they are described |
 //! | [`apply`] | from messages to profiles and activity, in batches |
 //! | [`at_once`] | attributes that come along with another call |
+//! | `identities` | calls that change who users are |
+//! | `subscriptions` | calls that say what users subscribe to |
+//! | `products` | the products that were bought |
 //! | [`message`] | what the log carries from the gateway to the workers |
 
 pub mod api;
@@ -18,16 +21,21 @@ pub mod apply;
 pub mod at_once;
 mod attributes;
 pub(crate) mod formats;
+mod identities;
 pub mod intake;
 mod limits;
 pub mod message;
 mod object;
+mod operators;
 mod partitions;
+mod products;
 mod properties;
+mod subscriptions;
 mod telemetry;
 mod values;
 
 pub(crate) use intake::Request;
+pub(crate) use limits::is_field;
 
 use log::NewMessage;
 

@@ -37,9 +37,16 @@ pub struct Taken<'a> {
     pub beside: Vec<Identifier<'a>>,
 }
 
-/// Reads an element of an array. A time past `received_at` becomes that.
-pub fn read(kind: Kind, element: &RawValue, received_at: i64) -> Result<Taken<'_>, Vec<Problem>> {
-    let mut reader = Reader::open(kind, element, received_at).map_err(|problem| vec![problem])?;
+/// Reads an element of an array. A time past `received_at` becomes that; `alias` is another name of
+/// `service_id`.
+pub fn read<'a>(
+    kind: Kind,
+    element: &'a RawValue,
+    received_at: i64,
+    alias: Option<&str>,
+) -> Result<Taken<'a>, Vec<Problem>> {
+    let opened = Reader::open(kind, element, received_at, alias);
+    let mut reader = opened.map_err(|problem| vec![problem])?;
     let object = match kind {
         Kind::Attributes => attributes::read(&mut reader).map(Object::Attributes),
         Kind::Events => event(&mut reader).map(Object::Event),
@@ -105,14 +112,23 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn open(kind: Kind, element: &'a RawValue, received_at: i64) -> Result<Self, Problem> {
+    fn open(
+        kind: Kind,
+        element: &'a RawValue,
+        received_at: i64,
+        alias: Option<&str>,
+    ) -> Result<Self, Problem> {
         let problem = |text: String| Problem { reason: "object", text };
         let most = if kind == Kind::Attributes { profile::MAX_BYTES } else { MAX_BYTES };
         if element.get().len() > most {
             return Err(problem(format!("the object is larger than {} KiB", most >> 10)));
         }
-        let members = json::members(element.get(), json::MOST_MEMBERS)
+        let mut members = json::members(element.get(), json::MOST_MEMBERS)
             .map_err(|why| problem(format!("the object: {why}")))?;
+        if let Some(alias) = alias {
+            let named = members.0.iter_mut().filter(|(name, _)| name == alias);
+            named.for_each(|(name, _)| *name = IDENTIFIERS[1].into());
+        }
         if let Some(name) = members.repeated() {
             return Err(problem(json::duplicate(name)));
         }

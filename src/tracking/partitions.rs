@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::intake::Request;
-use super::message::{Batch, Object, VERSION};
+use super::message::{Batch, Object};
 use super::object::Taken;
 use crate::topics;
 use crate::users::identifier::Identifier;
@@ -30,12 +30,7 @@ pub(super) fn messages(
     }
     let mut messages = Vec::with_capacity(by_partition.len());
     for (partition, objects) in by_partition {
-        let batch = Batch {
-            v: VERSION,
-            workspace: request.workspace,
-            received_at: request.received_at,
-            objects,
-        };
+        let batch = Batch::new(request.workspace, request.received_at, objects);
         fold(batch, MAX_PAYLOAD, &mut |payload| {
             messages.push(NewMessage {
                 topic: topics::TRACKING,
@@ -106,7 +101,7 @@ mod tests {
             })
         };
         let objects: Vec<_> = (0..50).map(|n| event("x".repeat(n * 7))).collect();
-        let batch = Batch { v: VERSION, workspace: 1, received_at: 2, objects: objects.clone() };
+        let batch = Batch::new(1, 2, objects.clone());
         let mut payloads = Vec::new();
         fold(batch.clone(), 1_000, &mut |payload| payloads.push(payload)).unwrap();
         assert!(payloads.len() > 10 && payloads.iter().all(|payload| payload.len() <= 1_000));

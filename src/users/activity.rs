@@ -140,6 +140,13 @@ impl<'a> Activity<'a> {
         }
     }
 
+    /// Adds what another user did, as if this one had done it.
+    pub fn absorb(&mut self, other: &Activity<'_>) {
+        absorb(&mut self.purchases, &other.purchases);
+        absorb(&mut self.events, &other.events);
+        other.revenue().for_each(|(currency, sum)| self.record_revenue(currency, sum));
+    }
+
     /// Forgets the days that are no longer kept on `today`, and the properties past what is
     /// kept; whether there was something to forget.
     pub fn prune(&mut self, today: Date) -> bool {
@@ -372,6 +379,29 @@ fn record(all: &mut Vec<Series<'_>>, name: &str, at: i64, count: u64, properties
             match days.binary_search_by_key(&tally.day(), Tally::day) {
                 Ok(day) => days[day].merge(tally),
                 Err(day) => days.insert(day, tally),
+            }
+        }
+    }
+}
+
+fn absorb(all: &mut Vec<Series<'_>>, others: &[Series<'_>]) {
+    for other in others {
+        let Ok(at) = all.binary_search_by(|series| series.name.cmp(&other.name)) else {
+            let at = all.partition_point(|series| series.name < other.name);
+            let own = |text: &Cow<'_, str>| Cow::Owned(text.as_ref().to_owned());
+            let (name, properties) = (own(&other.name), other.properties.as_ref().map(own));
+            all.insert(at, Series { name, days: other.days.clone(), properties });
+            continue;
+        };
+        let series = &mut all[at];
+        if other.last() > series.last() {
+            series.properties =
+                other.properties.as_ref().map(|p| Cow::Owned(p.as_ref().to_owned()));
+        }
+        for tally in &other.days {
+            match series.days.binary_search_by_key(&tally.day(), Tally::day) {
+                Ok(day) => series.days[day].merge(*tally),
+                Err(day) => series.days.insert(day, *tally),
             }
         }
     }

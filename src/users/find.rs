@@ -77,12 +77,40 @@ pub(crate) enum Name {
 
 /// By what `user` can be made anew; where `id` is nobody's, by that.
 pub(crate) fn names<'a>(id: &'a str, user: Option<&'a StoredUser>) -> Vec<(Name, Cow<'a, str>)> {
-    let (external_id, email) = match user {
-        Some(user) => (user.external_id.as_deref(), user.email.as_deref().map(Cow::Borrowed)),
-        None => (Some(id), Some(Cow::Owned(id.to_lowercase()))),
+    let (external_ids, email) = match user {
+        Some(user) => (external_ids(user), user.email.as_deref().map(Cow::Borrowed)),
+        None => (vec![Cow::Borrowed(id)], Some(Cow::Owned(id.to_lowercase()))),
     };
-    let external_id = external_id.map(|id| (Name::ExternalId, Cow::Borrowed(id)));
-    external_id.into_iter().chain(email.map(|email| (Name::Email, email))).collect()
+    let external_ids = external_ids.into_iter().map(|id| (Name::ExternalId, id));
+    external_ids.chain(email.map(|email| (Name::Email, email))).collect()
+}
+
+/// The external ids that a user is found by; the document must have been read.
+pub(crate) fn external_ids(user: &StoredUser) -> Vec<Cow<'_, str>> {
+    let deprecated = Profile::parse(&user.doc).unwrap_or_default().deprecated_external_ids();
+    let own = user.external_id.as_deref().map(Cow::Borrowed);
+    own.into_iter().chain(deprecated.into_iter().map(Cow::Owned)).collect()
+}
+
+/// Removes a user's rows and identifiers, and remembers that who had `names` was erased: what was
+/// received until `erased_at` creates nobody by them.
+pub(crate) async fn remove(
+    tx: &mut Tx,
+    workspace: i32,
+    names: &[(Name, Cow<'_, str>)],
+    user: Option<&StoredUser>,
+    erased_at: i64,
+) -> Result<(), StoreError> {
+    if let Some(user) = user {
+        remove_identifiers(tx, workspace, user).await?;
+    }
+    for (kind, value) in names {
+        rows::add_erased(tx, workspace, who(*kind, value), erased_at).await?;
+    }
+    match user {
+        Some(user) => rows::remove_user(tx, workspace, user).await,
+        None => Ok(()),
+    }
 }
 
 /// How it is remembered who was erased: not by a name that could be read.
@@ -108,9 +136,10 @@ pub(crate) async fn remove_identifiers(
     if aliases.is_empty() && profile.get(Field::UserAliases).is_some() {
         return rows::sweep_identifiers(tx, workspace, id).await;
     }
-    let external_id = user.external_id.iter().map(|value| (Kind::ExternalId, value.clone()));
+    let external_ids = external_ids(user).into_iter().map(Cow::into_owned);
+    let external_ids = external_ids.map(|value| (Kind::ExternalId, value));
     let aliases = aliases.iter().map(|alias| (Kind::Alias, alias.key()));
-    for (kind, value) in external_id.chain(aliases) {
+    for (kind, value) in external_ids.chain(aliases) {
         let gone = Identifier { kind, value, service_id: id };
         rows::remove_identifier(tx, workspace, &gone).await?;
     }
@@ -148,9 +177,11 @@ async fn find(
         ids.extend(Uuid::parse_str(id).ok().filter(|id| service_id::bucket(id).is_some()));
     }
     let mut users = rows::find_users(tx, workspace, &ids, purpose).await?;
-    // Who was waited for may have given it another external_id.
-    let has_id = |user: &StoredUser| user.external_id.as_deref() == Some(id);
-    users.retain(|user| !is_external || has_id(user));
+    if is_external {
+        // Who was waited for may have given it another external_id.
+        let now = rows::find_identifiers(tx, workspace, Kind::ExternalId, &[id]).await?;
+        users.retain(|user| now.iter().any(|now| now.service_id == user.service_id));
+    }
     if users.is_empty() {
         let email = id.to_lowercase();
         let hinted = rows::find_emails(tx, workspace, &[&email]).await?;

@@ -52,6 +52,7 @@ kit::named! {
         CurrentLocation = "current_location",
         DateOfFirstSession = "date_of_first_session",
         DateOfLastSession = "date_of_last_session",
+        DeprecatedExternalIds = "deprecated_external_ids",
     }
 }
 
@@ -67,6 +68,7 @@ impl Field {
                 | Self::CurrentLocation
                 | Self::DateOfFirstSession
                 | Self::DateOfLastSession
+                | Self::DeprecatedExternalIds
         )
     }
 }
@@ -154,6 +156,20 @@ impl Profile {
     pub fn aliases(&self) -> Vec<Alias> {
         let value = self.get(Field::UserAliases);
         value.and_then(|value| check::aliases(value).ok()).unwrap_or_default()
+    }
+
+    /// The external ids that the user had before the present one, and is still found by.
+    pub fn deprecated_external_ids(&self) -> Vec<String> {
+        let value = self.get(Field::DeprecatedExternalIds);
+        value.and_then(|value| serde_json::from_str(value).ok()).unwrap_or_default()
+    }
+
+    /// Sets them; none at all leaves the field absent.
+    pub fn set_deprecated_external_ids(&mut self, ids: &[String]) {
+        match ids {
+            [] => self.clear(Field::DeprecatedExternalIds),
+            _ => self.put(Field::DeprecatedExternalIds, check::texts_json(ids)),
+        }
     }
 
     /// Checks a value and takes it over. A value without data (null, an empty string, array

@@ -85,10 +85,12 @@ impl Recipient {
 
     /// Whether the user is in a subscription group (of SMS or WhatsApp).
     pub fn is_in_group(&self, id: &str) -> bool {
-        self.objects("subscription_groups").any(|group| {
-            group.get("subscription_group_id").and_then(Value::as_str) == Some(id)
-                && group.get("subscription_state").and_then(Value::as_str) == Some("subscribed")
-        })
+        self.objects("subscription_groups").any(|group| state_in(group, id) == Some("subscribed"))
+    }
+
+    /// The user's state in a subscription group, if there is one.
+    pub fn group_state(&self, id: &str) -> Option<&str> {
+        self.objects("subscription_groups").find_map(|group| state_in(group, id))
     }
 
     pub fn push_tokens(&self) -> impl Iterator<Item = PushToken<'_>> {
@@ -111,4 +113,10 @@ impl Recipient {
             .flatten()
             .filter_map(Value::as_object)
     }
+}
+
+/// The state that an entry of `subscription_groups` has, if it is of that group.
+fn state_in<'a>(group: &'a Map<String, Value>, id: &str) -> Option<&'a str> {
+    let is_it = group.get("subscription_group_id").and_then(Value::as_str) == Some(id);
+    group.get("subscription_state").and_then(Value::as_str).filter(|_| is_it)
 }

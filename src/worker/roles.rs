@@ -12,6 +12,7 @@ use crate::catalogs::apply::ApplyEdits;
 use crate::deliveries::{self, DeliveryError};
 use crate::engine::batches;
 use crate::engine::shares;
+use crate::erase;
 use crate::exports::{ExportError, cleanup, finish, intake, part, plan, state, storage_health};
 use crate::kinds;
 use crate::messages::dispatch::{self, BeginOrders, DispatchError, Engine};
@@ -72,7 +73,8 @@ impl Role {
                 spawn(loops, storage_health::watch(app.clone(), shutdown.clone()));
             }
             Self::Ingest => {
-                take_batches(app, "ingest", topics::TRACKING, Ingest::new(app), shutdown, loops);
+                let ingest = Ingest::new(app).forgetting(erase::forget);
+                take_batches(app, "ingest", topics::TRACKING, ingest, shutdown, loops);
                 share(app, ActivitySweep(app.clone()), options(app, 1), shutdown, loops);
                 spawn(loops, offer_sweeps(app.clone(), shutdown.clone()));
             }

@@ -273,6 +273,7 @@ fn declared_workspace(declared: &Declaration, is: Workspace) -> Workspace {
         ip_allowlist: declared.ip_allowlist.clone(),
         rate_limits: declared.rate_limits.clone(),
         frequency_capping: declared.frequency_capping.clone(),
+        aliases: declared.aliases.clone(),
         export_users_limit: declared.export_limits.users,
         export_bytes_limit: declared.export_limits.bytes,
         // Where the file declares no Azure storage, what is kept keeps its switch.
@@ -293,6 +294,7 @@ fn compare_workspace(plan: &mut Plan, is: &Workspace, declared: &Declaration) {
             ("export_limits.users", of.export_users_limit.to_string()),
             ("export_limits.bytes", of.export_bytes_limit.to_string()),
             ("frequency_capping", capping(&of.frequency_capping)),
+            ("aliases.service_id", of.aliases.service_id.clone().unwrap_or_default()),
             ("storage.azure.default_export_destination", of.azure_is_default.to_string()),
         ]
     };

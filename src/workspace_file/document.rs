@@ -33,7 +33,7 @@ use crate::workspaces::settings::{
 };
 use crate::workspaces::storage::Settings;
 use crate::workspaces::template_data::{CatalogSelection, ConnectedContent, ContentBlock};
-use crate::workspaces::{Budget, DeclaredApp, Limit, Segment};
+use crate::workspaces::{Aliases, Budget, DeclaredApp, Limit, Segment};
 use company::Company;
 use objects::{AzureSettings, S3Settings};
 
@@ -72,6 +72,9 @@ pub struct Declaration {
     /// How many messages a user may get; as many as are sent when absent.
     #[serde(default)]
     pub frequency_capping: Vec<CappingRule>,
+    /// Other names of fields, for clients that were written for another service of this family.
+    #[serde(default)]
+    pub aliases: Aliases,
     /// API keys, in addition to those created by `longshore key create`.
     #[serde(default)]
     pub keys: Vec<Key>,

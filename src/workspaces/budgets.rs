@@ -60,10 +60,16 @@ pub enum Budget {
     MessagesSendAudience,
     /// `/messages/send`, before its body says which of the two it is.
     MessagesSendAny,
+    /// Every endpoint that has no budget of its own.
+    Others,
     SmsNumbersRemove,
     TemplatesPreview,
     /// The export, and the calls that look at exports and cancel them.
     UsersExport,
+    /// Calls that rename and remove external ids.
+    UsersExternalIds,
+    /// Calls that delete, identify and merge users, and change aliases.
+    UsersIdentities,
     UsersTrack,
     /// Every SCIM endpoint, of the whole installation.
     Scim,
@@ -71,7 +77,7 @@ pub enum Budget {
 
 impl Budget {
     /// Those that are of a workspace, which may have limits of its own.
-    pub const OF_WORKSPACES: [Self; 12] = [
+    pub const OF_WORKSPACES: [Self; 15] = [
         Self::CampaignsList,
         Self::CanvasScheduleCreate,
         Self::CanvasScheduleDelete,
@@ -80,9 +86,12 @@ impl Budget {
         Self::MessagesSchedule,
         Self::MessagesSend,
         Self::MessagesSendAudience,
+        Self::Others,
         Self::SmsNumbersRemove,
         Self::TemplatesPreview,
         Self::UsersExport,
+        Self::UsersExternalIds,
+        Self::UsersIdentities,
         Self::UsersTrack,
     ];
 
@@ -98,9 +107,12 @@ impl Budget {
             Self::MessagesSend => "messages.send",
             Self::MessagesSendAudience => "messages.send.audience",
             Self::MessagesSendAny => "messages.send.any",
+            Self::Others => "others",
             Self::SmsNumbersRemove => "sms.invalid_phone_numbers.remove",
             Self::TemplatesPreview => "templates.preview",
             Self::UsersExport => "users.export.global_control_group",
+            Self::UsersExternalIds => "users.external_ids",
+            Self::UsersIdentities => "users.identities",
             Self::UsersTrack => "users.track",
             Self::Scim => "scim",
         }
@@ -111,6 +123,8 @@ impl Budget {
         match self {
             Self::UsersTrack => limit(3_000, 3),
             Self::Catalogs => limit(16_000, MINUTE),
+            Self::UsersIdentities => limit(20_000, MINUTE),
+            Self::UsersExternalIds => limit(1_000, MINUTE),
             Self::MessagesSendAudience | Self::TemplatesPreview => limit(250, MINUTE),
             Self::Scim => limit(5_000, DAY),
             _ => limit(250_000, HOUR),
@@ -126,13 +140,18 @@ impl Budget {
     }
 
     /// What the calls that need a permission are counted against before their body is read.
-    /// None where the body decides ([`messages.send`](Self::MessagesSend): its handler counts),
+    /// None where the body decides ([`messages.send`](Self::MessagesSend): their handler counts),
     /// and of the transactional call, which is never limited.
     pub fn of_permission(permission: &str) -> Option<Self> {
         match permission {
-            "messages.send" | "transactional.send" => None,
-            "catalogs.update_items" => Some(Self::Catalogs),
-            name => Self::parse(name).ok(),
+            "campaigns.trigger.send" | "messages.send" | "transactional.send" => None,
+            name if name.starts_with("catalogs.") => Some(Self::Catalogs),
+            "users.external_ids.remove" | "users.external_ids.rename" => {
+                Some(Self::UsersExternalIds)
+            }
+            "users.alias.new" | "users.alias.update" | "users.delete" | "users.identify"
+            | "users.merge" => Some(Self::UsersIdentities),
+            name => Some(Self::parse(name).unwrap_or(Self::Others)),
         }
     }
 
@@ -140,13 +159,17 @@ impl Budget {
     /// decides between two others.
     pub(crate) fn before_body(permission: &str) -> Option<(Self, [Self; 2])> {
         let either = [Self::MessagesSend, Self::MessagesSendAudience];
-        (permission == "messages.send").then_some((Self::MessagesSendAny, either))
+        Self::is_by_body(permission).then_some((Self::MessagesSendAny, either))
     }
 
     /// What a call that needs a permission is counted against where its body decides and cannot
     /// be read, or is not: for want of the permission, say.
     pub fn of_unread(permission: &str) -> Option<Self> {
-        (permission == "messages.send").then_some(Self::MessagesSend)
+        Self::is_by_body(permission).then_some(Self::MessagesSend)
+    }
+
+    fn is_by_body(permission: &str) -> bool {
+        matches!(permission, "campaigns.trigger.send" | "messages.send")
     }
 }
 
@@ -174,7 +197,7 @@ mod tests {
             .copied()
             .filter(|permission| Budget::of_permission(permission).is_none())
             .collect();
-        assert_eq!(without, ["messages.send", "transactional.send"]);
+        assert_eq!(without, ["campaigns.trigger.send", "messages.send", "transactional.send"]);
         assert_eq!(Budget::of_unread("messages.send"), Some(Budget::MessagesSend));
         assert_eq!(Budget::of_unread("transactional.send"), None);
         let catalogs = Budget::of_permission("catalogs.update_items").unwrap();

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::workspaces::rules::{Id, Name, one, optional};
+use crate::workspaces::rules::{FieldAlias, Id, Name, one, optional};
 use crate::workspaces::settings::CappingRule;
 use kit::retry::Retry;
 use store::{StoreError, Tx, text_enum};
@@ -54,6 +54,7 @@ pub struct Workspace {
     /// Of budgets, by their names, where they are not the default.
     pub rate_limits: BTreeMap<String, Limit>,
     pub frequency_capping: Vec<CappingRule>,
+    pub aliases: Aliases,
     /// Users and bytes that an export without own storage may have.
     pub export_users_limit: i64,
     pub export_bytes_limit: i64,
@@ -80,6 +81,22 @@ impl Workspace {
     pub fn own_storage(&self) -> Option<Uuid> {
         self.azure_storage.filter(|_| self.azure_is_default).or(self.s3_storage)
     }
+}
+
+/// Other names that clients of the workspace use for fields.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Aliases {
+    /// Of `service_id`, for clients that call the user's identifier by another name: requests may
+    /// have either, and exports have the one that was asked for. 1 to 64 lower-case letters, digits
+    /// and underscores, and not the name of another field.
+    #[serde(default, deserialize_with = "optional::<FieldAlias, _>")]
+    pub service_id: Option<String>,
+}
+
+/// Whether a field can be called so.
+pub(crate) fn is_field_alias(text: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+    (1..=64).contains(&text.len()) && text.bytes().all(is_plain)
 }
 
 /// An app.

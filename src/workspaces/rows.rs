@@ -11,14 +11,14 @@ from_row! {
     Workspace {
         name, id, currency, time_zone, export_users_limit, export_bytes_limit, s3_storage,
         azure_storage, azure_is_default,
-    } json { exchange_rates, ip_allowlist, rate_limits, frequency_capping }
+    } json { exchange_rates, ip_allowlist, rate_limits, frequency_capping, aliases }
 }
 
 macro_rules! workspaces {
     ($rest:literal) => {
         concat!(
             "SELECT id, name, currency, exchange_rates, time_zone, ip_allowlist, rate_limits,
-                    frequency_capping, export_users_limit, export_bytes_limit, s3_storage,
+                    frequency_capping, aliases, export_users_limit, export_bytes_limit, s3_storage,
                     azure_storage, azure_is_default
              FROM workspaces ",
             $rest
@@ -67,14 +67,14 @@ pub(crate) async fn update(tx: &mut Tx, workspace: &Workspace) -> Result<(), Sto
         "UPDATE workspaces SET
              currency = $2, exchange_rates = $3, time_zone = $4, ip_allowlist = $5,
              export_users_limit = $6, export_bytes_limit = $7, azure_is_default = $8,
-             rate_limits = $9, frequency_capping = $10
+             rate_limits = $9, frequency_capping = $10, aliases = $11
          WHERE id = $1",
     )
     .bind(workspace.id).bind(&workspace.currency).bind(to_json(&workspace.exchange_rates))
     .bind(&workspace.time_zone).bind(to_json(&workspace.ip_allowlist))
     .bind(workspace.export_users_limit).bind(workspace.export_bytes_limit)
     .bind(workspace.azure_is_default).bind(to_json(&workspace.rate_limits))
-    .bind(to_json(&workspace.frequency_capping))
+    .bind(to_json(&workspace.frequency_capping)).bind(to_json(&workspace.aliases))
     .execute(c).await?.rows_affected());
     Ok(())
 }

@@ -56,6 +56,7 @@ pub(crate) use rules;
 rules! {
     Name -> String, name;
     Id -> Uuid, id;
+    FieldAlias -> String, field_alias;
     MessageChannel -> Channel, message_channel;
     NumberChannel -> Channel, number_channel;
     RelayAddress -> SecretString, relay;
@@ -197,6 +198,12 @@ fn name(text: &str) -> Result<String, String> {
     } else {
         Err("expected 1 to 255 characters, no control characters among them".into())
     }
+}
+
+fn field_alias(text: &str) -> Result<String, String> {
+    super::is_field_alias(text)
+        .then(|| text.to_owned())
+        .ok_or_else(|| format!("{text:?}: expected 1 to 64 lower-case letters, digits and _"))
 }
 
 pub(crate) fn id(text: &str) -> Result<Uuid, String> {

@@ -6,6 +6,8 @@ mod catalogs;
 mod chaos;
 mod claims;
 mod commands;
+mod compatibility;
+mod conformance;
 #[cfg(debug_assertions)]
 mod crashes;
 mod deliveries;

@@ -23,6 +23,7 @@ const UNKNOWN: &str = "0190b9a6-1c00-7000-8000-000000000000";
 fn filled(path: &str) -> String {
     path.replace("{object_prefix}", &format!("{UNKNOWN}-1"))
         .replace("{catalog_name}", "none")
+        .replace("{item_id}", "none")
         .replace("{id}", UNKNOWN)
         .replace("{path}", "a/b")
         .replace("{provider}", "push")

@@ -110,9 +110,12 @@ pub fn format_seconds(ms: i64) -> String {
 
 /// A time as it is stored, from ISO 8601: with an offset (`+0200` too), or without one and
 /// read as UTC; a date alone is its midnight. Or from the pattern
-/// `yyyy-MM-dd'T'HH:mm:ss:SSSZ`, which has a colon before the milliseconds.
+/// `yyyy-MM-dd'T'HH:mm:ss:SSSZ`, which has a colon before the milliseconds. The hours of an offset
+/// may have one digit, as in `+1:00`.
 pub fn parse_time(text: &str) -> Result<i64, String> {
-    let time = iso_8601(text).or_else(|| iso_8601(&with_point(text)?));
+    let time = iso_8601(text)
+        .or_else(|| iso_8601(&with_point(text)?))
+        .or_else(|| iso_8601(&with_hours(text)?));
     time.ok_or_else(|| "expected a date and time in ISO 8601".to_owned())
 }
 
@@ -149,9 +152,31 @@ fn with_point(text: &str) -> Option<String> {
     (digits == 3).then(|| format!("{head}.{tail}"))
 }
 
+/// The same with two digits of hours in the offset, where it has one.
+fn with_hours(text: &str) -> Option<String> {
+    let time = text.find(['T', 't', ' '])?;
+    let hours = time + text[time..].rfind(['+', '-'])? + 1;
+    let rest = text[hours..].strip_prefix(|digit: char| digit.is_ascii_digit())?;
+    rest.starts_with(':').then(|| format!("{}0{}", &text[..hours], &text[hours..]))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hours_of_an_offset_may_have_one_digit() {
+        for (text, same) in [
+            ("2013-07-16T19:20:30+1:00", "2013-07-16T19:20:30+01:00"),
+            ("2013-07-16 19:20:30.5-9:30", "2013-07-16T19:20:30.5-09:30"),
+        ] {
+            assert_eq!(parse_time(text), parse_time(same), "{text}");
+            assert!(parse_time(text).is_ok() && parse_wall_time(text).is_ok(), "{text}");
+        }
+        for text in ["2013-07-16T19:20:30+1", "2013-07-16T19:20:30+é:00", "2013-07-16T1:20+:00"] {
+            assert!(parse_time(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn a_time_on_the_wall_is_read_without_its_zone() {

@@ -29,7 +29,7 @@ impl Retry for PayloadError {
     }
 }
 
-/// Reads a payload of the version that this program writes and knows; texts without escapes are
+/// Reads a payload of a version up to the one that this program knows; texts without escapes are
 /// borrowed from it. `version` says which one it is where `T` has it; else the payload is asked.
 pub fn read<'a, T: Deserialize<'a>>(
     topic: Topic,
@@ -43,10 +43,12 @@ pub fn read<'a, T: Deserialize<'a>>(
     let read = serde_json::from_str::<T>(payload);
     let own = read.as_ref().ok().and_then(version);
     match own.map_or_else(|| version_of(payload), Ok) {
-        Ok(version) if version == known => read.map_err(|error| match is_unknown_word(&error) {
-            true => PayloadError::Newer { topic, what: format!("has a word ({error})") },
-            false => damaged(&error),
-        }),
+        Ok(version) if (1..=known).contains(&version) => {
+            read.map_err(|error| match is_unknown_word(&error) {
+                true => PayloadError::Newer { topic, what: format!("has a word ({error})") },
+                false => damaged(&error),
+            })
+        }
         Ok(version) => Err(PayloadError::Newer { topic, what: of_version(version) }),
         Err(error) => Err(damaged(&read.err().unwrap_or(error))),
     }

@@ -117,6 +117,7 @@ impl Job {
             subscription_state: crate::messages::order::SubscriptionState::All,
             ignores_capping: false,
             canvas_entry_properties: None,
+            trigger_properties: None,
             accepted_at: 0,
             request_id: "r".into(),
         };

@@ -108,7 +108,9 @@ fn render_one(
     let scope = Scope {
         profile: &user.recipient.profile,
         event_properties: named.and_then(|named| named.event_properties.as_ref()),
-        api_trigger_properties: named.and_then(|named| named.trigger_properties.as_ref()),
+        api_trigger_properties: named
+            .and_then(|named| named.trigger_properties.as_ref())
+            .or(job.order.trigger_properties.as_ref()),
         canvas_entry_properties: entry.as_ref().or(job.order.canvas_entry_properties.as_ref()),
         origin: Some(&job.origin),
         unsubscribe: job.unsubscribe(user.recipient.service_id),

@@ -191,6 +191,7 @@ impl Start {
             // It is about what the user does just now.
             ignores_capping: true,
             canvas_entry_properties: None,
+            trigger_properties: None,
             accepted_at,
             request_id: caller.request_id.clone(),
         }

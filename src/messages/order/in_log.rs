@@ -8,8 +8,9 @@ use crate::gateway::ApiError;
 use crate::topics;
 use log::{MAX_MESSAGE_BYTES, Message, NewMessage, PayloadError, partition_of, payload};
 
-/// The version that this program writes and reads.
-const VERSION: u32 = 1;
+/// The newest version that this program writes and reads. An order has the oldest one that can say
+/// what is in it.
+const VERSION: u32 = 2;
 
 /// Room for what a message has beside its payload.
 const BESIDE: usize = 1 << 10;
@@ -22,7 +23,8 @@ pub(crate) fn encode(order: &Order) -> Vec<u8> {
         #[serde(flatten)]
         order: &'a Order,
     }
-    serde_json::to_vec(&Versioned { v: VERSION, order }).expect("an order is JSON")
+    let v = if order.trigger_properties.is_some() { VERSION } else { 1 };
+    serde_json::to_vec(&Versioned { v, order }).expect("an order is JSON")
 }
 
 /// Reads what [`encode`] wrote.
@@ -83,6 +85,7 @@ mod tests {
             subscription_state: SubscriptionState::OptedIn,
             ignores_capping: true,
             canvas_entry_properties: None,
+            trigger_properties: None,
             accepted_at: 5,
             request_id: "r".into(),
         }

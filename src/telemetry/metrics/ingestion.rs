@@ -19,13 +19,14 @@ const METRICS: &[Metric] = &[
     counter(
         "longshore_track_applied_total",
         &["array"],
-        "Objects of POST /users/track that were applied, by array (attributes, events, purchases)",
+        "Objects of POST /users/track that were applied, by array (attributes, events, purchases); \
+         changes of identities count as attributes",
     ),
     counter(
         "longshore_track_dropped_total",
         &["array", "reason"],
         "Objects that came to nothing, by array and reason: unknown_user, erased (since they were \
-         taken), too_large (the profile with them)",
+         taken), too_large (the profile with them), conflict (an identifier is another user's)",
     ),
     counter("longshore_track_users_created_total", &[], "Users made by what was tracked of them"),
     counter(

@@ -1,7 +1,9 @@
 //! A profile that attribute objects change: a field is replaced as a whole, null removes it,
 //! and so on with [custom attributes](super::custom).
 
-use super::super::message::Attributes;
+use serde_json::{Map, Value};
+
+use super::super::message::{Attributes, Entries};
 use super::custom::{Custom, changes};
 use crate::users::profile::{Field, MAX_BYTES, Profile};
 
@@ -110,7 +112,34 @@ fn set_fields(
         let value = (value != "null").then(|| Box::from(value));
         (field, profile.replace(field, value))
     });
-    set.collect()
+    let mut former: Vec<_> = set.collect();
+    if !attributes.groups.is_empty() {
+        let groups = merged_groups(profile.get(Field::SubscriptionGroups), &attributes.groups);
+        let groups = groups.map(String::into_boxed_str);
+        former
+            .push((Field::SubscriptionGroups, profile.replace(Field::SubscriptionGroups, groups)));
+    }
+    former
+}
+
+/// The states in subscription groups with those that an object says, by the ids of the groups.
+fn merged_groups(stored: Option<&str>, Entries(new): &Entries<'_>) -> Option<String> {
+    let stored = stored.and_then(|stored| serde_json::from_str(stored).ok());
+    let mut groups: Vec<Map<String, Value>> = stored.unwrap_or_default();
+    for (id, state) in new {
+        let state: Value = serde_json::from_str(state.get()).ok()?;
+        let is_it = |group: &&mut Map<String, Value>| {
+            group.get("subscription_group_id").and_then(Value::as_str) == Some(id)
+        };
+        match groups.iter_mut().find(is_it) {
+            Some(group) => _ = group.insert("subscription_state".to_owned(), state),
+            None => groups.push(Map::from_iter([
+                ("subscription_group_id".to_owned(), id.as_ref().into()),
+                ("subscription_state".to_owned(), state),
+            ])),
+        }
+    }
+    serde_json::to_string(&groups).ok()
 }
 
 #[cfg(test)]

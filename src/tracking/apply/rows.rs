@@ -43,6 +43,20 @@ pub async fn listed_of(
     })
 }
 
+/// Products that a workspace lists, by name.
+pub async fn products_page(
+    tx: &mut Tx,
+    workspace: i32,
+    offset: i64,
+    limit: i64,
+) -> Result<Vec<String>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_scalar(
+        "SELECT product_id FROM products WHERE workspace_id = $1
+         ORDER BY product_id LIMIT $3 OFFSET $2",
+    )
+    .bind(workspace).bind(offset).bind(limit).fetch_all(c).await?))
+}
+
 /// How many products a workspace lists.
 pub async fn count_products(tx: &mut Tx, workspace: i32) -> Result<usize, StoreError> {
     let count: i64 = on!(tx, c => sqlx::query_scalar(

@@ -17,6 +17,8 @@ kit::named! {
         Erased = "erased",
         /// The profile would be too large.
         TooLarge = "too_large",
+        /// An identifier is another user's, or of no use to the change.
+        Conflict = "conflict",
     }
 }
 

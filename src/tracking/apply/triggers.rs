@@ -145,6 +145,7 @@ fn order(campaign: &Triggered, users: &[Start<'_>], place: Place<'_>) -> Order {
         subscription_state: SubscriptionState::default(),
         ignores_capping: false,
         canvas_entry_properties: None,
+        trigger_properties: None,
         accepted_at: place.now,
         request_id: place.request_id.to_owned(),
     }

@@ -12,7 +12,7 @@ mod any;
 const NOW: i64 = 1_700_000_000_000;
 
 fn request() -> Request {
-    Request { workspace: 7, received_at: NOW, partitions: 8, request_id: "r".into() }
+    Request { workspace: 7, received_at: NOW, partitions: 8, request_id: "r".into(), alias: None }
 }
 
 /// The answer and the messages as text by partition, or the status's message and its errors.

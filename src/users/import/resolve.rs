@@ -34,6 +34,8 @@ struct Person {
     stored_aliases: Vec<Alias>,
     external_id: Option<String>,
     aliases: Vec<Alias>,
+    /// It is found by these as well.
+    deprecated_ids: Vec<String>,
     email: Option<String>,
     /// The value of the field, as JSON.
     created_at: String,
@@ -109,6 +111,7 @@ impl People {
             external_id: user.external_id.clone(),
             stored_aliases: aliases.clone(),
             aliases,
+            deprecated_ids: profile.deprecated_external_ids(),
             email: user.email.clone(),
             created_at: created_at
                 .unwrap_or_else(|| time_json(service_id::millis(&user.service_id))),
@@ -317,8 +320,10 @@ fn merge(record: &Record, service_id: Uuid, before: Option<&Person>) -> (Person,
     if let Some(bucket) = service_id::bucket(&service_id) {
         profile.set_bucket(bucket);
     }
-    let external_id =
-        record.external_id.clone().or_else(|| before.and_then(|before| before.external_id.clone()));
+    let deprecated_ids = before.map(|before| before.deprecated_ids.clone()).unwrap_or_default();
+    profile.set_deprecated_external_ids(&deprecated_ids);
+    let given = record.external_id.clone().filter(|id| !deprecated_ids.contains(id));
+    let external_id = given.or_else(|| before.and_then(|before| before.external_id.clone()));
     if let Some(external_id) = &external_id {
         profile.set_text(Field::ExternalId, external_id);
     }
@@ -338,6 +343,7 @@ fn merge(record: &Record, service_id: Uuid, before: Option<&Person>) -> (Person,
         stored_aliases: Vec::new(),
         external_id,
         aliases,
+        deprecated_ids,
         email: record.email.clone(),
         created_at,
         written: (0, 0),

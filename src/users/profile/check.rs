@@ -40,6 +40,11 @@ pub fn value(
             [] => None,
             aliases => Some(aliases_json(aliases)),
         }),
+        Field::DeprecatedExternalIds => json::parse::<Vec<&RawValue>>(json).and_then(|ids| {
+            let ids = ids.iter().map(|id| identifier(id.get()).map(Cow::into_owned));
+            let ids = ids.collect::<Result<Vec<_>, _>>()?;
+            Ok((!ids.is_empty()).then(|| texts_json(&ids)))
+        }),
         Field::LastCoordinates => last_coordinates(json).map(Some),
         Field::CurrentLocation => current_location(json).map(Some),
         Field::RandomBucket => bucket(json).map(|bucket| Some(bucket.to_string())),
@@ -217,6 +222,12 @@ pub fn alias(members: &Members<'_>) -> Result<Alias, String> {
         text.map(Cow::into_owned).map_err(|why| format!("{name}: {why}"))
     };
     Ok(Alias { label: part("alias_label")?, name: part("alias_name")? })
+}
+
+/// An array of texts.
+pub fn texts_json(texts: &[String]) -> String {
+    let texts: Vec<String> = texts.iter().map(|text| quoted(text)).collect();
+    format!("[{}]", texts.join(","))
 }
 
 /// The array of alias objects, as exported.

@@ -13,6 +13,7 @@ use crate::campaigns::{Kind, Trigger, TriggerError};
 use crate::catalogs::MAX_FIELDS;
 use crate::messages::personalization::NAMES;
 use crate::scim::resource::folded;
+use crate::tracking::is_field;
 use crate::workspace_file::document::company::Company;
 use crate::workspace_file::document::{Declaration, DeclaredCampaign, Place, Storage};
 use crate::workspace_file::values::Currency;
@@ -82,6 +83,10 @@ pub(super) fn workspace(is: &Declaration, document: &mut Document<'_>) {
         if let Err(error) = Budget::parse(budget) {
             document.refuse(&steps!["rate_limits", budget], error);
         }
+    }
+    if let Some(alias) = is.aliases.service_id.as_deref().filter(|alias| is_field(alias)) {
+        let text = format!("{alias:?} is the name of another field");
+        document.refuse(&steps!["aliases", "service_id"], text);
     }
     credentials(document, "keys", is.keys.iter().map(|key| (&*key.name, &key.secret)));
     for (i, _) in is.keys.iter().enumerate().filter(|(_, key)| key.permissions.is_empty()) {

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::{Accepted, NOW, body, check_refusal};
 use longshore::catalogs::api::Work;
 use longshore::catalogs::coerce::coerce;
-use longshore::catalogs::message::{Edit, Item, Values};
+use longshore::catalogs::message::{Action, Edit, Item, Values};
 use longshore::catalogs::{Catalog, Field, Type, is_plain_name};
 use longshore::gateway::ApiError;
 use longshore::gateway::idempotency::{Received, Work as _};
@@ -32,6 +32,8 @@ pub fn items(bytes: &[u8]) -> Option<Accepted> {
     let body = body(bytes)?;
     let work = Work {
         workspace: 7,
+        action: Action::Update,
+        item: None,
         catalog: Some(CATALOG.clone()),
         name: CATALOG.name.clone(),
         partitions: 8,

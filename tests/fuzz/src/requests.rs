@@ -17,7 +17,8 @@ use longshore::gateway::{address, bearer, fields};
 use longshore::messages::live_activity::request::StartRequest;
 use longshore::messages::order::Target;
 use longshore::outbound::{check_address, check_kept};
-use longshore::schedules::request::{CanvasRequest, Deletion};
+use longshore::schedules::change::Named;
+use longshore::schedules::request::CanvasRequest;
 use longshore::sms::PhoneNumber;
 use longshore::sms::api::PhoneNumbers;
 use longshore::workspaces::settings::{Secret, Settings, SignedAddress};
@@ -55,7 +56,7 @@ pub fn export(bytes: &[u8]) -> Option<Accepted> {
 
 /// `POST /canvas/trigger/schedule/delete`.
 pub fn schedule_deletion(bytes: &[u8]) -> Option<Accepted> {
-    match fields::read::<Deletion>(&members(bytes)?) {
+    match fields::read::<Named>(&members(bytes)?) {
         Ok(_) => Some(Accepted),
         Err(error) => refused(&error),
     }

@@ -17,8 +17,13 @@ const PROFILE: &str = r#"{"external_id":"e","email":"a@b.c","first_name":"Ann","
 
 pub fn track(bytes: &[u8]) -> Option<Accepted> {
     let body = body(bytes)?;
-    let request =
-        Request { workspace: 7, received_at: NOW, partitions: 8, request_id: "r".to_owned() };
+    let request = Request {
+        workspace: 7,
+        received_at: NOW,
+        partitions: 8,
+        request_id: "r".to_owned(),
+        alias: None,
+    };
     let Intake { answer, messages } = match intake::read(&body, &request) {
         Ok(intake) => intake,
         Err(error) => return refused(&error),
@@ -111,7 +116,7 @@ fn happen(batch: &Batch<'_>) {
     let mut activity = Activity::default();
     for object in &batch.objects {
         match object {
-            Object::Attributes(_) => {}
+            Object::Attributes(_) | Object::Identity(_) => {}
             Object::Event(event) => {
                 let properties = event.properties.as_ref().map(Json::get);
                 activity.record_event(&event.name, event.time, 1, properties);

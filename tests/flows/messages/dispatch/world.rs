@@ -153,6 +153,7 @@ impl World {
             subscription_state: SubscriptionState::Subscribed,
             ignores_capping: false,
             canvas_entry_properties: None,
+            trigger_properties: None,
             accepted_at: self.place.app.clock.now_ms(),
             request_id: "request-7".into(),
         }

@@ -1,0 +1,119 @@
+//! `GET /messages/scheduled_broadcasts`.
+
+use axum::Extension;
+use axum::extract::{RawQuery, State};
+use axum::http::{Method, StatusCode};
+use axum::routing::get;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::json;
+use uuid::Uuid;
+
+use super::{Schedule, request, rows};
+use crate::app::App;
+use crate::campaigns;
+use crate::gateway::formats::{SuccessText, Time, schema_of};
+use crate::gateway::openapi::Tag;
+use crate::gateway::{self, Access, ApiError, Caller, Operation, Routes, parameter};
+use crate::messages::Timing;
+use crate::messages::order::Order;
+use kit::clock::{parse_time, serialize_time};
+use store::StoreError;
+use store::documents::parsed;
+
+const PERMISSION: &str = "messages.schedule_broadcasts";
+
+/// Schedules that are looked at.
+const MOST: i64 = 1_000;
+
+const TAG: Tag = Tag { name: "Schedules", about: "Sends that wait for their time." };
+
+pub(super) fn routes() -> Routes {
+    let id = "listScheduledBroadcasts";
+    let operation = Operation::new(Method::GET, id, TAG, "List scheduled broadcasts")
+        .by(Access::Key(PERMISSION))
+        .about(format!(
+            "Campaigns and Canvases that wait to be sent to users who are not named, the next \
+             first; of the next {MOST} schedules of the workspace."
+        ))
+        .in_query("end_time", "Only those until this time; required.", schema_of::<Time>())
+        .answers::<Listed>(StatusCode::OK, "The broadcasts.")
+        .such_as(json!({ "message": "success", "scheduled_broadcasts": [{
+            "name": "Welcome", "id": "3c9f0a52-8f1e-4c57-9a3e-0d5b1c2e7f60", "type": "Campaign",
+            "tags": ["onboarding"], "next_send_time": "2026-11-21T08:00:00.000Z",
+            "schedule_type": "local_time_zones",
+        }] }))
+        .refuses_some([read("")], "end_time is missing or wrong");
+    let route = gateway::protected(PERMISSION, get(list));
+    Routes::new().route("/messages/scheduled_broadcasts", route, [operation])
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ScheduledBroadcasts")]
+struct Listed {
+    message: SuccessText,
+    scheduled_broadcasts: Vec<Broadcast>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ScheduledBroadcast")]
+struct Broadcast {
+    name: String,
+    /// Of the campaign or the Canvas.
+    id: Uuid,
+    #[serde(rename = "type")]
+    #[schemars(extend("enum" = ["Campaign", "Canvas"]))]
+    kind: &'static str,
+    tags: Vec<String>,
+    /// Of a time on the wall, as if in UTC.
+    #[serde(serialize_with = "serialize_time")]
+    #[schemars(with = "String", extend("format" = "date-time"))]
+    next_send_time: i64,
+    #[schemars(extend("enum" = ["time_based", "local_time_zones", "intelligent_delivery"]))]
+    schedule_type: &'static str,
+}
+
+fn read(query: &str) -> Result<i64, String> {
+    let meant = "a date and time in ISO 8601";
+    let time = parameter(query, "end_time", meant, |text| parse_time(text).ok())?;
+    time.ok_or_else(|| "end_time is required".to_owned())
+}
+
+async fn list(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    RawQuery(query): RawQuery,
+) -> Result<axum::Json<Listed>, ApiError> {
+    let until = read(query.as_deref().unwrap_or_default()).map_err(ApiError::Invalid)?;
+    let mut tx = app.calls.snapshot().await?;
+    let pending = rows::pending(&mut tx, caller.workspace.id, until, MOST).await?;
+    let all = campaigns::stored(&mut tx, caller.workspace.id).await?;
+    let mut scheduled_broadcasts = Vec::new();
+    for schedule in pending {
+        let Some(id) = broadcast_of(&schedule)? else { continue };
+        let Some(campaign) = all.iter().find(|campaign| campaign.id == id) else { continue };
+        scheduled_broadcasts.push(Broadcast {
+            name: campaign.name.clone(),
+            id,
+            kind: if schedule.canvas_id.is_some() { "Canvas" } else { "Campaign" },
+            tags: campaign.tags.clone(),
+            next_send_time: schedule.time,
+            schedule_type: match schedule.timing {
+                Timing::Instant => "time_based",
+                Timing::Local => "local_time_zones",
+                Timing::Optimal => "intelligent_delivery",
+            },
+        });
+    }
+    Ok(axum::Json(Listed { message: SuccessText::Success, scheduled_broadcasts }))
+}
+
+/// The campaign or Canvas that a schedule sends to users who are not named; none of another.
+fn broadcast_of(schedule: &Schedule) -> Result<Option<Uuid>, StoreError> {
+    if let Some(canvas) = schedule.canvas_id {
+        let target: request::Target = parsed("schedules.request", schedule.id, &schedule.request)?;
+        return Ok(target.is_broadcast().then_some(canvas));
+    }
+    let order: Order = parsed("schedules.request", schedule.id, &schedule.request)?;
+    Ok(order.campaign_id.filter(|_| order.target.users.is_empty()))
+}

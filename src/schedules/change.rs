@@ -1,0 +1,369 @@
+//! Calls that cancel and change what is scheduled: of messages, of campaigns and of Canvases.
+
+use axum::Extension;
+use axum::extract::State;
+use axum::http::{Method, StatusCode};
+use axum::routing::post;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use super::{Schedule, State as ScheduleState, cancel, move_to, rows};
+use crate::app::App;
+use crate::campaigns;
+use crate::gateway::formats::Success;
+use crate::gateway::idempotency::{self, Answer};
+use crate::gateway::openapi::Tag;
+use crate::gateway::{
+    self, Access, ApiError, Caller, IdempotencyKey, JsonText, Operation, Routes, fields,
+};
+use crate::messages::When;
+use crate::messages::content::Messages;
+use crate::messages::order::Order;
+use crate::messages::request;
+use crate::messages::when::{PAST, ScheduleObject};
+use crate::workspaces::settings;
+use store::claims;
+use store::documents::parsed;
+use store::{StoreError, Tx};
+
+const SENT: &str = "The schedule has been sent already";
+
+const TAG: Tag = Tag { name: "Schedules", about: "Sends that wait for their time." };
+
+/// Of the examples.
+const OWNER: &str = "0b0a6c8e-6d0c-4f39-9d0b-6f0f6f9a2c11";
+const SCHEDULE: &str = "019a9f3e-7c11-7d22-8e33-9f44a055b166";
+
+/// What has schedules, and its calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Of {
+    Messages,
+    Campaign,
+    Canvas,
+}
+
+/// An id of an operation, its path and its permission.
+type Call = (&'static str, &'static str, &'static str);
+
+impl Of {
+    const ALL: [Self; 3] = [Self::Messages, Self::Campaign, Self::Canvas];
+
+    fn deletion(self) -> Call {
+        match self {
+            Self::Messages => {
+                ("deleteScheduledMessages", "/messages/schedule/delete", "messages.schedule.delete")
+            }
+            Self::Campaign => (
+                "deleteScheduledCampaign",
+                "/campaigns/trigger/schedule/delete",
+                "campaigns.trigger.schedule.delete",
+            ),
+            Self::Canvas => (
+                "deleteSchedule",
+                "/canvas/trigger/schedule/delete",
+                "canvas.trigger.schedule.delete",
+            ),
+        }
+    }
+
+    fn update(self) -> Call {
+        match self {
+            Self::Messages => {
+                ("updateScheduledMessages", "/messages/schedule/update", "messages.schedule.update")
+            }
+            Self::Campaign => (
+                "updateScheduledCampaign",
+                "/campaigns/trigger/schedule/update",
+                "campaigns.trigger.schedule.update",
+            ),
+            Self::Canvas => (
+                "updateSchedule",
+                "/canvas/trigger/schedule/update",
+                "canvas.trigger.schedule.update",
+            ),
+        }
+    }
+
+    /// A body with what names the schedule.
+    fn example(self) -> Map<String, Value> {
+        let owner = match self {
+            Self::Messages => None,
+            Self::Campaign => Some(("campaign_id", OWNER)),
+            Self::Canvas => Some(("canvas_id", OWNER)),
+        };
+        let named = owner.into_iter().chain([("schedule_id", SCHEDULE)]);
+        named.map(|(name, id)| (name.to_owned(), id.into())).collect()
+    }
+
+    fn none(self) -> ApiError {
+        let text = match self {
+            Self::Messages => "No scheduled messages have this schedule_id",
+            Self::Campaign => "No schedule of this campaign has this schedule_id",
+            Self::Canvas => "No schedule of this Canvas has this schedule_id",
+        };
+        ApiError::NotFound(text.into())
+    }
+
+    fn refuses(self, operation: Operation) -> Operation {
+        let operation = operation
+            .refuses(&self.none(), "There is no such schedule")
+            .refuses(&ApiError::Invalid(SENT.into()), "It was sent");
+        match self {
+            Self::Canvas => operation.refuses(&no_canvas(), "The workspace has no such Canvas"),
+            _ => operation,
+        }
+    }
+
+    fn takes<T: Takes>(self, operation: Operation, what: &'static str, more: Value) -> Operation {
+        let mut example = self.example();
+        example.extend(more.as_object().cloned().unwrap_or_default());
+        match self {
+            Self::Messages => operation.takes::<T::OfMessages>(what, example.into()),
+            Self::Campaign => operation.takes::<T::OfCampaign>(what, example.into()),
+            Self::Canvas => operation.takes::<T::OfCanvas>(what, example.into()),
+        }
+    }
+
+    /// The schedule that a body names, locked.
+    async fn find(self, tx: &mut Tx, workspace: i32, named: &Named) -> Result<Schedule, ApiError> {
+        let owner = match self {
+            Self::Messages => None,
+            Self::Campaign => named.campaign_id.as_deref(),
+            Self::Canvas => named.canvas_id.as_deref(),
+        };
+        let owner = owner.and_then(|id| Uuid::try_parse(id).ok());
+        if self == Self::Canvas {
+            let is_there = match owner {
+                Some(id) => campaigns::has_canvas(tx, workspace, id).await?,
+                None => false,
+            };
+            is_there.then_some(()).ok_or_else(no_canvas)?;
+        }
+        let id = Uuid::try_parse(&named.schedule_id).map_err(|_| self.none())?;
+        let schedule = rows::lock(tx, id).await?.ok_or_else(|| self.none())?;
+        let is_own = schedule.workspace_id == workspace
+            && match self {
+                Self::Canvas => schedule.canvas_id == owner,
+                _ if schedule.canvas_id.is_some() => false,
+                Self::Messages => true,
+                Self::Campaign => owner.is_some() && order(&schedule)?.campaign_id == owner,
+            };
+        is_own.then_some(schedule).ok_or_else(|| self.none())
+    }
+}
+
+fn order(schedule: &Schedule) -> Result<Order, StoreError> {
+    parsed("schedules.request", schedule.id, &schedule.request)
+}
+
+pub(super) fn no_canvas() -> ApiError {
+    ApiError::NotFound("No Canvas has this canvas_id".into())
+}
+
+// Bodies -------------------------------------------------------------------------------------
+
+/// The bodies of one call for each that has schedules.
+trait Takes {
+    type OfMessages: JsonSchema;
+    type OfCampaign: JsonSchema;
+    type OfCanvas: JsonSchema;
+}
+
+struct Deletions;
+
+impl Takes for Deletions {
+    type OfMessages = OfMessages;
+    type OfCampaign = OfCampaign<OfMessages>;
+    type OfCanvas = OfCanvas<OfMessages>;
+}
+
+struct Updates;
+
+impl Takes for Updates {
+    type OfMessages = Update;
+    type OfCampaign = OfCampaign<NewTime>;
+    type OfCanvas = OfCanvas<NewTime>;
+}
+
+/// Which schedule.
+#[derive(JsonSchema)]
+#[schemars(rename = "ScheduleNamed")]
+#[expect(dead_code, reason = "described only")]
+struct OfMessages {
+    /// As the schedule was answered.
+    schedule_id: String,
+}
+
+/// A schedule, and when it is sent instead.
+#[derive(JsonSchema)]
+#[schemars(rename = "ScheduleTime")]
+#[expect(dead_code, reason = "described only")]
+struct NewTime {
+    #[serde(flatten)]
+    which: OfMessages,
+    schedule: ScheduleObject,
+}
+
+/// A schedule, and what of it is another now.
+#[derive(JsonSchema)]
+#[schemars(rename = "ScheduleUpdate")]
+#[expect(dead_code, reason = "described only")]
+struct Update {
+    #[serde(flatten)]
+    which: OfMessages,
+    schedule: Option<ScheduleObject>,
+    messages: Option<Messages>,
+}
+
+/// The same of a campaign.
+#[derive(JsonSchema)]
+#[schemars(rename = "{T}OfCampaign", bound = "T: JsonSchema")]
+#[expect(dead_code, reason = "described only")]
+struct OfCampaign<T> {
+    campaign_id: String,
+    #[serde(flatten)]
+    rest: T,
+}
+
+/// The same of a Canvas.
+#[derive(JsonSchema)]
+#[schemars(rename = "{T}OfCanvas", bound = "T: JsonSchema")]
+#[expect(dead_code, reason = "described only")]
+struct OfCanvas<T> {
+    canvas_id: String,
+    #[serde(flatten)]
+    rest: T,
+}
+
+/// What names a schedule.
+#[derive(Deserialize)]
+pub(crate) struct Named {
+    canvas_id: Option<String>,
+    campaign_id: Option<String>,
+    schedule_id: String,
+}
+
+impl Named {
+    fn read(of: Of, members: &Map<String, Value>) -> Result<Self, ApiError> {
+        let named: Self = fields::read(members)?;
+        let missing = match of {
+            Of::Messages => None,
+            Of::Campaign => named.campaign_id.is_none().then_some("campaign_id"),
+            Of::Canvas => named.canvas_id.is_none().then_some("canvas_id"),
+        };
+        match missing {
+            Some(name) => {
+                let text = format!("{name} is required");
+                Err(ApiError::Field(gateway::Code::MissingField, text))
+            }
+            None => Ok(named),
+        }
+    }
+}
+
+/// What may be changed.
+#[derive(Deserialize)]
+struct Changes {
+    schedule: Option<When>,
+    messages: Option<Messages>,
+}
+
+// Calls --------------------------------------------------------------------------------------
+
+pub(super) fn routes() -> Routes {
+    Of::ALL.into_iter().fold(Routes::new(), |routes, of| {
+        let (id, path, permission) = of.deletion();
+        let operation = Operation::new(Method::POST, id, TAG, "Cancel a schedule")
+            .by(Access::Key(permission))
+            .about(
+                "Cancelling again gives the same answer. Of what is being sent, the part that is \
+                 not sent yet is kept back as far as that can be done.",
+            )
+            .repeatable();
+        let operation = of.takes::<Deletions>(operation, "A schedule", json!({}));
+        let operation = operation.answers_success(StatusCode::CREATED, "It is cancelled.");
+        let route = gateway::protected(permission, post(delete).layer(Extension(of)));
+        let routes = routes.route(path, route, [of.refuses(operation)]);
+
+        let (id, path, permission) = of.update();
+        let operation = Operation::new(Method::POST, id, TAG, "Change a schedule")
+            .by(Access::Key(permission))
+            .about("Only one whose sending has not begun can be changed.")
+            .repeatable();
+        let schedule = json!({ "schedule": { "time": "2127-01-01T09:00:00Z" } });
+        let operation = of
+            .takes::<Updates>(operation, "Another time", schedule)
+            .answers_success(StatusCode::CREATED, "It is changed.")
+            .refuses(&ApiError::Invalid(PAST.into()), "The time is past");
+        let route = gateway::protected(permission, post(update).layer(Extension(of)));
+        routes.route(path, route, [of.refuses(operation)])
+    })
+}
+
+async fn delete(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Extension(of): Extension<Of>,
+    key: Option<IdempotencyKey>,
+    body: JsonText,
+) -> Result<Answer, ApiError> {
+    let named = Named::read(of, &body.object_beside(&app)?)?;
+    let now = app.clock.now_ms();
+    idempotency::transact(&app, key.as_ref(), body.as_bytes(), |tx| {
+        Box::pin(async move {
+            let schedule = of.find(tx, caller.workspace.id, &named).await?;
+            if cancel(tx, schedule.id, now).await? == Some(ScheduleState::Sent) {
+                return Err(ApiError::Invalid(SENT.into()));
+            }
+            tracing::info!(schedule = %schedule.id, "schedule cancelled");
+            Answer::of(StatusCode::CREATED, &Success::default())
+        })
+    })
+    .await
+}
+
+async fn update(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Extension(of): Extension<Of>,
+    key: Option<IdempotencyKey>,
+    body: JsonText,
+) -> Result<Answer, ApiError> {
+    let members = body.object_beside(&app)?;
+    let named = Named::read(of, &members)?;
+    let Changes { schedule: when, messages } = fields::read(&members)?;
+    let messages = messages.filter(|_| of == Of::Messages);
+    if when.is_none() && messages.is_none() {
+        let text = "schedule is required".to_owned();
+        return Err(ApiError::Field(gateway::Code::MissingField, text));
+    }
+    let settings = settings::of(&app, caller.workspace.id).await?;
+    let messages = messages.map(|Messages(messages)| {
+        app.cores.compute_here(|| request::scheduled_messages(&messages, &settings))
+    });
+    let messages = messages.transpose()?;
+    let clock = app.clock.clone();
+    idempotency::transact(&app, key.as_ref(), body.as_bytes(), |tx| {
+        Box::pin(async move {
+            let now = clock.moved(claims::now(tx).await?);
+            let mut schedule = of.find(tx, caller.workspace.id, &named).await?;
+            if schedule.state != ScheduleState::Pending || schedule.reached_at.is_some() {
+                return Err(ApiError::Invalid(SENT.into()));
+            }
+            if let Some(messages) = messages {
+                let order = Order { messages, ..order(&schedule)? };
+                schedule.request = super::messages::to_json(&order)?;
+            }
+            let when = when.unwrap_or(schedule.when());
+            if when.is_past(now) {
+                return Err(ApiError::Invalid(PAST.into()));
+            }
+            move_to(tx, &schedule, when).await?;
+            tracing::info!(schedule = %schedule.id, "schedule changed");
+            Answer::of(StatusCode::CREATED, &Success::default())
+        })
+    })
+    .await
+}

@@ -1,0 +1,544 @@
+//! Calls that change who users are: `/users/delete`, `/users/identify`, `/users/merge`,
+//! `/users/alias/…` and `/users/external_ids/…`. Each is a type that reads itself, and says which
+//! changes it comes to; these go through the log as what is tracked does.
+
+use std::marker::PhantomData;
+
+use axum::Extension;
+use axum::extract::State;
+use axum::http::{Method, StatusCode};
+use axum::response::Response;
+use axum::routing::post;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::message::{Identity, IdentityChange, Object};
+use super::{Request, messages};
+use crate::app::App;
+use crate::gateway::formats::{self, Identifier, List, SuccessText, exactly_one};
+use crate::gateway::idempotency::{self, Received};
+use crate::gateway::openapi::Tag;
+use crate::gateway::{
+    self, Access, ApiError, Caller, IdempotencyKey, JsonText, Operation, Routes, fields,
+};
+use crate::users::identifier;
+use log::NewMessage;
+
+const TAG: Tag = Tag {
+    name: "Identities",
+    about: "Who users are: aliases, external ids, merging and deleting.",
+};
+
+/// Entries of one call.
+const MOST: usize = 50;
+
+/// What is said of all these calls.
+const ABOUT: &str = "At most 50 entries. Answered once they are durable; they are applied soon \
+                     after, in order with what is tracked by the same identifier. An entry that \
+                     names no user changes nothing.";
+
+/// The routes of identities.
+pub(super) fn routes() -> Routes {
+    let routes = route::<DeleteUsers>(Routes::new());
+    let routes = route::<IdentifyUsers>(routes);
+    let routes = route::<MergeUsers>(routes);
+    let routes = route::<NewAliases>(routes);
+    let routes = route::<UpdateAliases>(routes);
+    let routes = route::<RenameIds>(routes);
+    route::<RemoveIds>(routes)
+}
+
+/// The body of a call.
+trait Body: DeserializeOwned + JsonSchema + Send + Sync + 'static {
+    type Answer: Serialize + JsonSchema + Send + 'static;
+    const PATH: &'static str;
+    const PERMISSION: &'static str;
+    const ID: &'static str;
+    const SUMMARY: &'static str;
+    /// In addition to what is said of all.
+    const ABOUT: &'static str;
+    const STATUS: StatusCode = StatusCode::CREATED;
+
+    fn example() -> Value;
+
+    /// The answer, and the changes. The error says what is wrong with the fields together.
+    fn changes(self) -> Result<(Self::Answer, Vec<Identity<'static>>), String>;
+}
+
+fn route<B: Body>(routes: Routes) -> Routes {
+    let operation = Operation::new(Method::POST, B::ID, TAG, B::SUMMARY)
+        .by(Access::Key(B::PERMISSION))
+        .about(format!("{} {ABOUT}", B::ABOUT))
+        .repeatable()
+        .takes::<B>("An entry", B::example())
+        .answers::<B::Answer>(B::STATUS, "The changes are durable.");
+    let route = gateway::protected(B::PERMISSION, post(change::<B>));
+    routes.route(B::PATH, route, [operation])
+}
+
+async fn change<B: Body>(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    key: Option<IdempotencyKey>,
+    body: JsonText,
+) -> Result<Response, ApiError> {
+    let partitions = app.config.log.partitions;
+    idempotency::append(app, key, body, Work::<B> { caller, partitions, body: PhantomData }).await
+}
+
+struct Work<B> {
+    caller: Caller,
+    /// Of the log.
+    partitions: u32,
+    body: PhantomData<B>,
+}
+
+impl<B: Body> idempotency::Work for Work<B> {
+    type Answer = B::Answer;
+    const STATUS: StatusCode = B::STATUS;
+
+    fn read(
+        &self,
+        body: &JsonText,
+        received: Received,
+    ) -> Result<(B::Answer, Vec<NewMessage>), ApiError> {
+        let Caller { workspace, request_id, .. } = &self.caller;
+        let mut members = body.object()?;
+        if let Some(alias) = &workspace.aliases.service_id
+            && let Some(ids) = members.remove(&format!("{alias}s"))
+        {
+            members.insert(SERVICE_IDS.to_owned(), ids);
+        }
+        let (answer, changes) =
+            fields::read::<B>(&members)?.changes().map_err(ApiError::invalid_field)?;
+        let request = Request {
+            workspace: workspace.id,
+            received_at: received.at,
+            partitions: self.partitions,
+            request_id: request_id.clone(),
+            alias: None,
+        };
+        let messages = messages(changes.into_iter().map(Object::Identity).collect(), &request)
+            .map_err(|error| ApiError::Internal(format!("a message cannot be written: {error}")))?;
+        Ok((answer, messages))
+    }
+
+    fn taken(&self, _: &B::Answer) {}
+}
+
+fn by_id(id: Identifier) -> identifier::Identifier<'static> {
+    identifier::Identifier::ExternalId(id.0.into())
+}
+
+fn alias_of(alias: formats::UserAlias) -> identifier::UserAlias<'static> {
+    let formats::UserAlias { alias_name, alias_label } = alias;
+    identifier::UserAlias { alias_name: alias_name.0.into(), alias_label: alias_label.0.into() }
+}
+
+fn by_alias(alias: formats::UserAlias) -> identifier::Identifier<'static> {
+    identifier::Identifier::UserAlias(alias_of(alias))
+}
+
+// Deleting -------------------------------------------------------------------------------
+
+/// Also by the name that the workspace has for `service_id`, with an `s`.
+const SERVICE_IDS: &str = "service_ids";
+
+/// Users to delete, at most 50 by all three together.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "DeleteUsersRequest")]
+struct DeleteUsers {
+    external_ids: Option<List<Identifier, 0, MOST>>,
+    user_aliases: Option<List<formats::UserAlias, 0, MOST>>,
+    service_ids: Option<List<Uuid, 0, MOST>>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "UsersDeleted")]
+struct Deleted {
+    /// How many were named.
+    deleted: usize,
+    message: SuccessText,
+}
+
+impl Body for DeleteUsers {
+    type Answer = Deleted;
+    const PATH: &'static str = "/users/delete";
+    const PERMISSION: &'static str = "users.delete";
+    const ID: &'static str = "deleteUsers";
+    const SUMMARY: &'static str = "Delete users";
+    const ABOUT: &'static str = "Removes each user with all data. What was received before cannot create the user again; \
+         what is received later can.";
+
+    fn example() -> Value {
+        json!({ "external_ids": ["ann", "bob"] })
+    }
+
+    fn changes(self) -> Result<(Deleted, Vec<Identity<'static>>), String> {
+        let ids = self.external_ids.unwrap_or_default().0.into_iter().map(by_id);
+        let aliases = self.user_aliases.unwrap_or_default().0.into_iter().map(by_alias);
+        let own = self.service_ids.unwrap_or_default().0.into_iter();
+        let own = own.map(identifier::Identifier::ServiceId);
+        let erase = |user| Identity { user, change: IdentityChange::Erase };
+        let all: Vec<_> = ids.chain(aliases).chain(own).map(erase).collect();
+        if !(1..=MOST).contains(&all.len()) {
+            return Err(format!(
+                "external_ids, user_aliases and {SERVICE_IDS} must have 1 to {MOST} users together"
+            ));
+        }
+        Ok((Deleted { deleted: all.len(), message: SuccessText::Success }, all))
+    }
+}
+
+// Identifying and merging -------------------------------------------------------------------
+
+/// Users who are known by an alias or an email alone, and the external ids that they get. At most
+/// 50 in all.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "IdentifyUsersRequest")]
+struct IdentifyUsers {
+    aliases_to_identify: Option<List<AliasToIdentify, 0, MOST>>,
+    emails_to_identify: Option<List<EmailToIdentify, 0, MOST>>,
+    /// Profiles are always merged.
+    #[expect(dead_code, reason = "there is one value")]
+    merge_behavior: Option<MergeBehavior>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+enum MergeBehavior {
+    Merge,
+}
+
+/// A user by an alias.
+#[derive(Deserialize, JsonSchema)]
+struct AliasToIdentify {
+    external_id: Identifier,
+    user_alias: formats::UserAlias,
+}
+
+/// A user by an email: of those who have it and no external id, the one who was written last.
+#[derive(Deserialize, JsonSchema)]
+struct EmailToIdentify {
+    external_id: Identifier,
+    email: Email,
+}
+
+/// An email address.
+#[derive(Deserialize, JsonSchema)]
+#[serde(try_from = "String")]
+#[schemars(with = "String", inline)]
+struct Email(String);
+
+impl TryFrom<String> for Email {
+    type Error = String;
+
+    fn try_from(email: String) -> Result<Self, String> {
+        crate::users::profile::check::email(&email).map(|()| Self(email))
+    }
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "AliasesProcessed")]
+struct Processed {
+    /// How many entries were accepted.
+    aliases_processed: usize,
+    message: SuccessText,
+}
+
+fn processed(
+    changes: Vec<Identity<'static>>,
+) -> Result<(Processed, Vec<Identity<'static>>), String> {
+    let answer = Processed { aliases_processed: changes.len(), message: SuccessText::Success };
+    Ok((answer, changes))
+}
+
+impl Body for IdentifyUsers {
+    type Answer = Processed;
+    const PATH: &'static str = "/users/identify";
+    const PERMISSION: &'static str = "users.identify";
+    const ID: &'static str = "identifyUsers";
+    const SUMMARY: &'static str = "Give users external ids";
+    const ABOUT: &'static str = "A user who is known by an alias or an email alone gets the external id. If another user \
+         has it, the first becomes a part of that one as by `POST /users/merge`, unless both have \
+         an alias of the same label.";
+
+    fn example() -> Value {
+        let alias = json!({ "alias_name": "c-17", "alias_label": "crm" });
+        json!({ "aliases_to_identify": [{ "external_id": "ann", "user_alias": alias }] })
+    }
+
+    fn changes(self) -> Result<(Processed, Vec<Identity<'static>>), String> {
+        let aliases = self.aliases_to_identify.unwrap_or_default().0.into_iter();
+        let aliases = aliases.map(|one| (by_alias(one.user_alias), one.external_id));
+        let emails = self.emails_to_identify.unwrap_or_default().0.into_iter();
+        let emails =
+            emails.map(|one| (identifier::Identifier::Email(one.email.0.into()), one.external_id));
+        let all: Vec<_> = aliases
+            .chain(emails)
+            .map(|(user, id)| Identity { user, change: IdentityChange::Identify(id.0.into()) })
+            .collect();
+        if !(1..=MOST).contains(&all.len()) {
+            return Err(format!(
+                "aliases_to_identify and emails_to_identify must have 1 to {MOST} users together"
+            ));
+        }
+        processed(all)
+    }
+}
+
+/// Users who become parts of others.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "MergeUsersRequest")]
+struct MergeUsers {
+    merge_updates: List<Merge, 1, MOST>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Merge {
+    /// The user who goes.
+    identifier_to_merge: Named,
+    /// The user who stays.
+    identifier_to_keep: Named,
+}
+
+/// A user, by exactly one of two names.
+#[derive(Deserialize, JsonSchema)]
+#[serde(try_from = "NamedFields")]
+#[schemars(with = "NamedFields", inline)]
+struct Named(identifier::Identifier<'static>);
+
+/// A user, by exactly one of two names.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "NamedUser", transform = exactly_one(&["external_id", "user_alias"]))]
+struct NamedFields {
+    external_id: Option<Identifier>,
+    user_alias: Option<formats::UserAlias>,
+}
+
+impl TryFrom<NamedFields> for Named {
+    type Error = String;
+
+    fn try_from(NamedFields { external_id, user_alias }: NamedFields) -> Result<Self, String> {
+        match (external_id, user_alias) {
+            (Some(id), None) => Ok(Self(by_id(id))),
+            (None, Some(alias)) => Ok(Self(by_alias(alias))),
+            _ => Err("must have one of external_id and user_alias".to_owned()),
+        }
+    }
+}
+
+impl Body for MergeUsers {
+    type Answer = formats::Success;
+    const PATH: &'static str = "/users/merge";
+    const PERMISSION: &'static str = "users.merge";
+    const ID: &'static str = "mergeUsers";
+    const SUMMARY: &'static str = "Merge users";
+    const ABOUT: &'static str = "The user who stays gets the fields and custom attributes that only the other one has, \
+         the aliases, and the sums of events, purchases and revenue. The other user is removed.";
+    const STATUS: StatusCode = StatusCode::ACCEPTED;
+
+    fn example() -> Value {
+        json!({ "merge_updates": [{
+            "identifier_to_merge": { "external_id": "ann-2" },
+            "identifier_to_keep": { "external_id": "ann" },
+        }] })
+    }
+
+    fn changes(self) -> Result<(formats::Success, Vec<Identity<'static>>), String> {
+        // Said to the partitions of both: see the step that applies it.
+        let both = |Merge { identifier_to_merge: Named(gone), identifier_to_keep: Named(kept) }| {
+            let merge = IdentityChange::MergeInto(kept.clone());
+            let absorb = IdentityChange::Absorb(gone.clone());
+            [Identity { user: gone, change: merge }, Identity { user: kept, change: absorb }]
+        };
+        let changes = self.merge_updates.0.into_iter().flat_map(both).collect();
+        Ok((formats::Success::default(), changes))
+    }
+}
+
+// Aliases ------------------------------------------------------------------------------------
+
+/// Aliases to add.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "NewAliasesRequest")]
+struct NewAliases {
+    user_aliases: List<NewAlias, 1, MOST>,
+}
+
+/// An alias; without an external id a user is created who is known by the alias alone.
+#[derive(Deserialize, JsonSchema)]
+struct NewAlias {
+    external_id: Option<Identifier>,
+    alias_name: Identifier,
+    alias_label: Identifier,
+}
+
+impl Body for NewAliases {
+    type Answer = Processed;
+    const PATH: &'static str = "/users/alias/new";
+    const PERMISSION: &'static str = "users.alias.new";
+    const ID: &'static str = "addAliases";
+    const SUMMARY: &'static str = "Add aliases";
+    const ABOUT: &'static str =
+        "An alias that is another user's, or a second one of the same label, is not added.";
+
+    fn example() -> Value {
+        json!({ "user_aliases": [
+            { "external_id": "ann", "alias_name": "c-17", "alias_label": "crm" },
+        ] })
+    }
+
+    fn changes(self) -> Result<(Processed, Vec<Identity<'static>>), String> {
+        let add = |NewAlias { external_id, alias_name, alias_label }| {
+            let alias = alias_of(formats::UserAlias { alias_name, alias_label });
+            let by_alias = || identifier::Identifier::UserAlias(alias.clone());
+            let user = external_id.map_or_else(by_alias, by_id);
+            Identity { user, change: IdentityChange::AddAlias(alias) }
+        };
+        processed(self.user_aliases.0.into_iter().map(add).collect())
+    }
+}
+
+/// Aliases to rename.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "UpdateAliasesRequest")]
+struct UpdateAliases {
+    alias_updates: List<UpdateAlias, 1, MOST>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "AliasUpdate")]
+struct UpdateAlias {
+    alias_label: Identifier,
+    old_alias_name: Identifier,
+    new_alias_name: Identifier,
+}
+
+impl Body for UpdateAliases {
+    type Answer = Processed;
+    const PATH: &'static str = "/users/alias/update";
+    const PERMISSION: &'static str = "users.alias.update";
+    const ID: &'static str = "updateAliases";
+    const SUMMARY: &'static str = "Rename aliases";
+    const ABOUT: &'static str = "A name that another user has under the label is not given.";
+
+    fn example() -> Value {
+        json!({ "alias_updates": [
+            { "alias_label": "crm", "old_alias_name": "c-17", "new_alias_name": "c-18" },
+        ] })
+    }
+
+    fn changes(self) -> Result<(Processed, Vec<Identity<'static>>), String> {
+        let rename = |UpdateAlias { alias_label, old_alias_name, new_alias_name }| {
+            let alias = formats::UserAlias { alias_name: old_alias_name, alias_label };
+            let change = IdentityChange::RenameAlias(new_alias_name.0.into());
+            Identity { user: by_alias(alias), change }
+        };
+        processed(self.alias_updates.0.into_iter().map(rename).collect())
+    }
+}
+
+// External ids -------------------------------------------------------------------------------
+
+/// External ids to rename.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "RenameIdsRequest")]
+struct RenameIds {
+    external_id_renames: List<RenameId, 1, MOST>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "IdRename")]
+struct RenameId {
+    current_external_id: Identifier,
+    new_external_id: Identifier,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "IdsRenamed")]
+struct Renamed {
+    message: SuccessText,
+    /// The new ids of the entries that were accepted.
+    external_ids: Vec<String>,
+    /// What is wrong with others, after their places.
+    rename_errors: Vec<(usize, String)>,
+}
+
+impl Body for RenameIds {
+    type Answer = Renamed;
+    const PATH: &'static str = "/users/external_ids/rename";
+    const PERMISSION: &'static str = "users.external_ids.rename";
+    const ID: &'static str = "renameExternalIds";
+    const SUMMARY: &'static str = "Rename external ids";
+    const ABOUT: &'static str = "The user is found by both ids until `POST /users/external_ids/remove` removes the former \
+         one. A user who has several is renamed by the present one, and a new id that another \
+         user has is not given.";
+
+    fn example() -> Value {
+        json!({ "external_id_renames": [
+            { "current_external_id": "ann", "new_external_id": "ann-2" },
+        ] })
+    }
+
+    fn changes(self) -> Result<(Renamed, Vec<Identity<'static>>), String> {
+        let (mut external_ids, mut rename_errors, mut changes) = (vec![], vec![], vec![]);
+        for (place, rename) in self.external_id_renames.0.into_iter().enumerate() {
+            let RenameId { current_external_id: current, new_external_id: new } = rename;
+            if current == new {
+                let text = "current_external_id and new_external_id must not be the same";
+                rename_errors.push((place, text.to_owned()));
+                continue;
+            }
+            let change = IdentityChange::RenameExternalId(new.0.clone().into());
+            changes.push(Identity { user: by_id(current), change });
+            external_ids.push(new.0);
+        }
+        Ok((Renamed { message: SuccessText::Success, external_ids, rename_errors }, changes))
+    }
+}
+
+/// Former external ids to remove.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "RemoveIdsRequest")]
+struct RemoveIds {
+    external_ids: List<Identifier, 1, MOST>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "IdsRemoved")]
+struct Removed {
+    message: SuccessText,
+    /// The ids that were accepted.
+    removed_ids: Vec<String>,
+    /// What is wrong with others, after their places.
+    removal_errors: Vec<(usize, String)>,
+}
+
+impl Body for RemoveIds {
+    type Answer = Removed;
+    const PATH: &'static str = "/users/external_ids/remove";
+    const PERMISSION: &'static str = "users.external_ids.remove";
+    const ID: &'static str = "removeExternalIds";
+    const SUMMARY: &'static str = "Remove former external ids";
+    const ABOUT: &'static str = "An id that is a user's present one is not removed.";
+
+    fn example() -> Value {
+        json!({ "external_ids": ["ann"] })
+    }
+
+    fn changes(self) -> Result<(Removed, Vec<Identity<'static>>), String> {
+        let remove = |id: &Identifier| {
+            let user = by_id(id.clone());
+            Identity { user, change: IdentityChange::RemoveExternalId }
+        };
+        let changes = self.external_ids.0.iter().map(remove).collect();
+        let removed_ids = self.external_ids.0.into_iter().map(|id| id.0).collect();
+        let removal_errors = Vec::new();
+        Ok((Removed { message: SuccessText::Success, removed_ids, removal_errors }, changes))
+    }
+}

@@ -1,0 +1,105 @@
+//! Operators within the values of custom attributes: objects whose fields begin with a dollar sign.
+//! One is carried out or refused, and never stored as a value.
+
+use std::borrow::Cow;
+
+use serde_json::value::RawValue;
+
+use super::values::Checked;
+use kit::clock::{format_time, parse_time};
+use kit::json::{self, Members};
+
+/// A value that is a time: `{"$time": "2026-11-21T08:00:00Z"}`.
+const TIME: &str = "$time";
+
+/// What changes elements of arrays of objects.
+const OF_ARRAYS: [&str; 6] =
+    ["$add", "$remove", "$update", "$identifier_key", "$identifier_value", "$new_object"];
+
+/// The value with the times that it says by an operator as texts. The error names an operator that
+/// is not supported.
+pub(super) fn resolved(json: &str) -> Checked<Cow<'_, str>> {
+    // Without a name that begins so there is nothing to do.
+    if !json.contains("\"$") && !json.contains("\"\\u0024") {
+        return Ok(Cow::Borrowed(json));
+    }
+    let mut out = String::with_capacity(json.len());
+    push(&mut out, json)?;
+    Ok(Cow::Owned(out))
+}
+
+fn push(out: &mut String, json: &str) -> Checked<()> {
+    match json.as_bytes().first() {
+        Some(b'{') => object(out, &json::members(json, json::MOST_MEMBERS)?),
+        Some(b'[') => {
+            out.push('[');
+            for (place, element) in json::parse::<Vec<&RawValue>>(json)?.iter().enumerate() {
+                out.push_str(if place == 0 { "" } else { "," });
+                push(out, element.get())?;
+            }
+            out.push(']');
+            Ok(())
+        }
+        _ => {
+            out.push_str(json);
+            Ok(())
+        }
+    }
+}
+
+fn object(out: &mut String, Members(members): &Members<'_>) -> Checked<()> {
+    if let Some((name, _)) = members.iter().find(|(name, _)| OF_ARRAYS.contains(&name.as_ref())) {
+        return Err(format!("{name} is not supported here"));
+    }
+    if let Some((_, time)) = members.iter().find(|(name, _)| name == TIME) {
+        let text = serde_json::from_str::<String>(time.get()).ok().filter(|_| members.len() == 1);
+        let text = text.ok_or_else(|| format!("{TIME} must be a date and time, and alone"))?;
+        json::push_string(out, &format_time(parse_time(&text)?));
+        return Ok(());
+    }
+    out.push('{');
+    for (place, (name, value)) in members.iter().enumerate() {
+        out.push_str(if place == 0 { "" } else { "," });
+        json::push_string(out, name);
+        out.push(':');
+        push(out, value.get())?;
+    }
+    out.push('}');
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_texts_and_everything_else_is_as_it_came() {
+        for (json, same) in [
+            (r#"{"a":[1.10,"$add"]}"#, r#"{"a":[1.10,"$add"]}"#),
+            (r#"{"$price":5}"#, r#"{"$price":5}"#),
+            (
+                r#"{"n":"x","at":{"$time":"2013-07-16T19:20:30+1:00"}}"#,
+                r#"{"n":"x","at":"2013-07-16T18:20:30.000Z"}"#,
+            ),
+            (r#"[{"at":{"\u0024time":"2013-07-16"}}]"#, r#"[{"at":"2013-07-16T00:00:00.000Z"}]"#),
+        ] {
+            assert_eq!(resolved(json).as_deref(), Ok(same), "{json}");
+        }
+        assert!(matches!(resolved(r#"{"a":"b"}"#), Ok(Cow::Borrowed(_))));
+    }
+
+    #[test]
+    fn an_operator_is_never_a_value() {
+        for json in [
+            r#"{"$update":[{"$identifier_key":"id","$identifier_value":1,"$new_object":{}}]}"#,
+            r#"{"$remove":[{"$identifier_key":"id","$identifier_value":1}]}"#,
+            r#"{"a":{"$add":[1]}}"#,
+            r#"{"$add":[1],"b":2}"#,
+            r#"{"$time":5}"#,
+            r#"{"$time":"soon"}"#,
+            r#"{"$time":"2013-07-16","b":1}"#,
+        ] {
+            assert!(resolved(json).is_err(), "{json}");
+        }
+    }
+}

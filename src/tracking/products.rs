@@ -1,0 +1,63 @@
+//! `GET /purchases/product_list`.
+
+use axum::Extension;
+use axum::extract::{RawQuery, State};
+use axum::http::{Method, StatusCode};
+use axum::routing::get;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::json;
+
+use super::apply::products_page;
+use crate::app::App;
+use crate::gateway::formats::SuccessText;
+use crate::gateway::openapi::Tag;
+use crate::gateway::{self, Access, ApiError, Caller, Operation, Routes, parameter};
+
+const PERMISSION: &str = "purchases.product_list";
+
+/// Products on a page; all that a workspace lists are on some.
+const PAGE: i64 = 100;
+
+const TAG: Tag = Tag { name: "Purchases", about: "What users bought." };
+
+pub(super) fn routes() -> Routes {
+    let operation = Operation::new(Method::GET, "listProducts", TAG, "List product ids")
+        .by(Access::Key(PERMISSION))
+        .about("The first 5,000 that were bought in the workspace, by name.")
+        .in_query(
+            "page",
+            &format!("Which {PAGE} products; past the end the list is empty."),
+            json!({ "type": "integer", "minimum": 0, "default": 0 }),
+        )
+        .answers::<Products>(StatusCode::OK, "A page.")
+        .such_as(json!({ "message": "success", "products": ["shoes", "tea"] }))
+        .refuses_some([read("page=-1")], "A parameter is wrong, or is there twice");
+    let route = gateway::protected(PERMISSION, get(list));
+    Routes::new().route("/purchases/product_list", route, [operation])
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ProductPage")]
+struct Products {
+    message: SuccessText,
+    products: Vec<String>,
+}
+
+fn read(query: &str) -> Result<i64, String> {
+    let page = parameter(query, "page", "a whole number from 0", |text| {
+        text.parse::<u32>().ok().filter(|_| !text.starts_with('+'))
+    })?;
+    Ok(i64::from(page.unwrap_or_default()))
+}
+
+async fn list(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    RawQuery(query): RawQuery,
+) -> Result<axum::Json<Products>, ApiError> {
+    let page = read(query.as_deref().unwrap_or_default()).map_err(ApiError::Invalid)?;
+    let mut tx = app.calls.snapshot().await?;
+    let products = products_page(&mut tx, caller.workspace.id, page * PAGE, PAGE).await?;
+    Ok(axum::Json(Products { message: SuccessText::Success, products }))
+}

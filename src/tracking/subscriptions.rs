@@ -1,0 +1,455 @@
+//! Calls that say what users subscribe to: `/subscription/status/get` and `…/set`, and
+//! `/email/status`. What they change goes through the log as attributes do.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use axum::Extension;
+use axum::extract::{RawQuery, State};
+use axum::http::{Method, StatusCode};
+use axum::response::Response;
+use axum::routing::{get, post};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use url::form_urlencoded;
+use uuid::Uuid;
+
+use super::message::{Attributes, Entries, Json, Object};
+use super::{Request, messages};
+use crate::app::App;
+use crate::gateway::formats::{Identifier, List, Success, SuccessText};
+use crate::gateway::idempotency::{self, Received};
+use crate::gateway::openapi::Tag;
+use crate::gateway::{
+    self, Access, ApiError, Caller, Code, IdempotencyKey, JsonText, Operation, Routes, fields,
+};
+use crate::users::identifier;
+use crate::users::profile::{Field, check};
+use crate::users::recipient::Recipient;
+use crate::users::rows::{self, For, Kind, StoredUser};
+use crate::workspaces::settings;
+use log::NewMessage;
+use store::{StoreError, Tx};
+
+const GET: &str = "subscription.status.get";
+const SET: &str = "subscription.status.set";
+const EMAIL: &str = "email.status";
+
+/// Users of one call.
+const MOST: usize = 50;
+
+const TAG: Tag = Tag { name: "Subscriptions", about: "What users subscribe to." };
+
+pub(super) fn routes() -> Routes {
+    let set = |call: Call| gateway::protected(SET, post(set).layer(Extension(call)));
+    Routes::new()
+        .route("/subscription/status/get", gateway::protected(GET, get(status)), [describe_get()])
+        .route("/subscription/status/set", set(Call::One), [describe_set()])
+        .route("/v2/subscription/status/set", set(Call::Many), [describe_set_many()])
+        .route("/email/status", gateway::protected(EMAIL, post(email)), [describe_email()])
+}
+
+/// One, or an array of them.
+#[derive(Deserialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(inline)]
+enum OneOrMany {
+    One(String),
+    Many(Vec<String>),
+}
+
+impl OneOrMany {
+    fn all(self) -> Vec<String> {
+        match self {
+            Self::One(one) => vec![one],
+            Self::Many(many) => many,
+        }
+    }
+}
+
+/// Whether users get what is sent in a group.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+enum GroupState {
+    Subscribed,
+    Unsubscribed,
+}
+
+impl GroupState {
+    fn json(self) -> &'static str {
+        match self {
+            Self::Subscribed => "\"subscribed\"",
+            Self::Unsubscribed => "\"unsubscribed\"",
+        }
+    }
+}
+
+// The state in a group -----------------------------------------------------------------------
+
+fn describe_get() -> Operation {
+    Operation::new(Method::GET, "getSubscription", TAG, "Get users' state in a subscription group")
+        .by(Access::Key(GET))
+        .about(format!(
+            "Of users by `external_id` or `email`, at most {MOST}; a parameter may be repeated, and \
+             be written with `[]`. `Unknown` is the state of a user who has none, or who does not \
+             exist."
+        ))
+        .in_query("subscription_group_id", "The group; required.", json!({ "type": "string" }))
+        .in_query("external_id", "A user.", json!({ "type": "string" }))
+        .in_query("email", "A user.", json!({ "type": "string" }))
+        .answers::<States>(StatusCode::OK, "The states, by external id or email.")
+        .such_as(json!({ "message": "success", "status": { "ann": "Subscribed" } }))
+        .refuses_some([asked("")], "A parameter is missing")
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "SubscriptionStates")]
+struct States {
+    message: SuccessText,
+    #[schemars(with = "BTreeMap<String, String>")]
+    status: BTreeMap<String, &'static str>,
+}
+
+/// What a query asks for: the group, external ids and emails.
+fn asked(query: &str) -> Result<(String, Vec<String>, Vec<String>), String> {
+    let all = |name: &str| -> Vec<String> {
+        form_urlencoded::parse(query.as_bytes())
+            .filter(|(given, _)| given.strip_suffix("[]").unwrap_or(given) == name)
+            .map(|(_, value)| value.into_owned())
+            .collect()
+    };
+    let group = all("subscription_group_id").pop();
+    let group = group.ok_or("subscription_group_id is required")?;
+    let (ids, emails) = (all("external_id"), all("email"));
+    match ids.len() + emails.len() {
+        0 => Err("external_id or email is required".to_owned()),
+        1..=MOST => Ok((group, ids, emails)),
+        _ => Err(format!("external_id and email must have at most {MOST} users together")),
+    }
+}
+
+async fn status(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    RawQuery(query): RawQuery,
+) -> Result<axum::Json<States>, ApiError> {
+    let (group, ids, emails) =
+        asked(query.as_deref().unwrap_or_default()).map_err(ApiError::invalid_field)?;
+    let group = check_group(&app, caller.workspace.id, &group).await?.to_string();
+    let mut tx = app.calls.snapshot().await?;
+    let workspace = caller.workspace.id;
+    let texts: Vec<&str> = ids.iter().map(String::as_str).collect();
+    let known = rows::find_identifiers(&mut tx, workspace, Kind::ExternalId, &texts).await?;
+    let owners: Vec<Uuid> = known.iter().map(|known| known.service_id).collect();
+    let users = rows::find_users(&mut tx, workspace, &owners, For::Reading).await?;
+    let mut status = BTreeMap::new();
+    for id in ids {
+        let owner = known.iter().find(|known| known.value == id).map(|known| known.service_id);
+        let user = users.iter().find(|user| Some(user.service_id) == owner);
+        status.insert(id, state_of(user, &group));
+    }
+    for email in emails {
+        let users = with_email(&mut tx, workspace, &email, For::Reading).await?;
+        let latest = users
+            .iter()
+            .max_by_key(|user| (user.external_id.is_some(), user.attributes_at, user.service_id));
+        status.insert(email, state_of(latest, &group));
+    }
+    Ok(axum::Json(States { message: SuccessText::Success, status }))
+}
+
+fn state_of(user: Option<&StoredUser>, group: &str) -> &'static str {
+    let user = user.and_then(|user| Recipient::read(user.service_id, &user.doc).ok());
+    match user.and_then(|user| user.group_state(group).map(|state| state == "subscribed")) {
+        Some(true) => "Subscribed",
+        Some(false) => "Unsubscribed",
+        None => "Unknown",
+    }
+}
+
+/// Users with an email.
+async fn with_email(
+    tx: &mut Tx,
+    workspace: i32,
+    email: &str,
+    purpose: For,
+) -> Result<Vec<StoredUser>, StoreError> {
+    let email = email.to_lowercase();
+    let hinted = rows::find_emails(tx, workspace, &[&email]).await?;
+    let mut users = rows::find_users(tx, workspace, &hinted, purpose).await?;
+    users.retain(|user| user.email.as_ref() == Some(&email));
+    Ok(users)
+}
+
+/// The group of that id, which the workspace must declare.
+async fn check_group(app: &App, workspace: i32, id: &str) -> Result<Uuid, ApiError> {
+    let settings = settings::of(app, workspace).await?;
+    let id = Uuid::try_parse(id).ok();
+    let id = id.filter(|id| settings.subscription_groups.iter().any(|group| group.id == *id));
+    id.ok_or_else(|| {
+        let text = "subscription_group_id does not match a subscription group in this workspace";
+        ApiError::invalid_field(text)
+    })
+}
+
+/// Which of the two forms of the call it is.
+#[derive(Clone, Copy)]
+enum Call {
+    One,
+    Many,
+}
+
+/// A group, and who is what in it from now on: users by `external_id`, or else by `email`.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "SetSubscriptionRequest")]
+struct SetOne {
+    subscription_group_id: String,
+    subscription_state: GroupState,
+    external_id: Option<OneOrMany>,
+    email: Option<OneOrMany>,
+}
+
+/// The same of several groups.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "SetSubscriptionsRequest")]
+struct SetMany {
+    subscription_groups: List<GroupUsers, 1, MOST>,
+}
+
+/// A group, and who is what in it from now on: users by `external_ids`, or else by `emails`.
+#[derive(Deserialize, JsonSchema)]
+struct GroupUsers {
+    subscription_group_id: String,
+    subscription_state: GroupState,
+    external_ids: Option<Vec<String>>,
+    emails: Option<Vec<String>>,
+}
+
+impl From<SetOne> for GroupUsers {
+    fn from(one: SetOne) -> Self {
+        Self {
+            subscription_group_id: one.subscription_group_id,
+            subscription_state: one.subscription_state,
+            external_ids: one.external_id.map(OneOrMany::all),
+            emails: one.email.map(OneOrMany::all),
+        }
+    }
+}
+
+const SET_ABOUT: &str = "At most 50 users. Answered once it is durable; it is applied soon after, \
+                         in order with what is tracked by the same identifier. Users who do not \
+                         exist are skipped, and other groups stay as they are.";
+
+fn describe_set() -> Operation {
+    Operation::new(Method::POST, "setSubscription", TAG, "Set users' state in a subscription group")
+        .by(Access::Key(SET))
+        .about(SET_ABOUT)
+        .repeatable()
+        .takes::<SetOne>(
+            "A user",
+            json!({
+                "subscription_group_id": "7d0c6f5e-4b1a-4e0f-9a55-2f6d1c3b8a90",
+                "subscription_state": "subscribed", "external_id": ["ann"],
+            }),
+        )
+        .answers_success(StatusCode::CREATED, "It is durable.")
+}
+
+fn describe_set_many() -> Operation {
+    let summary = "Set users' states in subscription groups";
+    Operation::new(Method::POST, "setSubscriptions", TAG, summary)
+        .by(Access::Key(SET))
+        .about(SET_ABOUT)
+        .repeatable()
+        .takes::<SetMany>(
+            "A user in a group",
+            json!({ "subscription_groups": [{
+                "subscription_group_id": "7d0c6f5e-4b1a-4e0f-9a55-2f6d1c3b8a90",
+                "subscription_state": "unsubscribed", "external_ids": ["ann"],
+            }] }),
+        )
+        .answers_success(StatusCode::CREATED, "It is durable.")
+}
+
+async fn set(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Extension(call): Extension<Call>,
+    key: Option<IdempotencyKey>,
+    body: JsonText,
+) -> Result<Response, ApiError> {
+    let members = body.object_beside(&app)?;
+    let groups = match call {
+        Call::One => vec![fields::read::<SetOne>(&members)?.into()],
+        Call::Many => fields::read::<SetMany>(&members)?.subscription_groups.0,
+    };
+    let mut objects = Vec::new();
+    for GroupUsers { subscription_group_id, subscription_state, external_ids, emails } in groups {
+        let group = check_group(&app, caller.workspace.id, &subscription_group_id).await?;
+        let ids = external_ids.unwrap_or_default().into_iter().map(|id| {
+            let id = Identifier::try_from(id);
+            let id = id.map_err(|why| ApiError::invalid_field(format!("external_id {why}")))?;
+            Ok(identifier::Identifier::ExternalId(id.0.into()))
+        });
+        let mut users = ids.collect::<Result<Vec<_>, ApiError>>()?;
+        if users.is_empty() {
+            let by_email = emails.unwrap_or_default().into_iter().map(by_email);
+            users = by_email.collect::<Result<_, _>>()?;
+        }
+        if users.is_empty() {
+            return Err(missing("external_id or email"));
+        }
+        let state = || json_text(subscription_state.json());
+        for user in users {
+            let entry = (Cow::Owned(group.to_string()), state()?);
+            objects.push(attributes(user, Entries::default(), Entries(vec![entry])));
+        }
+    }
+    accept(app, caller, key, body, objects).await
+}
+
+fn missing(name: &str) -> ApiError {
+    ApiError::Field(Code::MissingField, format!("{name} is required"))
+}
+
+fn by_email(email: String) -> Result<identifier::Identifier<'static>, ApiError> {
+    check::email(&email).map_err(|why| ApiError::invalid_field(format!("email: {why}")))?;
+    Ok(identifier::Identifier::Email(email.into()))
+}
+
+fn json_text(text: &'static str) -> Result<Json<'static>, ApiError> {
+    Json::compact(text.into()).map_err(ApiError::Internal)
+}
+
+fn attributes(
+    user: identifier::Identifier<'static>,
+    fields: Entries<'static>,
+    groups: Entries<'static>,
+) -> Object<'static> {
+    Object::Attributes(Attributes {
+        user,
+        update_only: true,
+        fields,
+        custom: Entries::default(),
+        inc: Entries::default(),
+        add: Entries::default(),
+        remove: Entries::default(),
+        groups,
+    })
+}
+
+// Emails -------------------------------------------------------------------------------------
+
+/// Addresses, and what whoever has them subscribes to from now on.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "EmailStatusRequest")]
+struct EmailStatus {
+    email: OneOrMany,
+    subscription_state: EmailState,
+}
+
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+enum EmailState {
+    OptedIn,
+    Subscribed,
+    Unsubscribed,
+}
+
+fn describe_email() -> Operation {
+    Operation::new(Method::POST, "setEmailStatus", TAG, "Set users' email subscription")
+        .by(Access::Key(EMAIL))
+        .about(
+            "Of all users with the address who are known when the call is answered; at most 50 \
+             addresses. Answered once it is durable; it is applied soon after.",
+        )
+        .repeatable()
+        .takes::<EmailStatus>(
+            "An address",
+            json!({ "email": "ann@example.com", "subscription_state": "unsubscribed" }),
+        )
+        .answers_success(StatusCode::CREATED, "It is durable.")
+}
+
+async fn email(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    key: Option<IdempotencyKey>,
+    body: JsonText,
+) -> Result<Response, ApiError> {
+    let EmailStatus { email, subscription_state } = fields::read(&body.object_beside(&app)?)?;
+    let state = match subscription_state {
+        EmailState::OptedIn => "\"opted_in\"",
+        EmailState::Subscribed => "\"subscribed\"",
+        EmailState::Unsubscribed => "\"unsubscribed\"",
+    };
+    let emails = email.all();
+    if !(1..=MOST).contains(&emails.len()) {
+        return Err(ApiError::invalid_field(format!("email must have 1 to {MOST} elements")));
+    }
+    let mut objects = Vec::new();
+    let mut tx = app.calls.snapshot().await?;
+    for email in emails {
+        let by_email = by_email(email.clone())?;
+        let users = with_email(&mut tx, caller.workspace.id, &email, For::Telling).await?;
+        let mut named: Vec<identifier::Identifier<'static>> = users
+            .into_iter()
+            .map(|user| identifier::Identifier::ServiceId(user.service_id))
+            .collect();
+        if named.is_empty() {
+            named.push(by_email);
+        }
+        for user in named {
+            let entry = (Cow::Borrowed(Field::EmailSubscribe.name()), json_text(state)?);
+            objects.push(attributes(user, Entries(vec![entry]), Entries::default()));
+        }
+    }
+    drop(tx);
+    accept(app, caller, key, body, objects).await
+}
+
+/// Has changes appended, and answers once they are durable.
+async fn accept(
+    app: App,
+    caller: Caller,
+    key: Option<IdempotencyKey>,
+    body: JsonText,
+    objects: Vec<Object<'static>>,
+) -> Result<Response, ApiError> {
+    let work = Work { caller, partitions: app.config.log.partitions, objects };
+    idempotency::append(app, key, body, work).await
+}
+
+struct Work {
+    caller: Caller,
+    /// Of the log.
+    partitions: u32,
+    objects: Vec<Object<'static>>,
+}
+
+impl idempotency::Work for Work {
+    type Answer = Success;
+    const STATUS: StatusCode = StatusCode::CREATED;
+
+    fn read(
+        &self,
+        _: &JsonText,
+        received: Received,
+    ) -> Result<(Success, Vec<NewMessage>), ApiError> {
+        let request = Request {
+            workspace: self.caller.workspace.id,
+            received_at: received.at,
+            partitions: self.partitions,
+            request_id: self.caller.request_id.clone(),
+            alias: None,
+        };
+        let messages = messages(self.objects.clone(), &request)
+            .map_err(|error| ApiError::Internal(format!("a message cannot be written: {error}")))?;
+        Ok((Success::default(), messages))
+    }
+
+    fn taken(&self, _: &Success) {}
+}
