@@ -355,6 +355,17 @@ mod tests {
     }
 
     #[test]
+    fn a_change_of_identity_is_of_a_version_of_its_own() {
+        let user = Identifier::ExternalId("ann".into());
+        let change = IdentityChange::MergeInto(Identifier::ExternalId("bob".into()));
+        let batch = Batch::new(7, 5, vec![Object::Identity(Identity { user, change })]);
+        let text = serde_json::to_string(&batch).unwrap();
+        let expected = r#"{"v":2,"workspace":7,"received_at":5,"objects":[{"identity":{"user":{"external_id":"ann"},"change":{"merge_into":{"external_id":"bob"}}}}]}"#;
+        assert_eq!(text, expected);
+        assert_eq!(Batch::decode(text.as_bytes()).unwrap(), batch);
+    }
+
+    #[test]
     fn members_of_later_versions_are_passed_over_and_other_versions_refused() {
         let more = EXAMPLE.replacen("\"v\":1,", "\"v\":1,\"more\":{},", 1);
         assert!(Batch::decode(more.as_bytes()).is_ok());

@@ -541,6 +541,26 @@ mod tests {
         Revenue(String, i64),
     }
 
+    #[test]
+    fn what_another_user_did_is_added() {
+        let record = |all: &[(&str, i64, &str)]| {
+            let mut activity = Activity::default();
+            for (name, at, properties) in all {
+                activity.record_event(name, *at, 1, Some(properties));
+                activity.record_revenue("EUR", 5);
+            }
+            activity
+        };
+        let (first, second) = ([("b", 9, "1"), ("c", 3, "2")], [("a", 1, "3"), ("b", 7, "4")]);
+        let mut merged = record(&first);
+        merged.absorb(&record(&second));
+        let mut both = second.to_vec();
+        both.extend(first);
+        assert_eq!(merged, record(&both));
+        merged.absorb(&Activity::default());
+        assert_eq!(merged, record(&both));
+    }
+
     fn step() -> impl Strategy<Value = Step> {
         let time = 1_600_000_000_000..1_620_000_000_000i64;
         prop_oneof![

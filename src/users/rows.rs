@@ -441,7 +441,8 @@ pub async fn add_erased(
         tx,
         sqlx::query(
             "INSERT INTO erased (workspace_id, who, erased_at) VALUES ($1, $2, $3)
-             ON CONFLICT (workspace_id, who) DO UPDATE SET erased_at = excluded.erased_at",
+             ON CONFLICT (workspace_id, who) DO UPDATE SET erased_at = excluded.erased_at
+             WHERE erased.erased_at < excluded.erased_at",
         )
         .bind(workspace)
         .bind(&who[..])

@@ -195,6 +195,22 @@ mod tests {
     }
 
     #[test]
+    fn the_state_in_one_group_leaves_the_others() {
+        let mut draft = Draft::open(r#"{"first_name":"Ann"}"#).unwrap();
+        let groups =
+            |groups: &str| format!(r#"{{"user":{{"external_id":"a"}},"groups":{groups}}}"#);
+        for change in [r#"{"g":"subscribed","h":"subscribed"}"#, r#"{"g":"unsubscribed"}"#] {
+            assert_eq!(draft.change(&attributes(&groups(change))), Ok(Ok(0)));
+        }
+        let group = |id: &str, state: &str| {
+            format!(r#"{{"subscription_group_id":"{id}","subscription_state":"{state}"}}"#)
+        };
+        let groups = [group("g", "unsubscribed"), group("h", "subscribed")].join(",");
+        let all = format!(r#"{{"first_name":"Ann","subscription_groups":[{groups}]}}"#);
+        assert_eq!(draft.into_document(), all);
+    }
+
+    #[test]
     fn what_does_not_fit_changes_nothing() {
         let before = r#"{"t":"x","n":1,"big":1e308}"#;
         for changes in [

@@ -298,9 +298,10 @@ impl Identities<'_> {
         let Some(id) = self.owner(kind, &value).await? else { return Ok(None) };
         let user = rows::find_users(self.tx, self.workspace, &[id], purpose).await?.pop();
         // Who was waited for may have changed it.
-        match self.owner(kind, &value).await? {
-            Some(now) if now == id && user.is_some() => Ok(user),
-            _ => Err(ApplyError::Changed),
+        match (self.owner(kind, &value).await? == Some(id), user) {
+            (true, Some(user)) => Ok(Some(user)),
+            (true, None) => Err(ApplyError::Nobody(id)),
+            (false, _) => Err(ApplyError::Changed),
         }
     }
 
@@ -410,4 +411,25 @@ fn merged_members(own: &str, others: &str) -> Option<String> {
     }
     out.push('}');
     Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_profile_gets_what_it_lacks() {
+        let profile = |json: &str| Profile::parse(json).unwrap();
+        let mut kept = profile(
+            r#"{"service_id":"k","first_name":"Ann","custom_attributes":{"a":1},"date_of_first_session":"2020","date_of_last_session":"2021"}"#,
+        );
+        let gone = profile(
+            r#"{"service_id":"g","external_id":"x","first_name":"Old","last_name":"Lee","custom_attributes":{"a":2,"b":1.10},"date_of_first_session":"2019","date_of_last_session":"2022"}"#,
+        );
+        merge_profiles(&mut kept, &gone);
+        assert_eq!(
+            kept.to_document(),
+            r#"{"service_id":"k","first_name":"Ann","last_name":"Lee","custom_attributes":{"a":1,"b":1.10},"date_of_first_session":"2019","date_of_last_session":"2022"}"#
+        );
+    }
 }
