@@ -286,6 +286,7 @@ pub(super) fn describe_items() -> Operation {
         .in_query("cursor", "Where the page begins: from a `Link`.", json!({ "type": "string" }))
         .answers::<Items>(StatusCode::OK, "A page.")
         .such_as(json!({ "message": "success", "items": [{ "id": "r1", "City": "Oslo" }] }))
+        .refuses(&ApiError::invalid_field("cursor must be of a Link"), "The cursor is wrong")
         .refuses(&no_catalog("cafes"), "The workspace has no catalog of that name")
         .refuses_in::<Errors<'_, CatalogFault<'_>>>(StatusCode::NOT_FOUND)
 }

@@ -405,7 +405,7 @@ impl TriggerRequest {
             }
             _ => {}
         }
-        let (messages, problems) = contents(declared, Place::Schedule, settings)?;
+        let (_, messages, problems) = contents(declared, Place::Schedule, settings)?;
         let audience = request.audience.map(|audience| audience.to_json());
         Ok(Wanted {
             send_id: request.send_id.map(|SendId(id)| id),
@@ -426,8 +426,8 @@ pub fn scheduled_messages(
     settings: &Settings,
 ) -> Result<Map<String, Value>, ApiError> {
     match contents(Some(messages), Place::Schedule, settings)? {
-        (messages, problems) if problems.is_empty() => Ok(messages),
-        (_, problems) => Err(refused(problems[0].text.clone(), &problems)),
+        (_, messages, problems) if problems.is_empty() => Ok(messages),
+        (_, _, problems) => Err(refused(problems[0].text.clone(), &problems)),
     }
 }
 

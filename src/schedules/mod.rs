@@ -9,7 +9,7 @@
 
 pub mod api;
 mod broadcasts;
-pub(crate) mod change;
+pub mod change;
 pub mod fire;
 mod messages;
 mod order;

@@ -52,7 +52,7 @@ pub(super) fn routes() -> Routes {
 
 /// One, or an array of them.
 #[derive(Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "must be a string or an array of strings")]
 #[schemars(inline)]
 enum OneOrMany {
     One(String),
