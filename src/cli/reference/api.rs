@@ -55,9 +55,9 @@ fn section(what: &str) -> Option<String> {
     let (kind, name) = what.split_once(' ')?;
     match kind {
         "example" => example(operation(name)?.1),
-        "fields" => table("Required", schema_of_request(name)?),
+        "fields" => table(schema_of_request(name)?, REQUEST),
         "parameters" => Some(parameters(operation(name)?.1)),
-        "response" => table("Always there", schema_of_response(operation(name)?.1)?),
+        "response" => table(schema_of_response(operation(name)?.1)?, RESPONSE),
         "statuses" => Some(statuses(operation(name)?.1)),
         _ => None,
     }
@@ -101,18 +101,14 @@ fn example(operation: &Value) -> Option<String> {
 }
 
 fn parameters(operation: &Value) -> String {
-    let mut out = "| Parameter | Type | Required | Description |\n|---|---|---|---|\n".to_owned();
+    let mut out = "| Parameter | Type | Description |\n|---|---|---|\n".to_owned();
     for parameter in elements(&operation["parameters"]).filter(|one| one["in"] != "header") {
         let Some(name) = parameter["name"].as_str() else { continue };
-        let required = if parameter["required"] == true { "yes" } else { "no" };
+        let required = if parameter["required"] == true { ", required" } else { "" };
         let schema = &parameter["schema"];
         let text = [sentence(parameter), limits(schema)].join(" ");
-        let _ = writeln!(
-            out,
-            "| `{name}` | {} | {required} | {} |",
-            kind(schema, false),
-            cell(text.trim())
-        );
+        let (kind, text) = (kind(schema, false), cell(text.trim()));
+        let _ = writeln!(out, "| `{name}` | {kind}{required} | {text} |");
     }
     out
 }
@@ -157,36 +153,47 @@ fn is_common(status: &str, when: &str) -> bool {
     2 * with >= all
 }
 
-fn table(required: &str, schema: &Value) -> Option<String> {
+fn table(schema: &Value, presences: Presences) -> Option<String> {
     let mut rows = String::new();
-    fields(&mut rows, schema, "", DEPTH);
-    let head = format!("| Field | Type | {required} | Description |\n|---|---|---|---|\n");
-    (!rows.is_empty()).then_some(head + &rows)
+    fields(&mut rows, schema, presences, "", DEPTH);
+    let head = "| Field | Type | Description |\n|---|---|---|\n";
+    (!rows.is_empty()).then(|| head.to_owned() + &rows)
 }
 
-/// A field of an object: its name, its schema and whether it is required.
-type Field<'a> = (&'a String, &'a Value, &'static str);
+/// Whether a field is there.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Presence {
+    Always,
+    /// In one of several forms of the object.
+    Alternative,
+    Optional,
+}
+
+/// What follows a type, for each [`Presence`].
+type Presences = [&'static str; 3];
+
+const REQUEST: Presences = [", required", ", alternative", ""];
+const RESPONSE: Presences = ["", ", optional", ", optional"];
+
+/// A field of an object.
+type Field<'a> = (&'a String, &'a Value, Presence);
 
 /// A row for each field of an object, and of the objects in it.
-fn fields(rows: &mut String, schema: &Value, path: &str, depth: usize) {
+fn fields(rows: &mut String, schema: &Value, presences: Presences, path: &str, depth: usize) {
     let mut found: Vec<Field<'_>> = Vec::new();
     gather(&mut found, resolved(schema), false);
-    let rank = |required: &str| ["yes", "one of", "no"].iter().position(|one| *one == required);
-    found.sort_by_key(|(_, _, required)| rank(required));
-    for (name, field, required) in found {
-        let element = &some(field)["items"];
-        let inner = if element.is_null() { field } else { element };
-        let name = format!("{path}{name}{}", if element.is_null() { "" } else { "[]" });
+    found.sort_by_key(|(_, _, presence)| *presence);
+    for (name, field, presence) in found {
         let text = [sentence(field), limits(field)].join(" ");
-        let _ = writeln!(
-            rows,
-            "| `{}` | {} | {required} | {} |",
-            name.trim_end_matches("[]"),
-            kind(field, false),
-            cell(text.trim())
-        );
+        let (kind, text) = (kind(field, false), cell(text.trim()));
+        let _ =
+            writeln!(rows, "| `{path}{name}` | {kind}{} | {text} |", presences[presence as usize]);
+        let (inner, path) = match &some(field)["items"] {
+            Value::Null => (field, format!("{path}{name}.")),
+            element => (element, format!("{path}{name}[].")),
+        };
         if depth > 1 && link(inner).is_none() {
-            fields(rows, some(inner), &format!("{name}."), depth - 1);
+            fields(rows, some(inner), presences, &path, depth - 1);
         }
     }
 }
@@ -197,15 +204,15 @@ fn gather<'a>(found: &mut Vec<Field<'a>>, schema: &'a Value, is_one: bool) {
         |schema: &Value, name: &str| elements(&schema["required"]).any(|one| one == name);
     let forms = || elements(&schema["anyOf"]).chain(elements(&schema["oneOf"])).map(resolved);
     for (name, field) in schema["properties"].as_object().into_iter().flatten() {
-        let required = match requires(schema, name) {
-            true if is_one => "one of",
-            true => "yes",
-            false if forms().any(|form| requires(form, name)) => "one of",
-            false => "no",
+        let presence = match requires(schema, name) {
+            true if is_one => Presence::Alternative,
+            true => Presence::Always,
+            false if forms().any(|form| requires(form, name)) => Presence::Alternative,
+            false => Presence::Optional,
         };
         // `null` alone excludes a field from a form.
         if field["type"] != "null" && !found.iter().any(|(known, _, _)| *known == name) {
-            found.push((name, field, required));
+            found.push((name, field, presence));
         }
     }
     for part in elements(&schema["allOf"]) {
