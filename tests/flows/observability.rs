@@ -199,10 +199,16 @@ fn each_alert_has_a_summary_and_a_runbook() {
     let index = read(project("docs/runbooks/alerts/index.md"));
     for (name, rule) in &alerts() {
         let severity = rule["labels"]["severity"].as_str().expect("a severity");
-        assert!(["page", "ticket"].contains(&severity), "{name}: {severity}");
+        assert!(["critical", "warning"].contains(&severity), "{name}: {severity}");
         let text = |part: &str| rule["annotations"][part].as_str().unwrap_or_default().to_owned();
         assert!(text("summary").ends_with('.') && text("description").ends_with('.'), "{name}");
         assert_eq!(text("runbook_url"), format!("docs/runbooks/alerts/{name}.md"));
+        let dashboard = text("dashboard_url");
+        let dashboard = dashboard.strip_prefix("/d/longshore-").and_then(|rest| {
+            rest.strip_suffix("?var-namespace={{ $labels.namespace }}").map(str::to_owned)
+        });
+        let dashboard = dashboard.unwrap_or_else(|| panic!("{name} has no dashboard_url"));
+        assert!(project(&format!("deploy/grafana/{dashboard}.json")).is_file(), "{name}");
         let page = read(project(&text("runbook_url")));
         assert!(page.starts_with(&format!("# {name}: ")), "{name}");
         assert!(page.contains(&format!("\nSeverity: `{severity}`.\n")), "{name}: {severity}");
