@@ -14,9 +14,6 @@ HERE = pathlib.Path(__file__).parent
 ROOT = HERE.parent.parent
 DOCKERFILE = ROOT / "deploy/Dockerfile"
 
-# What the stage `papers` makes of a compiled program.
-PAPERS = ["longshore.cdx.json", "THIRD-PARTY.txt"]
-
 # Lower limits than the defaults, which not every machine may set; crun cannot do without systemd.
 CONTAINERS = """\
 [containers]
@@ -106,9 +103,9 @@ class Images:
         run("buildah", "push", "--quiet", image, f"docker-archive:{new}:{name}", timeout=600)
         new.rename(archive)
 
-    def longshore(self, binary, version, names, papers=None, cached=True):
-        """Longshore's image, from source or with a ready binary and papers: its archives under
-        these names, its size in bytes, and its digest."""
+    def longshore(self, binary, version, names, sbom=None, cached=True):
+        """Longshore's image, from source or with a ready binary and its list of crates: its
+        archives under these names, its size in bytes, and its digest."""
         self.base()
         image = f"longshore-cluster:{version}"
         git = lambda *words: run("git", "-C", ROOT, *words).strip()
@@ -122,11 +119,7 @@ class Images:
             context.mkdir()
             shutil.copy(binary, context / "longshore")
             shutil.copy(ROOT / "LICENSE", context)
-            for name in PAPERS:
-                if papers:
-                    shutil.copy(papers / name, context)
-                else:
-                    (context / name).write_text("{}")
+            (context / "longshore.cdx.json").write_bytes(sbom.read_bytes() if sbom else b"{}")
             (context / "Dockerfile").write_text(with_binary(DOCKERFILE.read_text()))
             cache = [] if cached else ["--no-cache"]
             self.build(image, context / "Dockerfile", context, *arguments, *cache)
@@ -175,8 +168,8 @@ def with_binary(text):
 FROM debian:trixie-slim AS build
 COPY longshore /src/target/dist/longshore
 RUN mkdir /data && mkdir --mode=0700 /data/longshore
-FROM debian:trixie-slim AS papers
-COPY longshore.cdx.json THIRD-PARTY.txt /
+FROM debian:trixie-slim AS sbom
+COPY longshore.cdx.json /
 """
     return head + text[text.index("# What the image has of Debian"):]
 

@@ -91,9 +91,35 @@ fn what_the_build_reads_is_there() {
     let ignored = read(project("deploy/Dockerfile.dockerignore"));
     let allowed: Vec<&str> = ignored.lines().filter_map(|line| line.strip_prefix('!')).collect();
     assert!(ignored.lines().any(|line| line == "*") && !allowed.is_empty());
-    for path in allowed {
+    for path in &allowed {
         assert!(project(path).exists(), "{path}");
     }
+    // All that is copied from the work tree, and all crates that the program is made of.
+    let text = read(project("deploy/Dockerfile"));
+    let copies = text.lines().filter_map(|line| line.strip_prefix("COPY "));
+    let copies = copies.filter(|line| !line.starts_with("--from"));
+    let mut needed: Vec<&str> = copies
+        .flat_map(|line| line.rsplit_once(' ').expect("a target").0.split_whitespace())
+        .filter(|path| *path != ".")
+        .collect();
+    let manifest = read(project("Cargo.toml"));
+    needed.extend(manifest.split("path = \"").skip(1).filter_map(|rest| rest.split('"').next()));
+    assert!(needed.iter().any(|path| path.starts_with("crates/")), "{needed:?}");
+    for path in needed {
+        let is_sent = |prefix: &&str| path == *prefix || path.starts_with(&format!("{prefix}/"));
+        assert!(allowed.iter().any(is_sent), "the build gets no {path}");
+    }
+}
+
+/// The image has the list of its crates, made of the program that is in it.
+#[test]
+fn the_image_lists_its_crates() {
+    let text = read(project("deploy/Dockerfile"));
+    assert!(text.contains("cargo auditable build "));
+    assert!(text.contains("auditable2cdx target/dist/longshore > /longshore.cdx.json"));
+    let lines = settings::last_stage();
+    let list = "/longshore.cdx.json /usr/share/doc/longshore/longshore.cdx.json";
+    assert!(lines.iter().any(|line| line == &format!("COPY --from=sbom {list}")), "{lines:?}");
 }
 
 /// The file with a value for each variable, as `docker compose` reads it.
